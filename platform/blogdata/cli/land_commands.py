@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,21 +56,19 @@ def simulate(
     from blogdata.simulator.spec import SimulationSpec
 
     target = _landing(landing)
-    added = 24 * (more or 0) + (hours or 0)
+    added, begun = 24 * (more or 0) + (hours or 0), time.monotonic()
     given = {"--days": days, "--visits-per-day": visits_per_day, "--seed": seed}
     if added:
-        if wrong := [
-            name for name, value in {**given, "--faults": faults, "--begin": begin}.items() if value is not None
-        ]:
+        others = {**given, "--faults": faults, "--begin": begin}
+        if wrong := [name for name, value in others.items() if value is not None]:
             raise ConfigurationError(
                 what=f"what is added is a part of the simulation there is: {', '.join(wrong)} cannot change it",
                 where="blogdata land simulate",
                 next_step="leave them out; or simulate into another landing zone",
             )
-        begun = time.monotonic()
         with _progress(quiet=as_json) as report:
             truth = simulator.add(added, target, report, now=datetime.now(timezone.utc))
-        _say_simulated(truth, target, time.monotonic() - begun, added=added, as_json=as_json)
+        _say_simulated(truth, target, begun, added=added, as_json=as_json)
         return
     if days is None or visits_per_day is None or seed is None:
         raise ConfigurationError(
@@ -78,24 +76,25 @@ def simulate(
             where="blogdata land simulate",
             next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --more 1 for a further day",
         )
+    today = datetime.now(timezone.utc).date()
     spec = SimulationSpec(
         days=days,
         visits_per_day=visits_per_day,
         seed=seed,
         # The same command continues tomorrow what is interrupted today.
-        start=begin.date() if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
+        start=begin.date() if begin else simulator.begin_of(target) or today - timedelta(days=days),
         faults=load_faults(faults) if faults else FaultRates(),
         gzip=gzip,
         ads=ads,
     )
     _make_writable(target)
-    begun = time.monotonic()
     with _progress(quiet=as_json) as report:
         truth = simulator.simulate(spec, target, report)
-    _say_simulated(truth, target, time.monotonic() - begun, added=0, as_json=as_json)
+    _say_simulated(truth, target, begun, added=0, as_json=as_json)
 
 
-def _say_simulated(truth: Truth, target: Path, seconds: float, *, added: int, as_json: bool) -> None:
+def _say_simulated(truth: Truth, target: Path, begun: float, *, added: int, as_json: bool) -> None:
+    seconds = time.monotonic() - begun
     new = [hour.arrival_hour for hour in truth.hours[len(truth.hours) - added :]]
     figures = ("lines", "bytes", "valid", "dead", "late", "unique", "duplicates", "conflicts")
     result = {
@@ -242,10 +241,6 @@ def _landing(given: Path | None) -> Path:
     from blogdata.services.config import load
 
     return given or load().landing
-
-
-def _today() -> date:
-    return datetime.now(timezone.utc).date()
 
 
 @contextmanager

@@ -41,6 +41,15 @@ GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
 """Guards that a person can lift for a run."""
 
 
+def due_tables(settings: Settings, events: EventLog) -> list[str]:
+    """List the tables of [tables] that have something to load."""
+    if not settings.tables.any:
+        return []
+    from assets import table_loads
+
+    return table_loads.due(settings, events)
+
+
 class Pipeline:
     """The pipeline of one deployment, from the landing zone to the served datasets."""
 
@@ -140,24 +149,14 @@ class Pipeline:
         return sorted({*datasets, *read, *GRAPH.upstream({*datasets, *read})})
 
     def _is_something_to_do(self, selection: Selection) -> bool:
+        served = {*self._served} & {*(selection.select or self._served)}
         return bool(
             unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
             or any(touched.touched_in(self._planner.look, contract) for contract in LANDED.values())
-            or self._is_table_due()
-            or self._unserved(selection)
+            or due_tables(self._settings, self._events)
+            or (served and unserved.is_behind(self._settings, self._events))
         )
-
-    def _is_table_due(self) -> bool:
-        if not self._settings.tables.any:
-            return False
-        from assets import table_loads
-
-        return bool(table_loads.due(self._settings, self._events))
-
-    def _unserved(self, selection: Selection) -> bool:
-        served = {*self._served} & {*(selection.select or self._served)}
-        return bool(served) and unserved.is_behind(self._settings, self._events)
 
     def _with_held(self, outcome: Outcome, selection: Selection, *, again: bool) -> Outcome:
         """Add to the problems the hours that wait for a person, once per reason; everything else has run."""
@@ -173,25 +172,20 @@ class Pipeline:
         return outcome
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
+        outcome = Outcome()
         with Screen(shown=not self._quiet).opened() as screen:
             screen.print(label)
             screen.status("loading Dagster")
-            return self._executed(request, screen)
+            # Dagster takes seconds to import: a command with nothing to do answers at once without it.
+            from blogdata.cli.progress import RunProgress
+            from blogdata.orchestration.names import ACCEPT
+            from blogdata.orchestration.refresh_request import JOB
+            from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 
-    def _executed(self, request: Mapping[str, Any], screen: Screen) -> Outcome:
-        # Dagster takes seconds to import: a command with nothing to do answers at once without it.
-        from blogdata.cli.progress import RunProgress
-        from blogdata.orchestration.names import ACCEPT
-        from blogdata.orchestration.refresh_request import JOB
-        from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-
-        outcome = Outcome()
-        tags = {
-            **(AGAIN if request.get("only_again") else {}),
-            **({ACCEPT: ",".join(self._accepted)} if self._accepted else {}),
-        }
-        config = {"resources": {"request": {"config": dict(request)}}}
-        self.run_job(JOB, config, outcome, RunProgress(screen, outcome), tags)
+            tags = AGAIN if request.get("only_again") else {}
+            accepted = {ACCEPT: ",".join(self._accepted)} if self._accepted else {}
+            config = {"resources": {"request": {"config": dict(request)}}}
+            self.run_job(JOB, config, outcome, RunProgress(screen, outcome), {**tags, **accepted})
         return outcome
 
     def run_job(

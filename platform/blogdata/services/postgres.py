@@ -76,7 +76,6 @@ def up(settings: Settings) -> str:
         elif state.certificates != certificates:
             os.kill(state.pid, signal.SIGHUP)
         if not state.roles:
-            # At each start, and on a server that an earlier version has started.
             state = _with_roles(settings, state)
         daemons.write(settings, _NAME, replace(state, wanted=True, certificates=certificates))
     return _superuser(settings, state)

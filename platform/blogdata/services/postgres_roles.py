@@ -24,8 +24,6 @@ _CONNECTIONS = 10
 """Connections of each reader at a time, of 50."""
 _LOCKING = "proname ~ '^pg_(try_)?advisory_'"
 _MAKING = "proname IN ('lo_creat', 'lo_create', 'lo_from_bytea')"
-_SERVED = "serving"
-"""Schema of the served tables; those of an earlier version belong to the superuser."""
 
 
 def passwords(settings: Settings) -> Mapping[str, str]:
@@ -75,20 +73,7 @@ def admit(connection: psycopg.Connection) -> None:
     for name in LOGINS:
         connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, sql.Identifier(name)))
     connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, sql.Identifier(OWNER)))
-    _close_functions(connection)
-    owner, schema = sql.Identifier(OWNER), sql.Identifier(_SERVED)
-    if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [_SERVED]).fetchone():
-        return
-    connection.execute(sql.SQL("ALTER SCHEMA {} OWNER TO {}").format(schema, owner))
-    tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [_SERVED]).fetchall()
-    for (name,) in tables:
-        connection.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(sql.Identifier(_SERVED, name), owner))
-
-
-def _close_functions(connection: psycopg.Connection) -> None:
-    """Take functions from the readers that hold the lock of a delivery, or make large objects."""
-    from psycopg import sql
-
+    # From the readers: functions that hold the lock of a delivery, or make large objects.
     query = sql.SQL("SELECT oid::regprocedure::text, {} FROM pg_proc WHERE {} OR {}")
     found = query.format(sql.SQL(_LOCKING), sql.SQL(_LOCKING), sql.SQL(_MAKING))
     for function, locks in connection.execute(found).fetchall():
