@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,13 +76,12 @@ def simulate(
             where="blogdata land simulate",
             next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --more 1 for a further day",
         )
-    today = datetime.now(timezone.utc).date()
     spec = SimulationSpec(
         days=days,
         visits_per_day=visits_per_day,
         seed=seed,
         # The same command continues tomorrow what is interrupted today.
-        start=begin.date() if begin else simulator.begin_of(target) or today - timedelta(days=days),
+        start=begin.date() if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
         faults=load_faults(faults) if faults else FaultRates(),
         gzip=gzip,
         ads=ads,
@@ -139,7 +138,7 @@ def logs(
     its content: what has landed is not landed again, whatever its name is by now. A file that is no access log is
     refused, and the others land; in a folder it is skipped.
     """
-    from blogdata.cli.land_logs import LogsRefused, land_logs
+    from blogdata.cli.land_logs import land_logs
     from blogdata.patterns.ingestion.log_formats import formats
     from blogdata.patterns.ingestion.log_splitter import LOGS
     from blogdata.services.config import home, load
@@ -164,12 +163,21 @@ def logs(
     if len(refused) == 1:
         raise refused[0]
     if refused:
-        raise LogsRefused(refused)
+        raise ConfigurationError(
+            what=f"{len(refused)} files did not land: " + "; ".join(error.what for error in refused),
+            where=", ".join(error.where for error in refused),
+            next_step="all others landed; mend these, or leave them out, and repeat the command: nothing lands twice",
+        )
 
 
 @app.command("replay")
 def replay_corrections(
-    file: Annotated[Path, typer.Argument(help="JSON Lines: source_file, source_offset (of the dead letter), payload.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            exists=True, dir_okay=False, help="JSON Lines: source_file, source_offset (of the dead letter), payload."
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
     """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
@@ -181,8 +189,6 @@ def replay_corrections(
     from blogdata.services.config import load
     from resources.zone import zone_of
 
-    if not file.is_file():
-        raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
     settings = load()
     with file.open("rb") as lines:
         corrections = dead_letter_replay.read_corrections(lines, str(file))
@@ -241,6 +247,10 @@ def _landing(given: Path | None) -> Path:
     from blogdata.services.config import load
 
     return given or load().landing
+
+
+def _today() -> date:
+    return datetime.now(timezone.utc).date()
 
 
 @contextmanager

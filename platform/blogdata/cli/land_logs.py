@@ -41,25 +41,6 @@ class NoAccessLog(ConfigurationError):
     """Raised when no line at the beginning of a file has a known format."""
 
 
-class LogNotLanded(PlatformError):
-    """Raised when the machine failed to read or copy a file, such as when the disk is full."""
-
-    exit_code = 2
-
-
-class LogsRefused(PlatformError):
-    """Raised when several of the files that were to land did not, and all others did."""
-
-    exit_code = 2
-
-    def __init__(self, refused: Sequence[PlatformError]) -> None:
-        super().__init__(
-            what=f"{len(refused)} files did not land: " + "; ".join(error.what for error in refused),
-            where=", ".join(error.where for error in refused),
-            next_step="all others landed; mend these, or leave them out, and repeat the command: nothing lands twice",
-        )
-
-
 @dataclass(kw_only=True)
 class NamedLog:
     """A file that a person has named, and what became of it.
@@ -235,7 +216,7 @@ def _nothing_in(folder: str) -> NoAccessLog:
 def _error(error: PlatformError | OSError, log: NamedLog) -> PlatformError:
     """Return an error that names what the person has named, and not the spooled copy of a pipe."""
     if isinstance(error, OSError):
-        return LogNotLanded(
+        return ConfigurationError(
             what=f"it cannot be copied: {error.strerror or error}",
             where=log.file,
             next_step="make room in the landing zone, or mend what fails, and repeat the command: nothing lands twice",

@@ -90,7 +90,10 @@ def _serve(
         "DAGSTER_HOME": str(home),
         "BLOGDATA_HOME": str(settings.home),
         "BLOGDATA_AUTOMATIC": str(automatic).lower(),
-        **code_locations.environment(settings, automatic=automatic),
+        # What the analytics team's location has to know: where gold is, and where its own files go.
+        "ANALYTICS_GOLD": str(settings.lake / "gold"),
+        "ANALYTICS_HOME": str(settings.home / "analytics"),
+        "ANALYTICS_AUTOMATIC": str(automatic).lower(),
     }
     locations = code_locations.locations()
     sockets = {one.name: folder / one.name for one in locations}

@@ -50,10 +50,6 @@ class OpenBaoUnavailable(PlatformError):
     transient = True
 
 
-class OpenBaoRefused(ConfigurationError):
-    """Raised when the server refuses a request."""
-
-
 class _Forbidden(Exception):
     """The server refuses the token, or what is asked with it."""
 
@@ -168,8 +164,8 @@ class OpenBao:
             next_step="see whether it runs and is unsealed: bao status",
         )
 
-    def _refused(self, what: str, next_step: str, path: str) -> OpenBaoRefused:
-        return OpenBaoRefused(what=what, where=f"{self.address}, {path}", next_step=next_step)
+    def _refused(self, what: str, next_step: str, path: str) -> ConfigurationError:
+        return ConfigurationError(what=what, where=f"{self.address}, {path}", next_step=next_step)
 
 
 def _is_gone(version: Mapping[str, Any]) -> bool:

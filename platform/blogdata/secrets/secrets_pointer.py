@@ -36,10 +36,6 @@ from blogdata.secrets.secret import Secret
 Result = TypeVar("Result")
 
 
-class SecretMissing(ConfigurationError):
-    """Raised when a provider has no secret of that name, or not that version of it."""
-
-
 class Provider(Protocol):
     """A place that has secrets by their names, each in versions that are counted from 1; the highest is current."""
 
@@ -76,7 +72,7 @@ def fetch(pointer: Pointer, version: int | None = None) -> Secret:
     secret = pointer.provider.read(pointer.name, version)
     if secret is None:
         of = "" if version is None else f"version {version} of "
-        raise SecretMissing(
+        raise ConfigurationError(
             what=f"{of}the secret {pointer.name} does not exist",
             where=pointer.place,
             next_step=pointer.provider.remedy(pointer.name),

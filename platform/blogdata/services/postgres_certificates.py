@@ -21,10 +21,6 @@ _ACCESS = "hostssl all all 127.0.0.1/32 cert\n"
 """Who is let in: over TLS, with a certificate of the login's name, and nobody else."""
 
 
-class TlsMissing(PlatformError):
-    """Raised when no PostgreSQL with TLS is installed."""
-
-
 def certificates(settings: Settings) -> Certificates:
     folder = settings.service_folder("postgres") / "certificates"
     return Certificates(folder=folder, hosts=("127.0.0.1", "localhost"), logins=(SUPERUSER, *LOGINS))
@@ -72,7 +68,7 @@ def binaries(settings: Settings) -> Path:
     for program in (*reversed(installed), *([Path(found).resolve()] if found else [])):
         if (program.parent / "initdb").is_file():
             return program.parent
-    raise TlsMissing(
+    raise PlatformError(
         what="certificates need a PostgreSQL with TLS, and none is installed; the one of the package has none",
         where="[postgres] login",
         next_step='run: apt-get install postgresql, or write login = "password"',
