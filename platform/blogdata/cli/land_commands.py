@@ -255,7 +255,6 @@ def _today() -> date:
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show how many hours are simulated, on a terminal."""
     from rich.progress import Progress
 
     with Progress(console=errors, disable=quiet or not sys.stderr.isatty()) as bar:

@@ -289,7 +289,6 @@ def _is_of_machine(address: str) -> bool:
 
 
 def _of_folder(folder: Path) -> str:
-    """Say who may list and change a folder, as far as its own permissions decide that."""
     found = folder.stat()
     mode = found.st_mode
     try:

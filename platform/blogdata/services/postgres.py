@@ -113,7 +113,6 @@ def of_tables(settings: Settings) -> Address | None:
 
 
 def _outside(settings: Settings) -> Address | None:
-    """Return the address of a server that the settings name; None: the deployment's own is used."""
     return _named(settings, settings.postgres.url, settings.postgres.secret)
 
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from blogdata.simulator.changes import FieldChange, Shape, braces, constant, pair
 from blogdata.simulator.spec import SimulationSpec
-from blogdata.simulator.text import HOUR_MS, Flags, Ints, Texts, join, literal, pick, quoted_time, texts
-from blogdata.simulator.visits import ZONES, Hour
+from blogdata.simulator.text import HOUR_MS, Flags, Ints, Texts, join, literal, pick
+from blogdata.simulator.visits import Hour, local_time
 from blogdata.simulator.vocabulary import Pools
 
 BELONGS_MS = 30 * 60_000
@@ -59,10 +59,7 @@ class Displays:
     shape: ClassVar[Shape] = DISPLAY
 
     def times(self, rows: Ints | slice, moments: Ints) -> Texts:
-        """Render moments as JSON values in the browsers' time zones."""
-        zone = self.zone[rows]
-        shift = np.array([shift for _, shift in ZONES])[zone]
-        return quoted_time(moments + shift, pick(texts(name for name, _ in ZONES), zone))
+        return local_time(moments, self.zone[rows])
 
     def clean(self) -> Texts:
         """Render every display as a JSON line with line feed."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
-from blogdata.simulator.displays import HOURS_AHEAD, Shown, displays_of
+from blogdata.simulator.displays import HOURS_AHEAD, displays_of
 from blogdata.simulator.feed import ADS, VISITS, SimulatedFeed
 from blogdata.simulator.files import ENDED, flag_complete, is_complete, write_whole
 from blogdata.simulator.population import DayCounts, Population, device_snapshot
@@ -73,15 +73,19 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
     spec, since = claim.spec, claim.since
     population, vocabulary = Population(spec), pools()
     feed = SimulatedFeed(spec=spec, landing=landing, source=VISITS, since=since)
-    ads = _Ads(spec, landing, since) if spec.ads else None
+    ads, matches = SimulatedFeed(spec=spec, landing=landing, source=ADS, since=since), MatchCounter(spec)
     users: list[DayCounts] = []
     devices: list[DayCounts] = []
     # Where the span goes on after its last hour, displays of that hour may be in visits of the next one.
     ahead = HOURS_AHEAD if spec.added_hours else 0
     for hour, rows in enumerate(events_per_hour(spec, spec.hours + ahead)):
         visits = visits_of(spec, hour, int(rows), population, vocabulary)
-        if ads is not None:
-            ads.take(hour, displays_of(spec, hour, visits, vocabulary))
+        if spec.ads:
+            shown = displays_of(spec, hour, visits, vocabulary)
+            ads.add(hour, shown.displays)
+            matches.shown(shown)
+            for complete in _complete(spec, hour):
+                ads.land(complete)
         if hour >= spec.hours:
             break
         feed.add(hour, Visits(hour=visits))
@@ -97,13 +101,16 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
             if hour + 1 < spec.hours + ahead:
                 population.next_day()
         progress(hour + 1, spec.hours)
+    found, of_ads = feed.counter, ads.counter
     truth = Truth(
         spec=spec.as_json(),
-        hours=tuple(feed.counter.hours),
-        event_hours=feed.counter.event_hours,
+        hours=tuple(found.hours),
+        event_hours=found.event_hours,
         users=tuple(users),
         devices=tuple(devices),
-        ads=None if ads is None else ads.truth(),
+        ads=AdsTruth(hours=tuple(of_ads.hours), display_hours=of_ads.event_hours, matches=matches.hours)
+        if spec.ads
+        else None,
     )
     store(landing, truth)
     replace(claim, finished=True).write(landing)
@@ -116,26 +123,11 @@ def begin_of(landing: Path) -> date | None:
     return None if found is None else found.spec.start
 
 
-class _Ads:
-    """The ad displays while they are written."""
-
-    def __init__(self, spec: SimulationSpec, landing: Path, since: int) -> None:
-        self._spec = spec
-        self._feed = SimulatedFeed(spec=spec, landing=landing, source=ADS, since=since)
-        self._matches = MatchCounter(spec)
-
-    def take(self, hour: int, shown: Shown) -> None:
-        """Take the displays in the visits that start in an hour, and land those hours to which no visit adds any."""
-        self._feed.add(hour, shown.displays)
-        self._matches.shown(shown)
-        added = self._spec.first_added
-        first, last = added if hour >= added else 0, hour == added - 1
-        for done in range(max(first, hour - HOURS_AHEAD), hour + 1 if last else hour - HOURS_AHEAD + 1):
-            self._feed.land(done)
-
-    def truth(self) -> AdsTruth:
-        counter = self._feed.counter
-        return AdsTruth(hours=tuple(counter.hours), display_hours=counter.event_hours, matches=self._matches.hours)
+def _complete(spec: SimulationSpec, hour: int) -> range:
+    """Returns the hours to which no visit after those that start in an hour adds a display."""
+    added = spec.first_added
+    first, last = added if hour >= added else 0, hour == added - 1
+    return range(max(first, hour - HOURS_AHEAD), hour + 1 if last else hour - HOURS_AHEAD + 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -166,25 +166,13 @@ class MatchCounter:
 
     @property
     def hours(self) -> tuple[MatchTruth, ...]:
-        return tuple(
-            MatchTruth(
-                hour=self._spec.hour_key(hour),
-                displays=int(displays),
-                without_event=int(without_event),
-                events=int(events),
-                without_display=int(without_display),
-            )
-            for hour, (displays, without_event, events, without_display) in enumerate(self._counts.T)
-        )
+        names = ("displays", "without_event", "events", "without_display")
+        counts = (dict(zip(names, map(int, of_hour), strict=True)) for of_hour in self._counts.T)
+        return tuple(MatchTruth(hour=self._spec.hour_key(hour), **found) for hour, found in enumerate(counts))
 
     def shown(self, shown: Shown) -> None:
-        displays = shown.displays
-        moments = (
-            displays.event_ms,
-            displays.event_ms[~displays.clicked],
-            shown.named_ms,
-            shown.named_ms[~shown.belongs],
-        )
+        displays, events = shown.displays.event_ms, shown.named_ms
+        moments = (displays, displays[~shown.displays.clicked], events, events[~shown.belongs])
         for row, found in enumerate(moments):
             hours = (found - self._spec.start_ms) // HOUR_MS
             self._counts[row] += np.bincount(hours[hours < self._spec.hours], minlength=self._spec.hours)
