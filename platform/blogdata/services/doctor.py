@@ -158,20 +158,20 @@ def _engine(settings: Settings) -> Iterator[Finding]:
 
 
 def _spark_port(settings: Settings) -> Iterator[Finding]:
-    port = settings.spark.port if settings.spark.mode == "local" else 0
-    return _port(port, "BLOGDATA_SPARK_PORT", lambda: spark_connect.is_running(settings))
+    if settings.spark.port and settings.spark.mode == "local":
+        yield from _port(settings.spark.port, "BLOGDATA_SPARK_PORT", ours=spark_connect.is_running(settings))
+    else:
+        yield "no fixed port is needed", None
 
 
 def _postgres_port(settings: Settings) -> Iterator[Finding]:
     if settings.postgres.port and settings.postgres.url is None:
-        ours = lambda: postgres.status(settings).state == "running"  # noqa: E731
-        yield from _port(settings.postgres.port, "BLOGDATA_POSTGRES_PORT", ours)
+        ours = postgres.status(settings).state == "running"
+        yield from _port(settings.postgres.port, "BLOGDATA_POSTGRES_PORT", ours=ours)
 
 
-def _port(port: int, variable: str, ours: Callable[[], bool]) -> Iterator[Finding]:
-    if port == 0:
-        yield "no fixed port is needed", None
-    elif processes.port_is_free(port) or ours():
+def _port(port: int, variable: str, *, ours: bool) -> Iterator[Finding]:
+    if ours or processes.port_is_free(port):
         yield f"{port} can be used", None
     else:
         detail = f"{port} is taken by {processes.port_owner(port)}"

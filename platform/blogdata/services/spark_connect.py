@@ -208,7 +208,9 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
         fingerprint=fingerprint,
     )
     daemons.write(settings, settings.spark.service, state)
-    spark_probe.load_client()
+    # About a second of work, while the server is starting anyway.
+    import pyspark.sql.connect.client.core  # noqa: F401
+
     if _serves(state, settings.spark.start_seconds):
         return state
     ended = not processes.is_alive(identity)
@@ -241,7 +243,8 @@ def _serves(state: Started, seconds: float) -> bool:
 
 def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], folder: Path) -> list[str]:
     properties = folder / "server.conf"
-    lines = "".join(f"{key} {_escaped(value)}\n" for key, value in sorted(conf.items()))
+    escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in sorted(conf.items())}
+    lines = "".join(f"{key} {value}\n" for key, value in escaped.items())
     write_atomically(properties, lines.encode(), mode=0o600)
     submit = ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
     # Spark loads some 150 MiB of classes and compiles more code than the default cache holds. Class collections at the
@@ -269,7 +272,3 @@ def _marker(settings: Settings) -> str:
 def _orphans(settings: Settings) -> list[ProcessIdentity]:
     """List servers of this home that no state file names: whoever started them was killed."""
     return processes.with_argument(_marker(settings), settings.service_folder(settings.spark.service))
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")

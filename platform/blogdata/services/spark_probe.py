@@ -36,11 +36,6 @@ _LOST = (
 )
 
 
-def load_client() -> None:
-    """Import Spark's client, about a second of work, while the server is starting anyway."""
-    import pyspark.sql.connect.client.core  # noqa: F401
-
-
 def probe(url: str, *, seconds: float = 10.0) -> None:
     """Run `SELECT 1` on the server in a separate session; raises SparkServerUnreachable."""
     import grpc
