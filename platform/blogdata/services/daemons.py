@@ -31,10 +31,10 @@ class ServiceStatus:
 
     Args:
         state: `running`, `silent` (its process runs, or one of others is configured, and it does not answer),
-            `stopped`, `dead` (it ended by itself, or was killed), or `off` (nothing is configured that needs it).
+            `stopped`, or `dead` (it ended by itself, or was killed).
     """
 
-    state: Literal["running", "silent", "stopped", "dead", "off"]
+    state: Literal["running", "silent", "stopped", "dead"]
     url: str | None = None
     pid: int | None = None
     detail: str
