@@ -14,11 +14,11 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from blogdata.errors import PlatformError
 from blogdata.secrets import secretless_connector
 from blogdata.secrets.secretless_connector import GRACE, RENEWED_BEFORE, VALID, Certificates, Generation, keep
 from blogdata.services import postgres, postgres_certificates, postgres_connection
 from blogdata.services.config import PostgresSettings, Settings
-from blogdata.services.postgres_certificates import TlsMissing
 from blogdata.services.postgres_connection import PostgresLoginRefused
 from blogdata.services.postgres_roles import WRITER
 
@@ -89,7 +89,7 @@ def certified(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
     )
     try:
         postgres_certificates.binaries(own)
-    except TlsMissing as missing:
+    except PlatformError as missing:
         pytest.skip(f"{missing.what}: {missing.next_step}")
     yield own
     postgres.stop(own)

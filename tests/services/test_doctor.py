@@ -7,7 +7,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from blogdata.cli import services_commands
+from blogdata.cli.main import app
 from blogdata.services import doctor, processes
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
@@ -57,6 +57,6 @@ def test_a_silent_remote_server_is_a_problem(settings: Settings, tmp_path: Path)
 
 def test_doctor_prints_json_and_fails_on_problems(settings: Settings, tmp_path: Path) -> None:
     environ = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_JARS": str(tmp_path / "none")}
-    result = CliRunner().invoke(services_commands.app, ["doctor", "--json"], env=environ)
+    result = CliRunner().invoke(app, ["doctor", "--json"], env=environ)
     assert result.exit_code == 1
     assert {row["name"]: row["ok"] for row in json.loads(result.stdout)}["jars"] is False

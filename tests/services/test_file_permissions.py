@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services import config, doctor, files, reach
+from blogdata.services import config, doctor, files
 from blogdata.services.config import Settings
 from blogdata.services.doctor import Diagnosis
 
@@ -43,7 +43,7 @@ def test_a_home_that_another_user_shares_stays_open_and_is_reported(tmp_path: Pa
     settings = loaded(home)
     assert mode(home) == 0o755
     assert finding(settings).ok
-    assert "everybody may enter" in next(line for line in reach.lines(settings) if line.startswith("home: "))
+    assert "everybody may enter" in next(line for line in doctor.lines(settings) if line.startswith("home: "))
 
 
 @pytest.mark.parametrize("name", ["secrets/shop", "blogdata.toml", "services/spark/server.conf"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services import dagster_home, postgres, reach
+from blogdata.services import dagster_home, doctor, postgres
 from blogdata.services.config import Settings
 
 
@@ -22,7 +22,7 @@ def mine(settings: Settings, tmp_path: Path) -> Settings:
 
 
 def told(settings: Settings) -> dict[str, str]:
-    return dict(line.split(": ", 1) for line in reach.lines(settings))
+    return dict(line.split(": ", 1) for line in doctor.lines(settings))
 
 
 def test_folders_are_told_as_they_are(mine: Settings) -> None:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from blogdata.cli import land_commands
 from blogdata.cli.land_commands import app
-from blogdata.cli.land_logs import LogNotLanded, LogsRefused, NoAccessLog
+from blogdata.cli.land_logs import NoAccessLog
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.error_management.checkpointer import StreamSpec, open_checkpoint
 from blogdata.patterns.error_management.dead_letter_replay import ReplayRefused
@@ -129,7 +129,7 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
         assert (refused.where, there) == (str(tmp_path / damaged), [])
         assert "the file cannot be read" in str(refused)
     refused, there = landed("README.md", "log", "cut.gz", "absent")
-    assert (type(refused), there) == (LogsRefused, ["log"])
+    assert (type(refused), there) == (ConfigurationError, ["log"])
     assert "3 files did not land" in str(refused)
     assert [str(tmp_path / name) for name in ("README.md", "cut.gz", "absent")] == refused.where.split(", ")
 
@@ -173,7 +173,7 @@ def test_a_log_that_the_machine_cannot_copy_is_told_and_the_others_land(tmp_path
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     for refused, where in ((said.exception, str(large)), (piped.exception, "-")):
-        assert isinstance(refused, LogNotLanded)
+        assert isinstance(refused, ConfigurationError)
         assert (refused.what, refused.where) == ("it cannot be copied: File too large", where)
     assert sorted(path.name for path in (landing / "access_logs").iterdir()) == [".lock", "small.log"]
     assert CliRunner().invoke(app, ["logs", str(large), "--landing", str(landing)]).exception is None

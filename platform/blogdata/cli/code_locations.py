@@ -13,7 +13,6 @@ from pathlib import Path
 
 from blogdata.cli.output import console
 from blogdata.durable.whole_file import write_atomically
-from blogdata.services.config import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout; where the package is installed, no other team has its code beside it."""
@@ -41,7 +40,6 @@ class CodeLocation:
 
 
 def locations() -> list[CodeLocation]:
-    """List the locations that are set up here."""
     found = [CodeLocation(name=PLATFORM, module="definitions", interpreter=sys.executable)]
     project = ROOT / "analytics"
     if not (project / ".venv" / "bin" / "python").exists():
@@ -79,12 +77,3 @@ def workspace(home: Path, sockets: Mapping[str, Path]) -> Path:
     # JSON is YAML.
     write_atomically(file, json.dumps({"load_from": servers}, indent=1).encode())
     return file
-
-
-def environment(settings: Settings, *, automatic: bool) -> dict[str, str]:
-    """Return what the analytics team's location has to know: where gold is, and where its own files go."""
-    return {
-        "ANALYTICS_GOLD": str(settings.lake / "gold"),
-        "ANALYTICS_HOME": str(settings.home / "analytics"),
-        "ANALYTICS_AUTOMATIC": str(automatic).lower(),
-    }

@@ -45,7 +45,6 @@ class EndedRuns:
 
 
 def line_of(record: dg.RunRecord) -> str:
-    """Describe a run that has ended in one line."""
     run = record.dagster_run
     ended = record.end_time or record.update_timestamp.timestamp()
     by = next((run.tags[tag] for tag in _BY if tag in run.tags), "hand")

@@ -56,21 +56,19 @@ def simulate(
     from blogdata.simulator.spec import SimulationSpec
 
     target = _landing(landing)
-    added = 24 * (more or 0) + (hours or 0)
+    added, begun = 24 * (more or 0) + (hours or 0), time.monotonic()
     given = {"--days": days, "--visits-per-day": visits_per_day, "--seed": seed}
     if added:
-        if wrong := [
-            name for name, value in {**given, "--faults": faults, "--begin": begin}.items() if value is not None
-        ]:
+        others = {**given, "--faults": faults, "--begin": begin}
+        if wrong := [name for name, value in others.items() if value is not None]:
             raise ConfigurationError(
                 what=f"what is added is a part of the simulation there is: {', '.join(wrong)} cannot change it",
                 where="blogdata land simulate",
                 next_step="leave them out; or simulate into another landing zone",
             )
-        begun = time.monotonic()
         with _progress(quiet=as_json) as report:
             truth = simulator.add(added, target, report, now=datetime.now(timezone.utc))
-        _say_simulated(truth, target, time.monotonic() - begun, added=added, as_json=as_json)
+        _say_simulated(truth, target, begun, added=added, as_json=as_json)
         return
     if days is None or visits_per_day is None or seed is None:
         raise ConfigurationError(
@@ -89,13 +87,13 @@ def simulate(
         ads=ads,
     )
     _make_writable(target)
-    begun = time.monotonic()
     with _progress(quiet=as_json) as report:
         truth = simulator.simulate(spec, target, report)
-    _say_simulated(truth, target, time.monotonic() - begun, added=0, as_json=as_json)
+    _say_simulated(truth, target, begun, added=0, as_json=as_json)
 
 
-def _say_simulated(truth: Truth, target: Path, seconds: float, *, added: int, as_json: bool) -> None:
+def _say_simulated(truth: Truth, target: Path, begun: float, *, added: int, as_json: bool) -> None:
+    seconds = time.monotonic() - begun
     new = [hour.arrival_hour for hour in truth.hours[len(truth.hours) - added :]]
     figures = ("lines", "bytes", "valid", "dead", "late", "unique", "duplicates", "conflicts")
     result = {
@@ -140,7 +138,7 @@ def logs(
     its content: what has landed is not landed again, whatever its name is by now. A file that is no access log is
     refused, and the others land; in a folder it is skipped.
     """
-    from blogdata.cli.land_logs import LogsRefused, land_logs
+    from blogdata.cli.land_logs import land_logs
     from blogdata.patterns.ingestion.log_formats import formats
     from blogdata.patterns.ingestion.log_splitter import LOGS
     from blogdata.services.config import home, load
@@ -165,12 +163,21 @@ def logs(
     if len(refused) == 1:
         raise refused[0]
     if refused:
-        raise LogsRefused(refused)
+        raise ConfigurationError(
+            what=f"{len(refused)} files did not land: " + "; ".join(error.what for error in refused),
+            where=", ".join(error.where for error in refused),
+            next_step="all others landed; mend these, or leave them out, and repeat the command: nothing lands twice",
+        )
 
 
 @app.command("replay")
 def replay_corrections(
-    file: Annotated[Path, typer.Argument(help="JSON Lines: source_file, source_offset (of the dead letter), payload.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            exists=True, dir_okay=False, help="JSON Lines: source_file, source_offset (of the dead letter), payload."
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
     """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
@@ -182,8 +189,6 @@ def replay_corrections(
     from blogdata.services.config import load
     from resources.zone import zone_of
 
-    if not file.is_file():
-        raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
     settings = load()
     with file.open("rb") as lines:
         corrections = dead_letter_replay.read_corrections(lines, str(file))
@@ -250,7 +255,6 @@ def _today() -> date:
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show how many hours are simulated, on a terminal."""
     from rich.progress import Progress
 
     with Progress(console=errors, disable=quiet or not sys.stderr.isatty()) as bar:

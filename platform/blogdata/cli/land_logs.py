@@ -41,35 +41,15 @@ class NoAccessLog(ConfigurationError):
     """Raised when no line at the beginning of a file has a known format."""
 
 
-class LogNotLanded(PlatformError):
-    """Raised when the machine failed to read or copy a file, such as when the disk is full."""
-
-    exit_code = 2
-
-
-class LogsRefused(PlatformError):
-    """Raised when several of the files that were to land did not, and all others did."""
-
-    exit_code = 2
-
-    def __init__(self, refused: Sequence[PlatformError]) -> None:
-        super().__init__(
-            what=f"{len(refused)} files did not land: " + "; ".join(error.what for error in refused),
-            where=", ".join(error.where for error in refused),
-            next_step="all others landed; mend these, or leave them out, and repeat the command: nothing lands twice",
-        )
-
-
 @dataclass(kw_only=True)
 class NamedLog:
     """A file that a person has named, and what became of it.
 
     Args:
-        file: Its name to print.
         path: Where it can be read; of what came through a pipe, a copy.
         name: What it lands as, if not under its own name.
         folder: The folder that was named in its place.
-        skipped: Why a file of a folder was left out; None if it was not.
+        skipped: Why a file of a folder was left out.
     """
 
     file: str
@@ -82,14 +62,12 @@ class NamedLog:
     skipped: str | None = None
 
     def __str__(self) -> str:
-        """Return the line to print."""
         if self.landed is None:
             return f"{self.file}: " + (f"refused: {self.error.what}" if self.error else f"skipped: {self.skipped}")
         of_format = f"format {', '.join(self.formats)}; " if self.formats else ""
         return f"{self.file}: {of_format}{_SAID[self.landed.outcome]} ({self.landed.path})"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields to print as JSON."""
         if self.landed is None:
             reason = self.error.what if self.error else self.skipped
             return {"file": self.file, "outcome": "refused" if self.error else "skipped", "reason": reason}
@@ -101,14 +79,7 @@ class NamedLog:
 def land_logs(
     given: Sequence[Path], target: Path, known: LogFormats, prepare: Callable[[Path], object] = lambda _: None
 ) -> Iterator[NamedLog]:
-    """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged.
-
-    Args:
-        prepare: As of :func:`land`.
-
-    Yields:
-        Each file, and each name without one, with what became of it.
-    """
+    """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged."""
     with ExitStack() as stack:
         logs = [log for path in given for log in _named(path, target, stack)]
         for log in logs:
@@ -215,7 +186,6 @@ def _formats_in(file: Path, known: LogFormats) -> list[str]:
 
 
 def _no_access_log(known: LogFormats, file: Path, line: str) -> NoAccessLog:
-    """Build the error of a file without a line that can be read, from one of its lines."""
     if name := known.format_of(line):
         return NoAccessLog(
             what=f"no line at its beginning has a time that can be read: the first one fits the format {name}, but its "
@@ -246,7 +216,7 @@ def _nothing_in(folder: str) -> NoAccessLog:
 def _error(error: PlatformError | OSError, log: NamedLog) -> PlatformError:
     """Return an error that names what the person has named, and not the spooled copy of a pipe."""
     if isinstance(error, OSError):
-        return LogNotLanded(
+        return ConfigurationError(
             what=f"it cannot be copied: {error.strerror or error}",
             where=log.file,
             next_step="make room in the landing zone, or mend what fails, and repeat the command: nothing lands twice",

@@ -22,17 +22,12 @@ from blogdata.errors import DiskFull, PlatformError, foreign
 
 @dataclass(frozen=True)
 class Deferred:
-    """A command, and its help in the list of commands.
-
-    Args:
-        place: Where it is in this package, as `module:name`: a function, or the Typer application of a group.
-    """
+    """A command at `module:name` of this package, and its help; a group is a Typer application."""
 
     place: str
     help: str
 
     def load(self, name: str) -> Any:
-        """Import the command."""
         found = resolve_name(f"{__package__}.{self.place}")
         if isinstance(found, typer.Typer):
             return typer.main.get_command(found)
@@ -42,11 +37,7 @@ class Deferred:
 
 
 def group_of(commands: Mapping[str, Deferred]) -> type[TyperGroup]:
-    """Build the class of a group whose commands are imported when they are called.
-
-    Returns:
-        What `typer.Typer` takes as `cls`.
-    """
+    """Build the class of a group whose commands are imported when they are called."""
 
     class DeferredGroup(TyperGroup):
         def __init__(self, **arguments: Any) -> None:

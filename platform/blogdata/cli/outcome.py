@@ -58,9 +58,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """True when nothing failed."""
         return not self.problems
 
     def as_json(self) -> dict[str, Any]:
-        """Return the outcome as JSON-compatible values."""
         return {"ok": self.ok, **asdict(self), "seconds": round(self.seconds, 1)}

@@ -74,12 +74,10 @@ class TextGrid(Table):
         return super().__rich_console__(console, options)
 
     def add_row(self, *cells: Any, style: Any = None, end_section: bool = False) -> None:
-        """Add a row of texts."""
         super().add_row(*map(_cell, cells), style=style, end_section=end_section)
 
 
 def styled(text: str, style: str) -> Text:
-    """Return a text in a style, for a cell of a table."""
     return Text(shown.line(text), style=style)
 
 
@@ -116,7 +114,6 @@ class Screen:
         self._bar = None
 
     def print(self, text: str, style: str | None = None) -> None:
-        """Print a text of one or more lines."""
         if self._shown:
             console.print(text, style=style)
 
@@ -127,7 +124,6 @@ class Screen:
 
 
 def say_error(error: PlatformError) -> None:
-    """Print what happened, where, and what to do next."""
     errors.print(f"error: {error.what}", style="red")
     errors.print(f"where: {error.where}")
     errors.print(f"next:  {error.next_step}")
@@ -183,11 +179,7 @@ def why_nothing(settings: Settings, lake: Lake, dataset: str | None) -> str:
 
 
 def existing() -> Settings:
-    """Read the settings for a command that only reads a deployment, and begins none.
-
-    Raises:
-        ConfigurationError: The home folder does not exist, or a setting cannot be used.
-    """
+    """Read the settings for a command that only reads a deployment, and begins none."""
     from blogdata.services import config
 
     home, named = config.home(os.environ), os.environ.get("BLOGDATA_HOME")
@@ -201,7 +193,6 @@ def existing() -> Settings:
 
 
 def is_new(settings: Settings) -> bool:
-    """Return whether nothing has landed in a deployment and nothing is published."""
     return not any(folder.is_dir() and any(folder.iterdir()) for folder in (settings.landing, settings.lake))
 
 
@@ -211,11 +202,7 @@ def for_the_rest() -> str:
 
 
 def moment(text: str, option: str) -> datetime:
-    """Parse a day, an hour or a time of an option; without an offset it is UTC.
-
-    Raises:
-        ConfigurationError: The text is none.
-    """
+    """Parse a day, an hour or a time of an option; without an offset it is UTC."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
@@ -228,13 +215,11 @@ def moment(text: str, option: str) -> datetime:
 
 
 def say_warnings(warnings: Iterable[str]) -> None:
-    """Print warnings, a line each."""
     for warning in warnings:
         console.print(f"warning: {warning}", style="yellow")
 
 
 def say_json(value: Any) -> None:
-    """Print a value as JSON on standard output."""
     say_verbatim(shown.json_text(value) + "\n")
 
 

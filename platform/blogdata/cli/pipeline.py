@@ -40,6 +40,15 @@ GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
 """Guards that a person can lift for a run."""
 
 
+def due_tables(settings: Settings, events: EventLog) -> list[str]:
+    """List the tables of [tables] that have something to load."""
+    if not settings.tables.any:
+        return []
+    from assets import table_loads
+
+    return table_loads.due(settings, events)
+
+
 class Pipeline:
     """The pipeline of one deployment, from the landing zone to the served datasets."""
 
@@ -53,14 +62,7 @@ class Pipeline:
         due: bool = False,
         lifted: frozenset[str] = frozenset(),
     ) -> None:
-        """Prepare runs of a deployment.
-
-        Args:
-            command: Command that a person typed; it is the trigger recorded in the runs and their commits.
-
-        Raises:
-            ConfigurationError: No guard has that name.
-        """
+        """Prepare runs of a deployment; the command that a person typed is recorded as their trigger."""
         guards = [
             *GUARDS,
             *(guard_of(contract.dataset, audit.name) for contract in CONTRACTS.values() for audit in contract.audits),
@@ -84,14 +86,6 @@ class Pipeline:
             select: Names of the datasets to run again; empty runs all.
             for_: Names of the datasets to bring up to date, with what they are computed from: only what is stale of
                 these runs. Empty: all datasets.
-
-        Returns:
-            What ran, and what failed.
-
-        Raises:
-            ConfigurationError: A dataset does not exist, or `for_` or `due` is combined with what runs again.
-            PartitionExpired: What is to run again has expired.
-            StorageFailed: Dagster's storage failed.
         """
         refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
         refuse_unknown(for_, [*CONTRACTS, *self._served], where="--for")
@@ -137,12 +131,6 @@ class Pipeline:
 
         The rest of an interrupted plan is not stored, and staleness may not find it: to get it, request the whole plan
         again.
-
-        Returns:
-            What ran, and what failed.
-
-        Raises:
-            StorageFailed: Dagster's storage failed.
         """
         again = {main: keys or [""] for main, keys in plan.wanted().items()}
         return self._execute({"again": again, "only_again": True}, "the plan")
@@ -156,29 +144,18 @@ class Pipeline:
         return Planner(graph=GRAPH, look=look, accepted=self._accepted, scope=self._scope)
 
     def _with_inputs(self, datasets: Sequence[str]) -> list[str]:
-        """Return the datasets with all that they are computed from."""
         read = {read.dataset for name in datasets if name in SERVED for read in SERVED[name].reads}
         return sorted({*datasets, *read, *GRAPH.upstream({*datasets, *read})})
 
     def _is_something_to_do(self, selection: Selection) -> bool:
+        served = {*self._served} & {*(selection.select or self._served)}
         return bool(
             unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
             or any(arrivals.touched_in(self._planner.look, contract) for contract in LANDED.values())
-            or self._is_table_due()
-            or self._unserved(selection)
+            or due_tables(self._settings, self._events)
+            or (served and unserved.is_behind(self._settings, self._events))
         )
-
-    def _is_table_due(self) -> bool:
-        if not self._settings.tables.any:
-            return False
-        from assets import table_loads
-
-        return bool(table_loads.due(self._settings, self._events))
-
-    def _unserved(self, selection: Selection) -> bool:
-        served = {*self._served} & {*(selection.select or self._served)}
-        return bool(served) and unserved.is_behind(self._settings, self._events)
 
     def _with_held(self, outcome: Outcome, selection: Selection, *, again: bool) -> Outcome:
         """Add to the problems the hours that wait for a person, once per reason; everything else has run."""
@@ -194,25 +171,20 @@ class Pipeline:
         return outcome
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
+        outcome = Outcome()
         with Screen(shown=not self._quiet).opened() as screen:
             screen.print(label)
             screen.status("loading Dagster")
-            return self._executed(request, screen)
+            # Dagster takes seconds to import: a command with nothing to do answers at once without it.
+            from blogdata.cli.progress import RunProgress
+            from blogdata.orchestration.names import ACCEPT
+            from blogdata.orchestration.refresh_request import JOB
+            from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 
-    def _executed(self, request: Mapping[str, Any], screen: Screen) -> Outcome:
-        # Dagster takes seconds to import: a command with nothing to do answers at once without it.
-        from blogdata.cli.progress import RunProgress
-        from blogdata.orchestration.names import ACCEPT
-        from blogdata.orchestration.refresh_request import JOB
-        from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-
-        outcome = Outcome()
-        tags = {
-            **(AGAIN if request.get("only_again") else {}),
-            **({ACCEPT: ",".join(self._accepted)} if self._accepted else {}),
-        }
-        config = {"resources": {"request": {"config": dict(request)}}}
-        self.run_job(JOB, config, outcome, RunProgress(screen, outcome), tags)
+            tags = AGAIN if request.get("only_again") else {}
+            accepted = {ACCEPT: ",".join(self._accepted)} if self._accepted else {}
+            config = {"resources": {"request": {"config": dict(request)}}}
+            self.run_job(JOB, config, outcome, RunProgress(screen, outcome), {**tags, **accepted})
         return outcome
 
     def run_job(
@@ -223,12 +195,7 @@ class Pipeline:
         progress: RunProgress,
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Run a job in this process, to its end; its failure is a problem of the outcome.
-
-        Raises:
-            KeyboardInterrupt: The run was interrupted.
-            StorageFailed: Dagster's storage failed.
-        """
+        """Run a job in this process, to its end; its failure is a problem of the outcome."""
         from blogdata.cli.code_locations import PLATFORM
         from blogdata.orchestration import dead_runs
         from blogdata.services.dagster_internals import (

@@ -55,6 +55,7 @@ def plan(
 
     Without --replay it is what `blogdata run` would do now, as far as can be told before it begins.
     """
+    from blogdata.cli.pipeline import due_tables
     from blogdata.patterns.ingestion.log_splitter import unsplit_logs
     from blogdata.planning import arrivals
     from blogdata.planning.plan import ASKED, Planner
@@ -82,7 +83,7 @@ def plan(
     runs, outcome = planned.runs, None
     offered = _judged_otherwise(settings, look, planned) if replay is None else []
     unsplit = unsplit_logs(settings.landing) if replay is None else []
-    tables = _due_tables(settings, look.events) if replay is None else []
+    tables = due_tables(settings, look.events) if replay is None else []
     if not as_json:
         say_warnings(warnings)
     if as_json:
@@ -110,14 +111,6 @@ def plan(
         raise planned.refused[-1]
     if outcome is not None and not outcome.ok:
         raise typer.Exit(1)
-
-
-def _due_tables(settings: Settings, events: EventLog) -> list[str]:
-    if not settings.tables.any:
-        return []
-    from assets import table_loads
-
-    return table_loads.due(settings, events)
 
 
 def _judged_otherwise(settings: Settings, look: Snapshot, planned: Plan) -> list[str]:
@@ -172,7 +165,6 @@ def show(
     *,
     nothing: str,
 ) -> None:
-    """Print the runs of a plan, with why they run and how long they may take."""
     from blogdata.planning.plan import estimate
 
     if unsplit:

@@ -41,7 +41,6 @@ class RunProgress:
         self._published: dict[str, _Published] = {}
 
     def see(self, event: dg.DagsterEvent) -> None:
-        """Process an event of the run."""
         if event.event_type == dg.DagsterEventType.STEP_START:
             self._published = {}
             self._screen.status(f"computing what is stale of {_dataset(event)}")

@@ -33,7 +33,6 @@ _SAFE_IN_DOUBLE_QUOTES = re.compile(r'[^"$`\\!]*')
 
 
 def register() -> None:
-    """Have the errors of this process show commands."""
     remedies.say_with(said)
 
 
@@ -46,7 +45,6 @@ def said(action: Action) -> str:
 
 
 def command(action: Action) -> str:
-    """Return the command line that takes an action."""
     return " ".join(map(_quoted, ["blogdata", *_words(action)]))
 
 

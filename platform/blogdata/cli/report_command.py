@@ -10,7 +10,6 @@ import typer
 
 from assets.report import FILE
 from blogdata.cli.output import NOTHING_PUBLISHED, console, existing, say_json
-from blogdata.errors import ConfigurationError
 from blogdata.services.config import Settings
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def report(
         typer.Option(help="Write the page to this file instead of report.html in the deployment's home"),
     ] = None,
     days: Annotated[
-        int | None, typer.Option(help="Days of history, counted back from the newest one; 400 when not given")
+        int | None, typer.Option(min=1, help="Days of history, counted back from the newest one; 400 when not given")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and write no page")] = False,
 ) -> None:
@@ -37,8 +36,6 @@ def report(
     """
     from assets.report import blog_report as core
 
-    if days is not None and days < 1:
-        raise ConfigurationError(what=f"{days} days are no history", where="--days", next_step="give 1 or more")
     settings = existing()
     found = _computed(settings, days)
     if as_json:
@@ -53,11 +50,7 @@ def report(
 
 
 def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
-    """Write the page at the end of a command that ran what is stale, unless the page is as it would be written.
-
-    Returns:
-        A warning if it could not be made; the data is published in any case.
-    """
+    """Write the page after a run, unless it is current; return a warning if it could not be made."""
     try:
         if outcome.runs or outcome.problems or not _is_current(settings):
             from assets.report import blog_report as core

@@ -137,7 +137,6 @@ def _told(settings: Settings) -> bool:
 
 
 def _require_agreed(published: Sequence[Entry], run: Run, *, as_json: bool) -> None:
-    """Ask before much is computed again; without a terminal refuse it."""
     if len(published) <= _FEW_AGAIN:
         return
     rows = sum(entry.rows_out for entry in published)
@@ -157,7 +156,6 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
-    """Print what ran, or why nothing did."""
     if outcome.ok and not outcome.runs:
         console.print(f"nothing to do: {nothing}")
         say_warnings(outcome.warnings)

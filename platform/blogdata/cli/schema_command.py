@@ -180,5 +180,4 @@ def _readers(settings: Settings, dataset: str, column: str) -> list[Reader]:
 
 
 def today() -> date:
-    """Return the current day, UTC."""
     return datetime.now(timezone.utc).date()

@@ -22,27 +22,22 @@ from blogdata.services.doctor import Diagnosis
 
 _HEALTH_SECONDS = 10.0
 
-app = typer.Typer(help="The real components: spark, postgres", no_args_is_help=True)
-
 Names = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Which; all when none is named.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-@app.command()
 def up(services: Names = None, as_json: Json = False) -> None:
     """Start services, or find them running."""
     settings = config.load()
     _report([_up(name, settings) for name in _chosen(services)], as_json)
 
 
-@app.command()
 def down(services: Names = None, as_json: Json = False) -> None:
     """Stop services."""
     settings = existing()
     _report([_down(name, settings) for name in reversed(_chosen(services))], as_json)
 
 
-@app.command()
 def status(services: Names = None, as_json: Json = False) -> None:
     """Show which services run, and what a person should know.
 
@@ -57,7 +52,6 @@ def status(services: Names = None, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-@app.command(name="doctor")
 def examine(as_json: Json = False) -> None:
     """Look at everything the platform needs, and say what to fix.
 

@@ -22,7 +22,7 @@ from blogdata.cli.output import (
     not_published,
     say_json,
 )
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake import store_faults
 from blogdata.lake.lake import Lake
@@ -39,12 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME = re.compile(r"\w+")
-
-
-class QueryFailed(PlatformError):
-    """Spark refused or failed a query."""
-
-    exit_code = 2
 
 
 def sql(
@@ -134,7 +128,7 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
         yield
     except (PySparkException, spark_probe.SparkServerLost) as error:
         if spark_connect.ran_out_of_memory(settings, error):
-            raise QueryFailed(
+            raise ConfigurationError(
                 what="the query needed more memory than its Spark server has",
                 where=f"'{query.strip()[:200]}'",
                 next_step="ask for fewer rows or shorter values; if it ended the server, the next query starts another",
@@ -147,7 +141,7 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
             raise typed from error
         described = min(names, default="silver.visits")
         lines = str(error).split("JVM stacktrace:")[0].strip().splitlines()
-        raise QueryFailed(
+        raise ConfigurationError(
             what=lines[0] if lines else type(error).__name__,
             where=f"'{query.strip()[:200]}'",
             next_step=f'mend the query; columns of a table: blogdata sql "DESCRIBE {described}"',

@@ -80,7 +80,6 @@ def ui(
 def _serve(
     settings: Settings, home: Path, listener: socket.socket, web: Sequence[str], *, automatic: bool, opened: bool
 ) -> None:
-    """Serve until the interrupt, or until one of the processes ends by itself, which ends the others."""
     from resources.zone import days_of
 
     folder, running = code_locations.socket_folder(home), Supervisor()
@@ -91,7 +90,10 @@ def _serve(
         "DAGSTER_HOME": str(home),
         "BLOGDATA_HOME": str(settings.home),
         "BLOGDATA_AUTOMATIC": str(automatic).lower(),
-        **code_locations.environment(settings, automatic=automatic),
+        # What the analytics team's location has to know: where gold is, and where its own files go.
+        "ANALYTICS_GOLD": str(settings.lake / "gold"),
+        "ANALYTICS_HOME": str(settings.home / "analytics"),
+        "ANALYTICS_AUTOMATIC": str(automatic).lower(),
     }
     locations = code_locations.locations()
     sockets = {one.name: folder / one.name for one in locations}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -14,18 +15,48 @@ import dagster as dg
 import uvicorn
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
+from deltalake.exceptions import DeltaError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from blogdata.cli.code_locations import PLATFORM
-from blogdata.cli.moved_days import followed
+from blogdata.errors import PlatformError
 from blogdata.orchestration import external_events
 from blogdata.planning.history import Span
 from blogdata.services import dagster_home, ends_with_parent, heartbeat, secrets, ui_guard
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext
 from quality.contracts import CONTRACTS
+from resources.zone import days_of
+
+_LOOK_SECONDS = 10.0
+
+
+@contextmanager
+def followed(settings: Settings, known: Span, load: Callable[[], None]) -> Iterator[None]:
+    """Load the partitions anew when the deployment's days have changed, beside what the caller does."""
+    ended = threading.Event()
+    thread = threading.Thread(target=_follow, args=(settings, known, load, ended), name="moved-days")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _follow(settings: Settings, known: Span, load: Callable[[], None], ended: threading.Event) -> None:
+    while not ended.wait(_LOOK_SECONDS):
+        try:
+            days = days_of(settings)
+        except (OSError, DeltaError, PlatformError):
+            # A storage that does not answer is everybody's fault but of this page; the next look finds it.
+            continue
+        if days != known:
+            load()
+            known = days
+
 
 WAY_IN = "On its machine, as the user it belongs to, type: blogdata ui --open"
 # Those of Dagster's own command: milliseconds of a statement, seconds of a connection's life, connections.
@@ -39,12 +70,7 @@ _SHUTDOWN_SECONDS = 5
 def server(
     settings: Settings, *, workspace: Path, read_only: bool, days: Span | None = None
 ) -> Iterator[uvicorn.Server]:
-    """Open Dagster's storage and the workspace, and build the server over them.
-
-    Args:
-        days: Those that the platform's code server has loaded partitions for, and loads anew when they have changed;
-            None: nobody looks.
-    """
+    """Open Dagster's storage and the workspace, and build the server; partitions follow the days, if they are given."""
     with dagster_home.open_instance(settings) as instance:
         instance.optimize_for_webserver(*_STORAGE_LIMITS)
         target = WorkspaceFileTarget([str(workspace)])
@@ -67,8 +93,6 @@ def server(
 
 
 def _health(instance: dg.DagsterInstance) -> Route:
-    """Answer anyone in one word whether the daemon is at work."""
-
     def health(_: Request) -> Response:
         healthy = heartbeat.is_beating(instance, time.time())
         return PlainTextResponse("ok\n" if healthy else "not ok\n", 200 if healthy else 503)

@@ -27,11 +27,7 @@ from blogdata.secrets.secret import Secret
 
 
 def opener(ca_file: Path | None = None) -> urllib.request.OpenerDirector:
-    """Return what opens requests and follows no redirect: such an answer is raised as an `HTTPError`.
-
-    Args:
-        ca_file: Trusted certificates in PEM; None: the machine's.
-    """
+    """Return what opens requests and follows no redirect; without a file it trusts the machine's certificates."""
     context = ssl.create_default_context(cafile=ca_file)
     return urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context))
 
@@ -54,30 +50,19 @@ class OpenBaoUnavailable(PlatformError):
     transient = True
 
 
-class OpenBaoRefused(ConfigurationError):
-    """Raised when the server refuses a request."""
-
-
 class _Forbidden(Exception):
     """The server refuses the token, or what is asked with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """A login with a role."""
-
     id: str
     secret: Callable[[], Secret]
 
 
 @dataclass(kw_only=True)
 class OpenBao:
-    """The secrets below a path of a server.
-
-    Args:
-        path: Path of the secrets below the mount; may be empty.
-        ca_file: Trusted certificates in PEM; None: the machine's.
-    """
+    """The secrets below a path of a server; the path may be empty."""
 
     address: str
     mount: str
@@ -87,12 +72,7 @@ class OpenBao:
     _token: Secret | None = field(default=None, init=False)
 
     def read(self, name: str, version: int | None = None) -> Secret | None:
-        """Read a secret; see :class:`blogdata.secrets.secrets_pointer.Provider`.
-
-        Raises:
-            OpenBaoUnavailable: The server cannot answer now; transient.
-            OpenBaoRefused: The server refuses the token or the request, or the entry has no field `value`.
-        """
+        """Read a secret; see :class:`blogdata.secrets.secrets_pointer.Provider`."""
         found = self._ask(self._data(name) + ("" if version is None else f"?version={version}"))
         if found is None or found["data"] is None:
             return None
@@ -102,7 +82,6 @@ class OpenBao:
         return Secret(value.strip())
 
     def versions(self, name: str) -> tuple[int, ...]:
-        """List the versions of a secret that are not deleted."""
         found = self._ask(f"{self.mount}/metadata/{self._entry(name)}")
         if found is None:
             return ()
@@ -114,11 +93,9 @@ class OpenBao:
         return self._ask(self._data(name), content) is not None
 
     def place(self, name: str) -> str:
-        """Return server and path of a secret."""
         return f"{self.address}, {self.mount}/{self._entry(name)}"
 
     def remedy(self, name: str) -> str:
-        """Return the command that stores a secret, read from its standard input."""
         return f"run: bao kv put -mount={self.mount} {self._entry(name)} {_FIELD}=-"
 
     def _entry(self, name: str) -> str:
@@ -187,8 +164,8 @@ class OpenBao:
             next_step="see whether it runs and is unsealed: bao status",
         )
 
-    def _refused(self, what: str, next_step: str, path: str) -> OpenBaoRefused:
-        return OpenBaoRefused(what=what, where=f"{self.address}, {path}", next_step=next_step)
+    def _refused(self, what: str, next_step: str, path: str) -> ConfigurationError:
+        return ConfigurationError(what=what, where=f"{self.address}, {path}", next_step=next_step)
 
 
 def _is_gone(version: Mapping[str, Any]) -> bool:

@@ -16,11 +16,9 @@ class Secret:
     _value: str
 
     def reveal(self) -> str:
-        """Return the value, for the call that needs it."""
         return self._value
 
     def __repr__(self) -> str:
-        """Hide the value."""
         return _HIDDEN
 
     def __eq__(self, other: object) -> bool:
@@ -28,13 +26,7 @@ class Secret:
         return isinstance(other, Secret) and hmac.compare_digest(self._value.encode(), other._value.encode())
 
     def __hash__(self) -> int:
-        """Hash the value, as equality demands."""
         return hash(self._value)
 
     def __reduce__(self) -> NoReturn:
-        """Refuse: a pickled value would be in files, plans or logs.
-
-        Raises:
-            TypeError: Always.
-        """
         raise TypeError("a secret is not pickled: pass its name, and fetch it where it is used")

@@ -26,23 +26,17 @@ class Environment:
     variables: Mapping[str, str]
 
     def read(self, name: str, version: int | None = None) -> Secret | None:
-        """Read a secret; see :class:`blogdata.secrets.secrets_pointer.Provider`."""
         value = self.variables.get(self._variable(name, version))
         return None if value is None else Secret(value.strip())
 
     def versions(self, name: str) -> tuple[int, ...]:
-        """List the versions of a secret."""
         first = _variable(name)
         later = (re.fullmatch(rf"{first}__([1-9][0-9]*)", variable) for variable in self.variables)
         found = [1] if first in self.variables else []
         return tuple(sorted([*found, *(int(match[1]) for match in later if match)]))
 
     def add(self, name: str, secret: Secret, *, after: int) -> bool:
-        """Refuse: a process cannot set the environment of the others.
-
-        Raises:
-            ConfigurationError: Always.
-        """
+        """Refuse: a process cannot set the environment of the others."""
         variable = self._variable(name, after + 1)
         raise ConfigurationError(
             what=f"{f'version {after + 1} of ' if after else ''}the secret {name} does not exist, and variables of the"
@@ -52,11 +46,9 @@ class Environment:
         )
 
     def place(self, name: str) -> str:
-        """Return the variable of the current version."""
         return f"variable {self._variable(name)}"
 
     def remedy(self, name: str) -> str:
-        """Say that the variable has to be set."""
         return f"set {self._variable(name)} for every process of the deployment"
 
     def _variable(self, name: str, version: int | None = None) -> str:
@@ -84,11 +76,6 @@ class SecretFiles:
     folder: Path
 
     def read(self, name: str, version: int | None = None) -> Secret | None:
-        """Read a secret; see :class:`blogdata.secrets.secrets_pointer.Provider`.
-
-        Raises:
-            ConfigurationError: Its file is readable by others, or is no text.
-        """
         file = self.file(name, version)
         if not file.is_file():
             return None
@@ -111,13 +98,11 @@ class SecretFiles:
         return self.folder / (name if version == 1 else f"{name}@{version}")
 
     def versions(self, name: str) -> tuple[int, ...]:
-        """List the versions of a secret."""
         first = [1] if (self.folder / name).is_file() else []
         later = (re.fullmatch(r".*@([1-9][0-9]*)", file.name) for file in self.folder.glob(f"{name}@*"))
         return tuple(sorted([*first, *(int(found[1]) for found in later if found)]))
 
     def add(self, name: str, secret: Secret, *, after: int) -> bool:
-        """Store a version, for its owner only."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, made = tempfile.mkstemp(dir=self.folder, prefix=f".{name}.")
         try:
@@ -134,9 +119,7 @@ class SecretFiles:
         return True
 
     def place(self, name: str) -> str:
-        """Return the current version's file."""
         return str(self.file(name))
 
     def remedy(self, name: str) -> str:
-        """Return the command that stores a secret."""
         return f"write it into that file, readable only by you: (umask 077; cat > {self.file(name)})"

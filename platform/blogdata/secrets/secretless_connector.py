@@ -56,15 +56,12 @@ class Generation:
 
     @property
     def ends(self) -> datetime:
-        """When they are no longer valid."""
         return self.made + VALID
 
     def certificate(self, name: str) -> Path:
-        """Return the certificate of a login, of the server or of the authority, in PEM."""
         return self.folder / f"{name}.pem"
 
     def key(self, name: str) -> Path:
-        """Return its private key."""
         return self.folder / f"{name}.key"
 
 
@@ -78,11 +75,9 @@ class Certificates:
 
     @property
     def authorities(self) -> Path:
-        """The authorities that both sides trust."""
         return self.folder / "authorities.pem"
 
     def generations(self) -> list[Generation]:
-        """List the generations, the newest last."""
         folders = [each for each in self.folder.glob("[0-9]*") if each.name.isdecimal()]
         return [
             Generation(folder=folder, made=_made(folder / f"{AUTHORITY}.pem"))
@@ -90,16 +85,11 @@ class Certificates:
         ]
 
     def current(self) -> Generation:
-        """Return the newest generation, whose certificates clients use."""
         return self.generations()[-1]
 
 
 def keep(certificates: Certificates, now: datetime) -> bool:
-    """Make a generation if there is none, or the newest one ends soon; remove those whose grace period is over.
-
-    Returns:
-        Whether the server has to read its files again.
-    """
+    """Make a generation if there is none, or the newest one ends soon; remove those whose grace period is over."""
     certificates.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     there = certificates.generations()
     if not there or now >= there[-1].ends - RENEWED_BEFORE:

@@ -36,45 +36,17 @@ from blogdata.secrets.secret import Secret
 Result = TypeVar("Result")
 
 
-class SecretMissing(ConfigurationError):
-    """Raised when a provider has no secret of that name, or not that version of it."""
-
-
 class Provider(Protocol):
     """A place that has secrets by their names, each in versions that are counted from 1; the highest is current."""
 
     def read(self, name: str, version: int | None = None) -> Secret | None:
-        """Read a secret.
-
-        Args:
-            version: One of its versions; None: the current one.
-
-        Returns:
-            Its value; None if there is none.
-
-        Raises:
-            PlatformError: It cannot be read.
-        """
+        """Read a secret in one of its versions, or the current one; None if there is none."""
 
     def versions(self, name: str) -> tuple[int, ...]:
-        """List the versions that can be read, the current one last.
-
-        Raises:
-            PlatformError: They cannot be listed.
-        """
+        """List the versions that can be read, the current one last."""
 
     def add(self, name: str, secret: Secret, *, after: int) -> bool:
-        """Store a version, unless another process has done it meanwhile.
-
-        Args:
-            after: The version that was current; 0: there was none.
-
-        Returns:
-            False if the current version is another one; nothing was stored.
-
-        Raises:
-            PlatformError: It cannot be stored.
-        """
+        """Store the version after one (0: the first); False, and nothing is stored, if that is not current any more."""
 
     def place(self, name: str) -> str:
         """Return where a secret is, for messages."""
@@ -92,25 +64,15 @@ class Pointer:
 
     @property
     def place(self) -> str:
-        """Where its value is, for messages."""
         return self.provider.place(self.name)
 
 
 def fetch(pointer: Pointer, version: int | None = None) -> Secret:
-    """Fetch the value of a secret.
-
-    Args:
-        version: One of its versions; None: the current one.
-
-    Raises:
-        SecretMissing: It does not exist.
-        ConfigurationError: It is empty or has several lines.
-        PlatformError: The provider cannot read it.
-    """
+    """Fetch the value of a secret in one of its versions, or the current one."""
     secret = pointer.provider.read(pointer.name, version)
     if secret is None:
         of = "" if version is None else f"version {version} of "
-        raise SecretMissing(
+        raise ConfigurationError(
             what=f"{of}the secret {pointer.name} does not exist",
             where=pointer.place,
             next_step=pointer.provider.remedy(pointer.name),
@@ -125,28 +87,14 @@ def fetch(pointer: Pointer, version: int | None = None) -> Secret:
 
 
 class SecretInUse:
-    """A secret in the hands of a client: fetched once, and again when the service refuses it.
-
-    Raises:
-        PlatformError: As :func:`fetch`.
-    """
+    """A secret in the hands of a client: fetched once, and again when the service refuses it."""
 
     def __init__(self, pointer: Pointer) -> None:
         self.pointer = pointer
         self._secret = fetch(pointer)
 
     def use(self, action: Callable[[Secret], Result], *, refused: type[Exception]) -> Result:
-        """Do something with the secret; if it is refused and was replaced meanwhile, once more with the new value.
-
-        Args:
-            refused: What the action raises when the service refuses the value.
-
-        Returns:
-            What the action returns.
-
-        Raises:
-            PlatformError: As :func:`fetch`; and what the action raises.
-        """
+        """Do something with the secret; if it is refused and was replaced meanwhile, once more with the new value."""
         secret = self._secret
         try:
             return action(secret)

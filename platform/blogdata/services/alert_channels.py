@@ -20,14 +20,7 @@ _LEAST_SECRET = 6
 
 
 def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str, severity: Severity | None) -> None:
-    """Send a message; it returns when the channel has taken it.
-
-    Args:
-        severity: How urgent the message is; None: all of it is over.
-
-    Raises:
-        PlatformError: The channel did not take it, or its secret cannot be read.
-    """
+    """Send a message; it returns when the channel has taken it. Without a severity all of it is over."""
     from apprise import LogCapture, NotifyFormat, NotifyType
 
     kind = {None: NotifyType.SUCCESS, Severity.WARNING: NotifyType.WARNING, Severity.CRITICAL: NotifyType.FAILURE}
@@ -46,11 +39,7 @@ def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str,
 
 
 def check(settings: Settings, channel: ChannelSettings) -> None:
-    """Check that a channel's secret can be read and that Apprise knows its address, without sending anything.
-
-    Raises:
-        PlatformError: It cannot be used.
-    """
+    """Check that a channel's secret can be read and that Apprise knows its address, without sending anything."""
     _opened(channel, _secret(settings, channel))
 
 

@@ -44,13 +44,7 @@ _FOLDERS = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_JARS")
 
 @dataclass(frozen=True, kw_only=True)
 class SparkSettings:
-    """How a Spark session is opened.
-
-    Args:
-        mode: `local` (this deployment's own Spark Connect server), `remote` (an external server, at `remote`) or
-            `classic` (a session inside the process, on `master`).
-        remote: `sc://host:port` of the server in mode `remote`, else None.
-    """
+    """How a Spark session is opened: on this deployment's own server, on a remote one, or within the process."""
 
     mode: Annotated[Literal["local", "remote", "classic"], at("mode", "BLOGDATA_SPARK_MODE")] = "local"
     remote: Annotated[types.SparkRemote, at("remote", "SPARK_REMOTE")] = None
@@ -64,7 +58,6 @@ class SparkSettings:
 
     @property
     def heap_bytes(self) -> int:
-        """The heap in bytes."""
         return types.amount(self.heap, types.BYTES)
 
 
@@ -106,7 +99,6 @@ class TableSettings:
 
     @property
     def any(self) -> bool:
-        """Whether any table is loaded."""
         return bool(self.devices or self.users or self.legacy_visits or self.provider_visits)
 
 
@@ -142,12 +134,11 @@ class SecretSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PartnerSettings:
-    """The partner's API, if there is one, and how events are sent to it.
+    """The partner's API, if there is one, and how events are sent to it; times are in seconds.
 
     Args:
-        wait: Seconds after the end of an hour before its events are sent, so that late ones still find their place.
-        timeout: Seconds to wait for an answer.
-        patience: Seconds for which one request is tried in a run.
+        wait: After the end of an hour before its events are sent, so that late ones still find their place.
+        patience: For which one request is tried in a run.
     """
 
     url: Annotated[types.HttpAddress | None, at("url", "BLOGDATA_PARTNER")] = None
@@ -178,12 +169,7 @@ class ReaderSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ExcludedRequests:
-    """Which requests of access logs count for nobody.
-
-    Args:
-        agents: Texts in their user agents, in lower case.
-        paths: What their paths begin with, or, with `*` or `?`, what they look like.
-    """
+    """Which requests of access logs count for nobody; `agents` are texts in lower case within their user agents."""
 
     addresses: tuple[types.Network, ...] = ()
     agents: tuple[Annotated[types.Text, AfterValidator(str.lower)], ...] = ()
@@ -226,12 +212,7 @@ class LogSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelSettings:
-    """A channel of the alerts.
-
-    Args:
-        address: One of Apprise; `{secret}` in it stands for the secret.
-        owners: Owners whose alerts it gets; empty: all.
-    """
+    """A channel of the alerts; `{secret}` in its address stands for the secret, and no owners are all owners."""
 
     name: types.Name
     secret: types.Name | None = None
@@ -302,15 +283,10 @@ class Settings:
 
     @property
     def checkpoints(self) -> Path:
-        """Folder of the streams' checkpoints."""
         return self.home / "checkpoints"
 
     def service_folder(self, name: str) -> Path:
-        """Return the folder of a service's state and logs; it is created if absent.
-
-        Raises:
-            ConfigurationError: The home folder cannot be written.
-        """
+        """Return the folder of a service's state and logs; it is created if absent."""
         return _made(self.home / "services" / name, self.home)
 
 
@@ -331,14 +307,7 @@ def home(environ: Mapping[str, str]) -> Path:
 
 
 def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings of this process; its home folder is made if absent, and closed to other users.
-
-    Args:
-        environ: The environment to read; the process's own when None.
-
-    Raises:
-        ConfigurationError: A value cannot be used, or the home folder cannot be written.
-    """
+    """Read the settings of this process; its home folder is made if absent, and closed to other users."""
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
     folder = home(env)
     file = _made(folder, folder) / "blogdata.toml"

@@ -31,10 +31,10 @@ class ServiceStatus:
 
     Args:
         state: `running`, `silent` (its process runs, or one of others is configured, and it does not answer),
-            `stopped`, `dead` (it ended by itself, or was killed), or `off` (nothing is configured that needs it).
+            `stopped`, or `dead` (it ended by itself, or was killed).
     """
 
-    state: Literal["running", "silent", "stopped", "dead", "off"]
+    state: Literal["running", "silent", "stopped", "dead"]
     url: str | None = None
     pid: int | None = None
     detail: str
@@ -52,7 +52,6 @@ class Started:
 
     @property
     def identity(self) -> ProcessIdentity:
-        """The process."""
         return ProcessIdentity(pid=self.pid, created=self.created)
 
 
@@ -105,12 +104,7 @@ def read(settings: Settings, service: str) -> Started | None:
 
 
 def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Callable[[], str]) -> ServiceStatus:
-    """Find the state of a service that was started.
-
-    Args:
-        identity: Its process; None if others run it.
-        probe: Returns what it answers, and raises a PlatformError if it does not.
-    """
+    """Find the state of a service; without a process others run it. The probe raises a PlatformError if silent."""
     if identity is not None and not processes.is_alive(identity):
         return ServiceStatus(state="dead", url=url, detail=f"Process {identity.pid} is no more; its log is {log}")
     pid = None if identity is None else identity.pid
@@ -121,7 +115,6 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
 
 
 def require_free(port: int, setting: str) -> None:
-    """Refuse a port that is taken."""
     if not processes.port_is_free(port):
         raise ConfigurationError(
             what=f"Port {port} is taken by {processes.port_owner(port)}",

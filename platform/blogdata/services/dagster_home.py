@@ -34,11 +34,7 @@ UI_TOKEN = "ui"
 
 
 def render(settings: Settings) -> Path:
-    """Write `dagster.yaml` for a deployment; an unchanged file is not rewritten.
-
-    Returns:
-        The folder to use as `DAGSTER_HOME`.
-    """
+    """Write `dagster.yaml` for a deployment, and return the folder to use as `DAGSTER_HOME`."""
     folder = settings.home / "dagster"
     folder.mkdir(parents=True, exist_ok=True)
     kind = "sqlite" if settings.dagster_storage is None else "postgresql"
@@ -56,16 +52,11 @@ def render(settings: Settings) -> Path:
 
 
 def ui_lock(home: Path) -> AbstractContextManager[None]:
-    """Hold the lock of whoever serves the UI of a deployment.
-
-    Raises:
-        LockTimeout: Another process holds it.
-    """
+    """Hold the lock of whoever serves the UI of a deployment; raises LockTimeout at once while another process does."""
     return locked(home / "ui.lock", seconds=0)
 
 
 def is_ui_served(home: Path) -> bool:
-    """Return whether a process serves the UI of a deployment."""
     try:
         with ui_lock(home):
             return False
@@ -74,12 +65,10 @@ def is_ui_served(home: Path) -> bool:
 
 
 def note_ui_address(home: Path, address: str) -> None:
-    """Note where the UI of a deployment is served."""
     write_atomically(home / _UI_ADDRESS, f"{address}\n{home}".encode())
 
 
 def forget_ui_address(home: Path) -> None:
-    """Note that the UI of a deployment is not served any more."""
     (home / _UI_ADDRESS).unlink(missing_ok=True)
 
 
@@ -115,11 +104,7 @@ def storage(settings: Settings) -> str:
 
 
 def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]:
-    """Read Dagster's SQLite files: its runs, the index of their events, its sensors and schedules.
-
-    Returns:
-        The damaged files, each with its problem.
-    """
+    """Read Dagster's SQLite files (runs, index of events, schedules); return the damaged ones with their problems."""
     if settings.dagster_storage is not None:
         return []
     folder = settings.home / "dagster"
@@ -129,15 +114,7 @@ def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]
 
 
 def open_instance(settings: Settings) -> DagsterInstance:
-    """Open Dagster's storage of a deployment.
-
-    Returns:
-        The instance, a context manager that closes it.
-
-    Raises:
-        LockTimeout: Other processes held the lock for two minutes.
-        PostgresUnreachable: The storage is in PostgreSQL, which does not answer; transient.
-    """
+    """Open Dagster's storage of a deployment, as a context manager."""
     # Imported here, because it takes seconds: commands that only need the folder do not wait for it.
     from dagster import DagsterInstance
 

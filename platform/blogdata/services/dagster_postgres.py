@@ -30,19 +30,13 @@ class PostgresStorage(DagsterPostgresStorage):
 
     @classmethod
     def config_type(cls) -> Mapping[str, Any]:
-        """Return the configuration schema."""
         return {"home": StringSource}
 
     @classmethod
     def from_config_value(
         cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
     ) -> PostgresStorage:
-        """Open the storage; schema and tables are created if they are absent.
-
-        Raises:
-            ConfigurationError: The settings of this process have no address, or the user may not create the schema.
-            PostgresUnreachable: The server does not answer; transient.
-        """
+        """Open the storage; schema and tables are created if they are absent."""
         address = dagster_home.database(config.load(overrides={"BLOGDATA_HOME": config_value["home"]}))
         if address is None:
             raise ConfigurationError(

@@ -38,7 +38,6 @@ class KeptEventLog(SqliteEventLogStorage):
     def from_config_value(
         cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
     ) -> KeptEventLog:
-        """Open the event log from its configuration."""
         return cls(inst_data=inst_data, **config_value)
 
     @contextmanager
@@ -60,7 +59,6 @@ class KeptEventLog(SqliteEventLogStorage):
         return create_engine(url, poolclass=QueuePool, pool_size=1, connect_args=busy)
 
     def store_event(self, event: EventLogEntry) -> None:
-        """Store an event."""
         super().store_event(event)
         # The web server watches the run's file; with an open connection a commit changes only the write-ahead log.
         os.utime(self.path_for_shard(event.run_id))
@@ -72,7 +70,6 @@ class KeptEventLog(SqliteEventLogStorage):
         return table_name in self._tables
 
     def dispose(self) -> None:
-        """Close the files."""
         super().dispose()
         with self._turn:
             while self._engines:

@@ -24,7 +24,6 @@ RELEASE = "17"
 
 
 def source_folder() -> Path:
-    """Return the folder of the Java sources and their service registrations."""
     return package_folder("blogdata") / "engine"
 
 

@@ -37,12 +37,7 @@ def known(settings: Settings) -> Sequence[Export]:
 
 
 def remember(settings: Settings, export: Export) -> None:
-    """Record a folder, before anything is written into it; one is for one role and one group.
-
-    Raises:
-        ConfigurationError: The folder is within the home or the other way round, has other files, or is another role's
-            or another user's.
-    """
+    """Record a folder, before anything is written into it; one is for one role and one group."""
     before = {one.folder: one for one in known(settings)}
     if before.get(export.folder) == export:
         return

@@ -15,8 +15,9 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 from blogdata.errors import PlatformError
@@ -30,19 +31,14 @@ def close(home: Path, landing: Path) -> None:
 
     A folder made by an earlier version is open. It stays open if it is another user's, as the volume of a container may
     be, or is for everybody (sticky), or if entries of it or of its landing zone are another user's: a producer of that
-    user would be locked out. :func:`open_folders` lists what this leaves open.
+    user would be locked out.
     """
     state = home.stat()
     if not state.st_mode & _OTHERS or state.st_mode & stat.S_ISVTX or state.st_uid != os.geteuid():
         return
-    if not any(_is_of_another(entry, state.st_uid) for entry in _entries(home, landing)):
+    landed = landing.rglob("*") if landing.is_relative_to(home) else ()
+    if not any(_is_of_another(entry, state.st_uid) for entry in chain(home.iterdir(), landed)):
         home.chmod(0o700)
-
-
-def open_folders(home: Path, outside: Iterable[Path]) -> list[Path]:
-    """List the folders of a deployment that its group or all users can enter, read or write."""
-    apart = (folder for folder in outside if not folder.is_relative_to(home))
-    return [folder for folder in (home, *apart) if folder.is_dir() and _is_open(folder)]
 
 
 def exposed_secrets(home: Path) -> list[Path]:
@@ -54,13 +50,6 @@ def exposed_secrets(home: Path) -> list[Path]:
 
 def _is_open(path: Path) -> bool:
     return bool(path.stat().st_mode & _OTHERS)
-
-
-def _entries(home: Path, landing: Path) -> Iterator[Path]:
-    yield from home.iterdir()
-    if landing.is_relative_to(home):
-        for folder, folders, files in os.walk(landing):
-            yield from (Path(folder, name) for name in (*folders, *files))
 
 
 def _is_of_another(path: Path, user: int) -> bool:
@@ -82,7 +71,6 @@ def for_owner(path: str, flags: int) -> int:
 
 
 def sha256_of(path: Path) -> str:
-    """Compute the SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as handle:
         while chunk := handle.read(1 << 20):
@@ -97,11 +85,7 @@ def is_same_folder(recorded: str, folder: Path) -> bool:
 
 @contextmanager
 def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
-    """Hold an exclusive lock between processes; the system releases it when its holder dies.
-
-    Raises:
-        LockTimeout: Another process still holds the lock after so many seconds.
-    """
+    """Hold an exclusive lock between processes; the system releases it when its holder dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

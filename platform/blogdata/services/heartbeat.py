@@ -26,7 +26,6 @@ TICKS = "ticks"
 
 
 def note_tick(home: Path, sensor: str) -> None:
-    """Note that a sensor ticks now."""
     (home / TICKS).mkdir(exist_ok=True)
     (home / TICKS / sensor).touch()
 

@@ -45,12 +45,10 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """File name of the jar, as in a Maven repository."""
         return f"{self.artifact}-{self.version}.jar"
 
     @property
     def place(self) -> str:
-        """Path of the jar in a Maven repository."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
 
 
@@ -62,12 +60,10 @@ class Jars:
     jars: tuple[Jar, ...]
 
     def files(self, use: Use) -> list[Path]:
-        """Return the paths of the jars of one use, in the order of the lock file."""
         return [self.folder / jar.file_name for jar in self.jars if jar.use == use]
 
 
 def lock_file() -> Path:
-    """Return the path of the platform's own lock file."""
     return package_folder("blogdata") / "deploy" / "jars.lock"
 
 
@@ -97,12 +93,10 @@ def locate(settings: Settings, lock: Path | None = None) -> Jars:
 
 
 def missing(jars: Jars) -> list[Jar]:
-    """List the jars that are not in their folder."""
     return [jar for jar in jars.jars if not (jars.folder / jar.file_name).is_file()]
 
 
 def corrupt(jars: Jars) -> list[Jar]:
-    """List the jars in their folder whose checksum is not the pinned one."""
     present = [jar for jar in jars.jars if (jars.folder / jar.file_name).is_file()]
     return [jar for jar in present if sha256_of(jars.folder / jar.file_name) != jar.sha256]
 

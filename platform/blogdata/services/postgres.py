@@ -61,14 +61,7 @@ def is_configured(settings: Settings) -> bool:
 
 
 def up(settings: Settings) -> str:
-    """Start the deployment's own server, unless it runs, and add it to the deployment; or check the configured one.
-
-    Returns:
-        Address of the server; its own is that of the superuser, with the password or the certificate.
-
-    Raises:
-        PostgresUnreachable: The server at the configured address does not answer; transient.
-    """
+    """Start the own server, unless it runs, or check the configured one; return the address."""
     outside = _outside(settings)
     if outside is not None:
         probe(outside)
@@ -83,21 +76,13 @@ def up(settings: Settings) -> str:
         elif state.certificates != certificates:
             os.kill(state.pid, signal.SIGHUP)
         if not state.roles:
-            # At each start, and on a server that an earlier version has started.
             state = _with_roles(settings, state)
         daemons.write(settings, _NAME, replace(state, wanted=True, certificates=certificates))
     return _superuser(settings, state)
 
 
 def running_address(settings: Settings) -> Address:
-    """Return the address of the deployment's server, as the platform writes to it; its own is restarted if it ended.
-
-    Returns:
-        The configured address, or that of the own server with the login of the writer, who is no superuser.
-
-    Raises:
-        PlatformError: As :func:`up`.
-    """
+    """Return the address as the platform writes to it, with a login that is no superuser; the own server is started."""
     if not is_configured(settings):
         raise ConfigurationError(
             what="this deployment has no PostgreSQL",
@@ -113,7 +98,6 @@ def running_address(settings: Settings) -> Address:
 
 
 def address_of(settings: Settings, login: str) -> Address:
-    """Return the address of the deployment's own server for a login."""
     state = _read(settings)
     assert state is not None
     if state.login == "certificate":
@@ -129,7 +113,6 @@ def of_tables(settings: Settings) -> Address | None:
 
 
 def _outside(settings: Settings) -> Address | None:
-    """Return the address of a server that the settings name; None: the deployment's own is used."""
     return _named(settings, settings.postgres.url, settings.postgres.secret)
 
 
@@ -149,7 +132,6 @@ def stop(settings: Settings) -> bool:
 
 
 def status(settings: Settings) -> ServiceStatus:
-    """Return the state of the server without changing anything."""
     address, state = _outside(settings), _read(settings)
     identity = None
     if address is None and state is not None and state.wanted and state.pid:
@@ -161,7 +143,6 @@ def status(settings: Settings) -> ServiceStatus:
 
 
 def log_file(settings: Settings) -> Path:
-    """Return the path of the server's log."""
     return settings.service_folder(_NAME) / "server.log"
 
 

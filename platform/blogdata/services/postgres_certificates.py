@@ -21,22 +21,13 @@ _ACCESS = "hostssl all all 127.0.0.1/32 cert\n"
 """Who is let in: over TLS, with a certificate of the login's name, and nobody else."""
 
 
-class TlsMissing(PlatformError):
-    """Raised when no PostgreSQL with TLS is installed."""
-
-
 def certificates(settings: Settings) -> Certificates:
-    """Return the certificates of the server and of its logins."""
     folder = settings.service_folder("postgres") / "certificates"
     return Certificates(folder=folder, hosts=("127.0.0.1", "localhost"), logins=(SUPERUSER, *LOGINS))
 
 
 def kept(settings: Settings) -> str:
-    """Make, renew and remove certificates as it is time.
-
-    Returns:
-        A digest of the server's files: one that has read others has to read them again.
-    """
+    """Make, renew and remove certificates as it is time; return a digest of the server's files."""
     known = certificates(settings)
     keep(known, datetime.now(timezone.utc))
     files = (known.authorities, *(known.folder / f"{SERVER}.{kind}" for kind in ("key", "pem")))
@@ -77,7 +68,7 @@ def binaries(settings: Settings) -> Path:
     for program in (*reversed(installed), *([Path(found).resolve()] if found else [])):
         if (program.parent / "initdb").is_file():
             return program.parent
-    raise TlsMissing(
+    raise PlatformError(
         what="certificates need a PostgreSQL with TLS, and none is installed; the one of the package has none",
         where="[postgres] login",
         next_step='run: apt-get install postgresql, or write login = "password"',

@@ -50,15 +50,10 @@ class Address:
     is_service: bool = True
 
     def complete(self) -> str:
-        """Return the address with the password, for a library that takes nothing else.
-
-        Raises:
-            PlatformError: The password cannot be fetched.
-        """
+        """Return the address with the password, for a library that takes nothing else."""
         return self.url if self.password is None else self.with_password(fetch(self.password))
 
     def with_password(self, password: Secret) -> str:
-        """Return the address with a password."""
         parts = urlsplit(self.url)
         login, _, host = parts.netloc.rpartition("@")
         return parts._replace(netloc=f"{login.partition(':')[0]}:{quote(password.reveal(), safe='')}@{host}").geturl()
@@ -66,18 +61,9 @@ class Address:
 
 @contextmanager
 def connected(address: str | Address) -> Iterator[psycopg.Connection]:
-    """Connect, and translate operational errors into this module's exceptions.
+    """Connect, and translate operational errors into this module's exceptions; an error rolls back the transaction.
 
     A password that the server refuses is fetched once more, and another one is tried.
-
-    Yields:
-        A connection; an error inside the context rolls back the open transaction.
-
-    Raises:
-        PostgresUnreachable: The server cannot be reached, or the connection is lost inside the context; transient.
-        PostgresLoginRefused: The server refuses the login; transient.
-        PostgresBusy: A deadlock, a lock or too many connections were in the way; transient.
-        PostgresRefused: The server's disk is full, or another of its limits is reached.
     """
     import psycopg
 
@@ -138,7 +124,6 @@ def is_lost(code: str) -> bool:
 
 
 def without_password(url: str) -> str:
-    """Return an address without its password, fit for messages."""
     from psycopg.conninfo import conninfo_to_dict
 
     parts = {name: str(value) for name, value in conninfo_to_dict(url).items()}
@@ -147,11 +132,7 @@ def without_password(url: str) -> str:
 
 
 def probe(address: str | Address) -> str:
-    """Return the version of the server at an address.
-
-    Raises:
-        PostgresUnreachable: It does not answer; transient.
-    """
+    """Return the version of the server at an address."""
     with connected(address) as connection:
         row = connection.execute("SHOW server_version").fetchone()
     assert row is not None

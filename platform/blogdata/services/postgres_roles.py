@@ -24,26 +24,18 @@ _CONNECTIONS = 10
 """Connections of each reader at a time, of 50."""
 _LOCKING = "proname ~ '^pg_(try_)?advisory_'"
 _MAKING = "proname IN ('lo_creat', 'lo_create', 'lo_from_bytea')"
-_SERVED = "serving"
-"""Schema of the served tables; those of an earlier version belong to the superuser."""
 
 
 def passwords(settings: Settings) -> Mapping[str, str]:
-    """Return the password of each login; they are secrets of the deployment, `postgres-writer` and so on."""
     return {login: secrets.read(settings, secret_of(login)).reveal() for login in LOGINS}
 
 
 def secret_of(login: str) -> str:
-    """Return the name of the secret that is the password of a login."""
     return f"postgres-{login.removeprefix(PREFIX)}"
 
 
 def make(connection: psycopg.Connection, given: Mapping[str, str | None]) -> None:
-    """Create the roles of a server, or give those that are there the rights and passwords that they should have.
-
-    Args:
-        given: Login to its password; None: it has none.
-    """
+    """Create the roles of a server, or correct their rights and passwords; a login without a password has None."""
     from psycopg import sql
 
     there = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
@@ -73,7 +65,7 @@ def make(connection: psycopg.Connection, given: Mapping[str, str | None]) -> Non
 
 
 def admit(connection: psycopg.Connection) -> None:
-    """Let the roles into a database, and nobody else; served tables of an earlier version become the owner's."""
+    """Let the roles into a database, and nobody else."""
     from psycopg import sql
 
     database = sql.Identifier(connection.info.dbname)
@@ -81,20 +73,7 @@ def admit(connection: psycopg.Connection) -> None:
     for name in LOGINS:
         connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, sql.Identifier(name)))
     connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, sql.Identifier(OWNER)))
-    _close_functions(connection)
-    owner, schema = sql.Identifier(OWNER), sql.Identifier(_SERVED)
-    if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [_SERVED]).fetchone():
-        return
-    connection.execute(sql.SQL("ALTER SCHEMA {} OWNER TO {}").format(schema, owner))
-    tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [_SERVED]).fetchall()
-    for (name,) in tables:
-        connection.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(sql.Identifier(_SERVED, name), owner))
-
-
-def _close_functions(connection: psycopg.Connection) -> None:
-    """Take functions from the readers that hold the lock of a delivery, or make large objects."""
-    from psycopg import sql
-
+    # From the readers: functions that hold the lock of a delivery, or make large objects.
     query = sql.SQL("SELECT oid::regprocedure::text, {} FROM pg_proc WHERE {} OR {}")
     found = query.format(sql.SQL(_LOCKING), sql.SQL(_LOCKING), sql.SQL(_MAKING))
     for function, locks in connection.execute(found).fetchall():

@@ -56,7 +56,6 @@ class ProcessIdentity:
 def start(
     command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path, umask: int = PRIVATE
 ) -> ProcessIdentity:
-    """Start a process that outlives this one."""
     with open(log, "wb", opener=for_owner) as output:
         process = Detached(
             list(command),
@@ -76,11 +75,7 @@ def start(
 
 
 def identify(pid: int) -> ProcessIdentity:
-    """Return the identity of a running process.
-
-    Raises:
-        psutil.NoSuchProcess: No process with that id runs.
-    """
+    """Return the identity of a running process; raises psutil.NoSuchProcess if there is none."""
     # Both times depend on the clock; their difference does not.
     since = psutil.Process(pid).create_time() - psutil.boot_time()
     return ProcessIdentity(pid=pid, created=f"{_BOOT.read_text(encoding='ascii').strip()}+{since:.2f}")
@@ -128,11 +123,9 @@ def with_argument(argument: str, folder: Path) -> list[ProcessIdentity]:
 
 
 def free_port() -> int:
-    """Choose a free port on the loopback interface, for a server that will listen on it in some seconds.
+    """Choose a free loopback port, for a server that will listen on it in some seconds.
 
-    Returns:
-        A port below the ephemeral ones: until the server listens, the system assigns it neither to a connection nor
-        to another listener of the same server that binds to port 0.
+    It is below the ephemeral ones: until then the system assigns it to no connection and to no bind to port 0.
     """
     # Not `random`'s global generator: with the same seed two processes would choose the same port.
     for port in random.SystemRandom().sample(_CHOSEN_PORTS, len(_CHOSEN_PORTS)):
@@ -142,7 +135,6 @@ def free_port() -> int:
 
 
 def port_is_free(port: int) -> bool:
-    """Check whether a server of this user could listen on a loopback port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

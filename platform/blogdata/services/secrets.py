@@ -28,22 +28,13 @@ _SHOWN = "blogdata-shown-"
 
 
 def pointer(settings: Settings, name: str) -> Pointer:
-    """Point to a secret by its name."""
     return Pointer(name=name, provider=provider(settings))
 
 
 def read(settings: Settings, name: str, version: int | None = None) -> Secret:
-    """Read a secret of the deployment's own; if it does not exist yet, a random one is generated.
+    """Read a secret of the deployment's own in one of its versions, or the current one.
 
-    Args:
-        version: One of its versions; None: the current one, which is generated if there is none.
-
-    Returns:
-        The secret, at least 32 characters.
-
-    Raises:
-        ConfigurationError: It is readable by others, cannot be generated, or is shorter than 32 characters.
-        PlatformError: The provider cannot be asked.
+    It has at least 32 characters; without a current one a random one is generated.
     """
     own = pointer(settings, name)
     if version is None and own.provider.read(name) is None:
@@ -60,17 +51,11 @@ def read(settings: Settings, name: str, version: int | None = None) -> Secret:
 
 
 def random() -> Secret:
-    """Make a value for a secret of the deployment's own."""
     return Secret(secrets.token_hex(SHORTEST))
 
 
 def given(settings: Settings, name: str) -> Secret:
-    """Read a secret of somebody else, such as a password, that a person has stored.
-
-    Raises:
-        ConfigurationError: It does not exist, is empty, or is readable by others.
-        PlatformError: The provider cannot be asked.
-    """
+    """Read a secret of somebody else, such as a password, that a person has stored."""
     return fetch(pointer(settings, name))
 
 
@@ -78,15 +63,8 @@ def given(settings: Settings, name: str) -> Secret:
 def in_file(settings: Settings, name: str, version: int | None = None) -> Iterator[Path]:
     """Show a secret of the deployment's own to another program of this machine, such as Spark's server, in a file.
 
-    Args:
-        version: One of its versions; None: the current one.
-
-    Yields:
-        The secret's own file; with another provider than files, one in memory that is removed afterwards. Those of
-        processes that were killed before are removed first.
-
-    Raises:
-        PlatformError: As :func:`read`.
+    It is the secret's own file; with another provider than files, one in memory that is removed afterwards. Those of
+    processes that were killed before are removed first.
     """
     secret = read(settings, name, version)
     own = provider(settings)
@@ -129,7 +107,6 @@ def _held(folder: Path) -> Iterator[None]:
 
 
 def provider(settings: Settings) -> Provider:
-    """Return what has the values of the deployment's secrets."""
     chosen = settings.secrets
     match chosen.provider:
         case "files":
@@ -141,7 +118,6 @@ def provider(settings: Settings) -> Provider:
 
 
 def files(settings: Settings) -> SecretFiles:
-    """Return the secrets in the deployment's own folder."""
     return SecretFiles(folder=settings.home / "secrets")
 
 

@@ -24,12 +24,7 @@ Place = tuple[str, ...]
 
 
 def at(place: str = "", variable: str = "") -> Any:
-    """Say where a field is read from, if not only from the key of its name.
-
-    Args:
-        place: Key in the file, below that of the field's class; empty: it is not in the file.
-        variable: Variable of the environment, which comes first.
-    """
+    """Say where a field is read from, if not only from the key of its name: the variable comes first."""
     variables = [variable] if variable else []
     keys = [AliasPath(*place.split("."))] if place else []
     return Field(validation_alias=AliasChoices(*variables, *keys))
@@ -63,11 +58,7 @@ def trusted_certificates(environ: Mapping[str, str]) -> Path | None:
 
 
 def read(file: Path, known: Collection[Place]) -> dict[str, Any]:
-    """Read the file; it may not exist.
-
-    Raises:
-        ConfigurationError: It cannot be read, or has other settings than the known ones.
-    """
+    """Read the file, which may not exist; it is refused if it has other settings than the known ones."""
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
@@ -100,7 +91,6 @@ def _refuse_unknown(
 
 
 def refused(error: ErrorDetails, file: Path) -> ConfigurationError:
-    """Render what pydantic says about a value."""
     place, value, texts = error["loc"], error["input"], error.get("ctx", {})
     key = next(part for part in reversed(place) if isinstance(part, str))
     is_shown = isinstance(value, (str, int, float)) and not texts.get("private")

@@ -27,7 +27,6 @@ def refusal(what: str, write: str, *, private: bool = False) -> PydanticCustomEr
 
 
 def is_local(address: str) -> bool:
-    """Return whether an address is on this machine."""
     return urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
 
 
@@ -88,8 +87,6 @@ def amount(text: str, units: Mapping[str, int]) -> int:
 
 
 def _between(units: Mapping[str, int], least: str, most: str) -> BeforeValidator:
-    """Accept texts like `64m` in some units, as bytes or seconds."""
-
     def check(value: object) -> int:
         found = amount(str(value), units)
         if not amount(least, units) <= found <= amount(most, units):
@@ -119,7 +116,6 @@ Heap = Annotated[str, AfterValidator(_heap)]
 
 
 def _split(address: str) -> SplitResult:
-    """Split an address; one that cannot be split has no scheme."""
     try:
         parts = urlsplit(address)
         return urlsplit("") if parts.port == 0 else parts

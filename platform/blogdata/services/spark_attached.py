@@ -62,11 +62,7 @@ def session(settings: Settings, conf: Mapping[str, Any] | None = None) -> Any:
 
 @contextmanager
 def guarded(settings: Settings, conf: Mapping[str, Any] | None = None) -> Iterator[Any]:
-    """Provide the session.
-
-    Raises:
-        SparkServerLost: Server or session were lost inside the context; the next use attaches a new one.
-    """
+    """Provide the session; if it is lost inside the context, SparkServerLost is raised, and the next use attaches."""
     held = session(settings, conf)
     try:
         yield held
@@ -81,7 +77,6 @@ def guarded(settings: Settings, conf: Mapping[str, Any] | None = None) -> Iterat
 
 
 def drop(settings: Settings) -> None:
-    """Release the session of a deployment; the next use attaches a new one."""
     with _lock:
         attached = _attached.pop(settings, None)
         if attached is not None:
@@ -123,13 +118,10 @@ def _release_all() -> None:
 
 
 def attach(url: str) -> SparkSession:
-    """Open a new session on a server.
+    """Open a new session on a server; it becomes the process's default session if there is none.
 
     By default Spark's client retries a dead server for ten minutes. This session gives up after about 4 s on a local
     server and 85 s on a remote one.
-
-    Returns:
-        A new session; it becomes the process's default session if there is none.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession

@@ -26,7 +26,6 @@ class SparkParts:
 
 
 def prepare(settings: Settings) -> SparkParts:
-    """Find, fetch or build all parts that Spark needs."""
     runtime = java.find(settings)
     pinned = jars.download_missing(settings)
     built = [engine.compile_if_absent(pinned, runtime)] if has_engine(settings) else []
@@ -42,9 +41,6 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
 
     Other users of the machine can connect to its ports, too. On a local master Spark makes a secret for these, which
     never leaves the process; a cluster has one of its own (`spark.authenticate.secret`).
-
-    The tables are small by Spark's standards, so shuffles and listings get 4 tasks and not hundreds.
-
     """
     class_path = os.pathsep.join(map(str, parts.class_path))
     conf = {

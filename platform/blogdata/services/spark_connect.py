@@ -49,12 +49,7 @@ class SparkServerFailed(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class SparkServer:
-    """A running Spark Connect server.
-
-    Args:
-        process: Its process; None for a remote server.
-        notices: The repairs that were necessary, in order; empty if the server was already usable.
-    """
+    """A running Spark Connect server; a remote one has no process. The notices are the repairs that were necessary."""
 
     url: str
     process: ProcessIdentity | None
@@ -62,7 +57,6 @@ class SparkServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id; None for a remote server."""
         return None if self.process is None else self.process.pid
 
     def __repr__(self) -> str:
@@ -70,11 +64,7 @@ class SparkServer:
 
 
 def running_server(settings: Settings) -> SparkServer:
-    """Return a server that answers: the running one, or a new one.
-
-    Returns:
-        The server; its notices list the repairs, which are also logged.
-    """
+    """Return a server that answers: the running one, or a new one."""
     if settings.spark.remote is not None:
         spark_probe.probe(settings.spark.remote)
         return SparkServer(url=settings.spark.remote, process=None)
@@ -110,11 +100,7 @@ def of_roles(settings: Settings) -> Settings:
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own servers; return whether one was running.
-
-    Raises:
-        LockTimeout: Another process held the lock, starting or stopping a server, until the time ran out.
-    """
+    """Stop the deployment's own servers; return whether one was running."""
     roles = of_roles(settings)
     stopped = daemons.state_file(roles, roles.spark.service).parent.is_dir() and _stop(roles)
     return _stop(settings) or stopped
@@ -132,7 +118,6 @@ def _stop(settings: Settings) -> bool:
 
 
 def status(settings: Settings) -> ServiceStatus:
-    """Return the state of the server without changing anything."""
     remote = settings.spark.remote
     state = daemons.read(settings, settings.spark.service) if remote is None else None
     address = state.url if state is not None else remote
@@ -162,7 +147,6 @@ def ran_out_of_memory(settings: Settings, error: Exception) -> bool:
 
 
 def log_file(settings: Settings) -> Path:
-    """Return the path of the server's log."""
     return settings.service_folder(settings.spark.service) / "server.log"
 
 
@@ -224,7 +208,9 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
         fingerprint=fingerprint,
     )
     daemons.write(settings, settings.spark.service, state)
-    spark_probe.load_client()
+    # About a second of work, while the server is starting anyway.
+    import pyspark.sql.connect.client.core  # noqa: F401
+
     if _serves(state, settings.spark.start_seconds):
         return state
     ended = not processes.is_alive(identity)
@@ -257,7 +243,8 @@ def _serves(state: Started, seconds: float) -> bool:
 
 def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], folder: Path) -> list[str]:
     properties = folder / "server.conf"
-    lines = "".join(f"{key} {_escaped(value)}\n" for key, value in sorted(conf.items()))
+    escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in sorted(conf.items())}
+    lines = "".join(f"{key} {value}\n" for key, value in escaped.items())
     write_atomically(properties, lines.encode(), mode=0o600)
     submit = ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
     # Spark loads some 150 MiB of classes and compiles more code than the default cache holds. Class collections at the
@@ -285,7 +272,3 @@ def _marker(settings: Settings) -> str:
 def _orphans(settings: Settings) -> list[ProcessIdentity]:
     """List servers of this home that no state file names: whoever started them was killed."""
     return processes.with_argument(_marker(settings), settings.service_folder(settings.spark.service))
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")

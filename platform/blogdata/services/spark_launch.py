@@ -28,7 +28,6 @@ _STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
 
 
 def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
-    """Build the command of a Spark process."""
     launcher = [str(parts.java.executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     launcher += [
         "-cp",
@@ -74,12 +73,10 @@ def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
 
 
 def worker_python(settings: Settings) -> Path:
-    """Write the executable that Spark starts as Python, and return its path.
+    """Write the script that Spark starts as Python: for a stream's worker :mod:`blogdata.services.stream_worker`.
 
-    Returns:
-        A script in the deployment's folder that starts this interpreter: for a stream's worker with
-        :mod:`blogdata.services.stream_worker`, for all other processes with Spark's own arguments. If the folder does
-        not allow executables, the interpreter itself; on a busy machine the start of a stream may then need a retry.
+    Where the folder allows no executables it is the interpreter itself; on a busy machine a stream's start may then
+    need a retry.
     """
     executable = settings.service_folder(settings.spark.service) / "python"
     script = worker_python_script()

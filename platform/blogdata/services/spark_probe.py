@@ -36,17 +36,8 @@ _LOST = (
 )
 
 
-def load_client() -> None:
-    """Import Spark's client, about a second of work, while the server is starting anyway."""
-    import pyspark.sql.connect.client.core  # noqa: F401
-
-
 def probe(url: str, *, seconds: float = 10.0) -> None:
-    """Run `SELECT 1` on the server in a separate session.
-
-    Raises:
-        SparkServerUnreachable: The server did not return one row within so many seconds.
-    """
+    """Run `SELECT 1` on the server in a separate session; raises SparkServerUnreachable."""
     import grpc
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
     from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
@@ -94,7 +85,6 @@ def lost(error: BaseException, url: str) -> SparkServerLost:
 
 
 def without_token(url: str) -> str:
-    """Return the address of a server without its secret token."""
     head, *parameters = url.split(";")
     return ";".join([head, *(part for part in parameters if not part.startswith("token="))]).rstrip("/")
 

@@ -39,11 +39,7 @@ def connected() -> socket.socket:
 
 
 def greet(stream: BufferedRWPair) -> None:
-    """Send the server the secret from the environment, then this process's id.
-
-    Raises:
-        SystemExit: The server does not accept the secret.
-    """
+    """Send the server the secret from the environment, then this process's id."""
     secret = os.environ["PYTHON_WORKER_FACTORY_SECRET"].encode()
     stream.write(struct.pack("!i", len(secret)) + secret)
     stream.flush()

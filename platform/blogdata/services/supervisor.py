@@ -39,11 +39,7 @@ class Supervisor:
         )
 
     def check(self) -> None:
-        """Look whether all of them run.
-
-        Raises:
-            ProcessEnded: One has ended.
-        """
+        """Raise ProcessEnded if one of them has ended."""
         for name, process in self._running.items():
             if (code := process.poll()) is not None:
                 how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
@@ -54,23 +50,14 @@ class Supervisor:
                 )
 
     def watch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Wait until one of them ends.
-
-        Raises:
-            ProcessEnded: One has ended.
-        """
+        """Wait until one of them ends, which raises ProcessEnded."""
         while True:
             self.check()
             meanwhile()
             time.sleep(_LOOK_SECONDS)
 
     def stop(self, names: Sequence[str], *, seconds: float, kill: bool) -> None:
-        """End some of them, those that run.
-
-        Args:
-            seconds: How long they may take together.
-            kill: Whether those are killed that take longer; otherwise they are left to end by themselves.
-        """
+        """End those of some that run, within seconds together; slower ones are killed, or left to end by themselves."""
         chosen = [self._running.pop(name) for name in names if name in self._running]
         for process in chosen:
             assert process.stdin is not None

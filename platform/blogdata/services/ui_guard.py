@@ -49,12 +49,7 @@ def _same(given: str, expected: str) -> bool:
 
 @dataclass(frozen=True)
 class UiGuard:
-    """The middleware.
-
-    Args:
-        open: Routes that look for themselves who asks.
-        way_in: What a stranger is told.
-    """
+    """The middleware; `open` are routes that look for themselves who asks, `way_in` is what a stranger is told."""
 
     app: ASGIApp
     token: str
@@ -62,7 +57,6 @@ class UiGuard:
     way_in: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is refused, and pass on the rest."""
         if scope["type"] == "lifespan" or any(route.matches(scope)[0] is Match.FULL for route in self.open):
             await self.app(scope, receive, send)
         elif (refused := self._refused(HTTPConnection(scope))) is None:
@@ -73,7 +67,6 @@ class UiGuard:
             await refused(scope, receive, send)
 
     def _refused(self, asked: HTTPConnection) -> Response | None:
-        """Return the answer to a request that is not passed on."""
         is_page = asked.scope["type"] == "http"
         name = asked.headers.get("host", "").lower()
         if any(one.lower() not in (f"http://{name}", f"https://{name}") for one in asked.headers.getlist("origin")):

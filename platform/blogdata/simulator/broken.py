@@ -6,18 +6,21 @@ A fault does the same to visit events and to ad displays; what differs is in the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.simulator.changes import ChangeEvents, FieldChange
-from blogdata.simulator.displays import DISPLAY
+from blogdata.simulator.changes import FieldChange
+from blogdata.simulator.displays import DISPLAY, Displays
 from blogdata.simulator.faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
-from blogdata.simulator.rendering import VISIT
+from blogdata.simulator.rendering import VISIT, Visits
 from blogdata.simulator.text import DAY_MS, Ints, Texts, date_time, join, literal, pick, texts
 
+ChangeEvents: TypeAlias = Visits | Displays
+"""Events that one hour has made, in the order in which they arrive."""
 VALID = 0
 _CONNECTED_SINCE = "context.user.connected_since"
 _REQUIRED = tuple(dict.fromkeys((*VISIT.required, *DISPLAY.required)))
@@ -38,6 +41,7 @@ REASONS: tuple[str, ...] = (
 """Reasons by code; code 0 is a valid line."""
 _CODE = {reason: code for code, reason in enumerate(REASONS)}
 
+_Variant = tuple[Texts, Ints]
 HUGE_BYTES = 5_000_000
 _CUTS = (2, 3, 8, 14, 25, 46, 47, 60, 75, 90, 100, 121)
 _NOISE = (
@@ -55,14 +59,6 @@ _NOISE = (
 _EMPTY = ("", " ", "    ", "\t", "\r")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Broken:
-    """Lines (large binary, with line feed) and the code of each line's rejection reason, 0 for a valid line."""
-
-    lines: Texts
-    reason: Ints
-
-
 def draw_faults(draw: np.random.Generator, rates: FaultRates, events: ChangeEvents) -> dict[str, Ints]:
     """Draws the events that carry each fault: positions by fault name; an event carries at most one fault.
 
@@ -78,36 +74,24 @@ def draw_faults(draw: np.random.Generator, rates: FaultRates, events: ChangeEven
     return chosen
 
 
-def break_lines(fault: str, events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> Broken:
-    """Renders some events of an hour with a fault."""
+def break_lines(fault: str, events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
+    """Renders lines (large binary, with line feed), and the code of each one's reason for rejection, 0 if valid."""
     lines, reason = BREAKERS[fault](events, rows, draw)
     binary = lines.cast(pa.large_binary())
     feed = pa.scalar(b"\n", pa.large_binary())
-    whole = pc.binary_join_element_wise(binary, feed, pa.scalar(b"", pa.large_binary()))
-    return Broken(lines=whole, reason=reason)
-
-
-_Variant = tuple[Texts, Ints]
+    return pc.binary_join_element_wise(binary, feed, pa.scalar(b"", pa.large_binary())), reason
 
 
 def _constant(reason: str, rows: Ints) -> Ints:
     return np.full(len(rows), _CODE[reason], np.int64)
 
 
-def _field(events: ChangeEvents, rows: Ints, draw: np.random.Generator, value: str | None) -> _Variant:
+def _field(events: ChangeEvents, rows: Ints, draw: np.random.Generator, *, value: str | None) -> _Variant:
     fields = (*events.shape.required, *events.shape.optional)
     choice = draw.integers(0, len(fields), len(rows))
     changes = [FieldChange(path=path, mask=choice == number, value=value) for number, path in enumerate(fields)]
     codes = np.array([_CODE.get(f"missing_field:{path}", VALID) for path in fields])
     return events.changed(rows, changes), codes[choice]
-
-
-def _null_field(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
-    return _field(events, rows, draw, "null")
-
-
-def _missing_field(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
-    return _field(events, rows, draw, None)
 
 
 def _variants(
@@ -199,8 +183,8 @@ def _conflict(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _V
 
 
 BREAKERS: dict[str, Callable[[ChangeEvents, Ints, np.random.Generator], _Variant]] = {
-    "null_field": _null_field,
-    "missing_field": _missing_field,
+    "null_field": partial(_field, value="null"),
+    "missing_field": partial(_field, value=None),
     "not_json": _not_json,
     "truncated": _truncated,
     "wrong_type": _wrong_type,

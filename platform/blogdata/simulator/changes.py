@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.simulator.text import Flags, Ints, Texts, join, join_present, literal, texts
+from blogdata.simulator.text import Flags, Texts, join, join_present, literal, texts
 
 
 @dataclass(frozen=True, kw_only=True)
 class FieldChange:
-    """Replaces the JSON value of a field in some rows.
-
-    Args:
-        value: The new JSON text, one for all rows or a column; None removes the field.
-    """
+    """Replaces the JSON value of a field in some rows by a text, one for all or a column; None removes the field."""
 
     path: str
     mask: Flags
@@ -41,38 +36,6 @@ class Shape:
     wrong_types: tuple[tuple[str, str], ...]
     numbers: tuple[tuple[str, str, str], ...]
     other: tuple[str, tuple[str, ...]]
-
-
-class ChangeEvents(Protocol):
-    """Events that one hour has made, in the order in which they arrive."""
-
-    @property
-    def shape(self) -> Shape:
-        """Which fields they have."""
-
-    @property
-    def event_ms(self) -> Ints:
-        """When each happened, milliseconds since 1970."""
-
-    @property
-    def arrival_ms(self) -> Ints:
-        """When each reached the landing zone, if nothing delays it."""
-
-    def times(self, rows: Ints, moments: Ints) -> Texts:
-        """Render moments as the JSON values that some of the events would have as their time."""
-
-    def clean(self) -> Texts:
-        """Render all events as JSON lines with line feed."""
-
-    def changed(
-        self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
-    ) -> Texts:
-        """Render some events as JSON lines with changed fields, without line feed.
-
-        Args:
-            changes: Changes to apply; their `mask` is over `rows`.
-            inner: Another `"key":value`, added at the end of an object within it, if there is one.
-        """
 
 
 def pair(path: str, value: Texts, changes: Sequence[FieldChange]) -> Texts:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from blogdata.simulator.changes import FieldChange, Shape, braces, constant, pair
 from blogdata.simulator.spec import SimulationSpec
-from blogdata.simulator.text import HOUR_MS, Flags, Ints, Texts, join, literal, pick, quoted_time, texts
-from blogdata.simulator.visits import ZONES, Hour
+from blogdata.simulator.text import HOUR_MS, Flags, Ints, Texts, join, literal, pick
+from blogdata.simulator.visits import Hour, local_time
 from blogdata.simulator.vocabulary import Pools
 
 BELONGS_MS = 30 * 60_000
@@ -49,11 +49,7 @@ DISPLAY = Shape(
 
 @dataclass(frozen=True, kw_only=True)
 class Displays:
-    """The ads displayed in the visits that start in one hour, ordered by arrival.
-
-    Args:
-        event_ms: When each ad was displayed, milliseconds since 1970.
-    """
+    """The ads displayed in the visits that start in one hour, ordered by arrival."""
 
     event_ms: Ints
     arrival_ms: Ints
@@ -63,10 +59,7 @@ class Displays:
     shape: ClassVar[Shape] = DISPLAY
 
     def times(self, rows: Ints | slice, moments: Ints) -> Texts:
-        """Render moments as JSON values in the browsers' time zones."""
-        zone = self.zone[rows]
-        shift = np.array([shift for _, shift in ZONES])[zone]
-        return quoted_time(moments + shift, pick(texts(name for name, _ in ZONES), zone))
+        return local_time(moments, self.zone[rows])
 
     def clean(self) -> Texts:
         """Render every display as a JSON line with line feed."""
@@ -75,7 +68,7 @@ class Displays:
     def changed(
         self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
     ) -> Texts:
-        """Render some displays with changed fields, without line feed; there is no object within a display."""
+        """Render some displays without line feed; there is no object within a display."""
         values = {name: column.take(pa.array(rows)) for name, column in self.values.items()}
         values[DISPLAY.time] = self.times(rows, self.event_ms[rows])
         pairs = [pair(name, values[name], changes) for name in DISPLAY.required]
@@ -92,11 +85,7 @@ class Shown:
 
 
 def displays_of(spec: SimulationSpec, hour: int, visits: Hour, pools: Pools) -> Shown:
-    """Simulates the displays in the visits that start in an hour of the span.
-
-    Args:
-        hour: Hour of the span, 0 being its first.
-    """
+    """Simulates the displays in the visits that start in an hour of the span, 0 being its first."""
     draw = np.random.default_rng([spec.seed, 5, hour])
     count = len(visits.zone)
     first_ms = np.full(count, np.iinfo(np.int64).max)
@@ -140,7 +129,6 @@ def displays_of(spec: SimulationSpec, hour: int, visits: Hour, pools: Pools) -> 
 
 
 def _before(draw: np.random.Generator, rows: int) -> Ints:
-    """Draws how long before the first event of their visits ads are displayed."""
     early = draw.random(rows) < _TOO_EARLY
     longest = HOURS_AHEAD * HOUR_MS
     long_ago = draw.integers(BELONGS_MS + 60_000, longest - 60_000, rows)

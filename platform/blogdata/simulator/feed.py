@@ -7,50 +7,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from blogdata.simulator.broken import VALID, break_lines, draw_faults
-from blogdata.simulator.changes import ChangeEvents
+from blogdata.simulator.broken import VALID, ChangeEvents, break_lines, draw_faults
 from blogdata.simulator.files import compressed, flag_complete, is_complete, write_whole
 from blogdata.simulator.spec import SimulationSpec
-from blogdata.simulator.text import HOUR_MS, Flags, Ints, Texts, data, offsets
+from blogdata.simulator.text import HOUR_MS, Ints, Texts, data, offsets
 from blogdata.simulator.truth import CONFLICT, DUPLICATE, ORIGINAL, Counter
 
 _COPY_LATER_HOURS = 24
 _LATER_COPIES = 0.3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lines:
-    """Lines that have not landed yet: bytes with line feed, arrival times, and the truth about each line."""
+Lines: TypeAlias = Any
+"""An Arrow table of lines that have not landed yet: bytes with line feed, arrival times, and the truth about each."""
 
-    text: Texts
-    arrival_ms: Ints
-    event_ms: Ints
-    reason: Ints
-    copy: Ints
 
-    def select(self, rows: Ints | Flags) -> Lines:
-        """Selects lines by a mask, or by positions and in their order."""
-        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return Lines(
-            text=self.text.take(pa.array(places)),
-            arrival_ms=self.arrival_ms[places],
-            event_ms=self.event_ms[places],
-            reason=self.reason[places],
-            copy=self.copy[places],
-        )
+def _lines(text: Texts, arrival_ms: Ints, event_ms: Ints, reason: Ints, copy: int) -> Lines:
+    facts = {"arrival_ms": arrival_ms, "event_ms": event_ms, "reason": reason, "copy": np.full(len(reason), copy)}
+    return pa.table({"text": text, **facts})
 
 
 @dataclass(frozen=True, kw_only=True)
 class LandedTable:
-    """A landed table of events.
-
-    Args:
-        state_stream: Number of the stream of random choices of which hours are missing or empty.
-    """
+    """A landed table of events, and the numbers of its streams of random choices."""
 
     table: str
     latest_ms: int
@@ -65,8 +48,6 @@ ADS = LandedTable(table="ads", latest_ms=HOUR_MS, late_step_ms=60_000, state_str
 
 @dataclass(kw_only=True)
 class SimulatedFeed:
-    """A landed table while it is written."""
-
     spec: SimulationSpec
     landing: Path
     source: LandedTable
@@ -82,24 +63,25 @@ class SimulatedFeed:
     def add(self, hour: int, events: ChangeEvents) -> None:
         """Renders all lines of an hour's events; each waits for the hour in which it arrives, if it is of the span."""
         for lines in _lines_of(self.spec, self.source, hour, events):
-            arrives = (lines.arrival_ms - self.spec.start_ms) // HOUR_MS
+            arrives = (lines["arrival_ms"].to_numpy() - self.spec.start_ms) // HOUR_MS
             due = self._lands_in[np.minimum(arrives, self.spec.hours)]
             for landing_hour in np.unique(due[due < self.spec.hours]):
-                whole = bool((due == landing_hour).all())
-                part = lines if whole else lines.select(due == landing_hour)
+                part = lines.filter(pa.array(due == landing_hour))
                 self._waiting.setdefault(int(landing_hour), []).append(part)
 
     def land(self, hour: int) -> None:
         """Writes the lines that have arrived in an hour, unless that is done; no more may come for it."""
         folder = self.landing / self.source.table / f"date={self.spec.day_key(hour // 24)}" / f"hour={hour % 24:02d}"
         state, lines = self._state[hour], _ordered(self._waiting.pop(hour, []))
-        ends = offsets(lines.text)
-        self.counter.arrived(hour, state, int(ends[-1] - ends[0]), lines.event_ms, lines.reason, lines.copy)
+        text = lines["text"].combine_chunks()
+        ends = offsets(text)
+        facts = (lines[name].to_numpy() for name in ("event_ms", "reason", "copy"))
+        self.counter.arrived(hour, state, int(ends[-1] - ends[0]), *facts)
         if state == "missing" or hour < self.since or is_complete(folder):
             return
-        for part, begin in enumerate(range(0, len(lines.text), self.spec.part_lines)):
-            end = min(begin + self.spec.part_lines, len(lines.text))
-            block = data(lines.text, begin, end)
+        for part, begin in enumerate(range(0, len(text), self.spec.part_lines)):
+            end = min(begin + self.spec.part_lines, len(text))
+            block = data(text, begin, end)
             name = f"{self.source.table}-{part:05d}.json"
             if self.spec.gzip:
                 write_whole(folder / f"{name}.gz", compressed(block))
@@ -141,13 +123,8 @@ def _lines_of(spec: SimulationSpec, source: LandedTable, hour: int, events: Chan
     a_little = faults.pop("minutes_late")
     delayed = arrival_ms[a_little] + draw.integers(1, 61, len(a_little)) * 60_000
     arrival_ms[a_little] = np.where(delayed < last_ms, delayed, arrival_ms[a_little])
-    clean = Lines(
-        text=events.clean().cast(pa.large_binary()),
-        arrival_ms=arrival_ms,
-        event_ms=events.event_ms,
-        reason=np.full(count, VALID),
-        copy=np.full(count, ORIGINAL),
-    )
+    text = events.clean().cast(pa.large_binary())
+    clean = _lines(text, arrival_ms, events.event_ms, np.full(count, VALID), ORIGINAL)
     made: list[Lines] = []
     kept = np.ones(count, bool)
     for fault, rows in faults.items():
@@ -155,25 +132,15 @@ def _lines_of(spec: SimulationSpec, source: LandedTable, hour: int, events: Chan
             continue
         again = _again(draw, arrival_ms[rows], last_ms)
         if fault == "duplicate":
-            copies = clean.select(rows)
-            text, reason, arrival, kind = copies.text, copies.reason, again, DUPLICATE
-        else:
-            broken = break_lines(fault, events, rows, draw)
-            text, reason, arrival, kind = broken.lines, broken.reason, arrival_ms[rows], ORIGINAL
-            if fault == "conflict":
-                arrival, kind = again, CONFLICT
-            else:
-                kept[rows] = False
-        made.append(
-            Lines(
-                text=text,
-                arrival_ms=arrival,
-                event_ms=events.event_ms[rows],
-                reason=reason,
-                copy=np.full(len(rows), kind),
+            made.append(
+                _lines(text.take(pa.array(rows)), again, events.event_ms[rows], np.full(len(rows), VALID), DUPLICATE)
             )
-        )
-    return [clean if kept.all() else clean.select(kept), *made]
+            continue
+        broken, reason = break_lines(fault, events, rows, draw)
+        arrival, kind = (again, CONFLICT) if fault == "conflict" else (arrival_ms[rows], ORIGINAL)
+        made.append(_lines(broken, arrival, events.event_ms[rows], reason, kind))
+        kept[rows] &= fault == "conflict"
+    return [clean.filter(pa.array(kept)), *made]
 
 
 def _again(draw: np.random.Generator, first_ms: Ints, last_ms: int) -> Ints:
@@ -185,16 +152,6 @@ def _again(draw: np.random.Generator, first_ms: Ints, last_ms: int) -> Ints:
 
 
 def _ordered(arrived: list[Lines]) -> Lines:
-    """Merges the lines of an hour in arrival order."""
-    if not arrived:
-        nothing = np.zeros(0, np.int64)
-        text = pa.array([], pa.large_binary())
-        return Lines(text=text, arrival_ms=nothing, event_ms=nothing, reason=nothing, copy=nothing)
-    together = Lines(
-        text=pa.concat_arrays([lines.text for lines in arrived]),
-        arrival_ms=np.concatenate([lines.arrival_ms for lines in arrived]),
-        event_ms=np.concatenate([lines.event_ms for lines in arrived]),
-        reason=np.concatenate([lines.reason for lines in arrived]),
-        copy=np.concatenate([lines.copy for lines in arrived]),
-    )
-    return together.select(np.argsort(together.arrival_ms, kind="stable"))
+    none = np.zeros(0, np.int64)
+    together = pa.concat_tables([_lines(pa.array([], pa.large_binary()), none, none, none, ORIGINAL), *arrived])
+    return together.take(np.argsort(together["arrival_ms"].to_numpy(), kind="stable"))

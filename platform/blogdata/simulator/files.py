@@ -14,12 +14,7 @@ _BLOCK = 1 << 20
 
 
 def write_whole(path: Path, blocks: Iterable[Any], *, synced: bool = False) -> None:
-    """Writes a file under a hidden name and renames it when it is complete.
-
-    Args:
-        blocks: Buffers to write, in order.
-        synced: Whether the bytes are on disk before the file is renamed.
-    """
+    """Writes a file under a hidden name and renames it when it is complete, if `synced` once its bytes are on disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     with partial.open("wb") as file:
@@ -41,10 +36,8 @@ def compressed(block: Any) -> Iterable[bytes]:
 
 
 def flag_complete(folder: Path) -> None:
-    """Sets the flag of a folder; the folder is created if absent."""
     write_whole(folder / FLAG, ())
 
 
 def is_complete(folder: Path) -> bool:
-    """Returns whether the flag of a folder is set."""
     return (folder / FLAG).exists()

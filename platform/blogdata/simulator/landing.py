@@ -15,7 +15,7 @@ from pathlib import Path
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
-from blogdata.simulator.displays import HOURS_AHEAD, Shown, displays_of
+from blogdata.simulator.displays import HOURS_AHEAD, displays_of
 from blogdata.simulator.feed import ADS, VISITS, SimulatedFeed
 from blogdata.simulator.files import ENDED, flag_complete, is_complete, write_whole
 from blogdata.simulator.population import DayCounts, Population, device_snapshot
@@ -33,22 +33,8 @@ class LandingOccupied(PlatformError):
     """Raised when the landing zone already holds data other than this simulation's."""
 
 
-def no_progress(done: int, total: int) -> None:
-    """Ignores the progress; the default of :func:`simulate`."""
-
-
-def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progress) -> Truth:
-    """Simulates visits, users and devices into a landing zone, and displayed ads if the spec has them.
-
-    Args:
-        landing: The landing zone; created if absent. If it holds the same simulation without ads, ads are added.
-
-    Returns:
-        The truth, also written to `_truth/` in the landing zone.
-
-    Raises:
-        LandingOccupied: The landing zone holds another simulation, or hours that no simulation wrote.
-    """
+def simulate(spec: SimulationSpec, landing: Path, progress: Progress = lambda done, total: None) -> Truth:
+    """Simulates into a landing zone; one that holds the same simulation without ads gets the ads."""
     claim = _claim(spec, landing)
     if claim.finished:
         _note_end(claim.spec, landing)
@@ -56,16 +42,10 @@ def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progre
     return _land(claim, landing, progress)
 
 
-def add(hours: int, landing: Path, progress: Progress = no_progress, *, now: datetime) -> Truth:
+def add(hours: int, landing: Path, progress: Progress = lambda done, total: None, *, now: datetime) -> Truth:
     """Lands the next hours of the simulation that a landing zone holds; those that have landed keep their bytes.
 
     If it was interrupted, the same call again lands what is left of these hours, and no others.
-
-    Returns:
-        The truth of all that has landed then.
-
-    Raises:
-        ConfigurationError: There is no simulation to add to, or fewer hours have begun.
     """
     found = _stored(landing)
     if found is None:
@@ -90,37 +70,47 @@ def add(hours: int, landing: Path, progress: Progress = no_progress, *, now: dat
 
 
 def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
-    """Simulates the claimed span, and writes the hours of it that have not landed."""
     spec, since = claim.spec, claim.since
     population, vocabulary = Population(spec), pools()
     feed = SimulatedFeed(spec=spec, landing=landing, source=VISITS, since=since)
-    ads = _Ads(spec, landing, since) if spec.ads else None
+    ads, matches = SimulatedFeed(spec=spec, landing=landing, source=ADS, since=since), MatchCounter(spec)
     users: list[DayCounts] = []
     devices: list[DayCounts] = []
     # Where the span goes on after its last hour, displays of that hour may be in visits of the next one.
     ahead = HOURS_AHEAD if spec.added_hours else 0
     for hour, rows in enumerate(events_per_hour(spec, spec.hours + ahead)):
         visits = visits_of(spec, hour, int(rows), population, vocabulary)
-        if ads is not None:
-            ads.take(hour, displays_of(spec, hour, visits, vocabulary))
+        if spec.ads:
+            shown = displays_of(spec, hour, visits, vocabulary)
+            ads.add(hour, shown.displays)
+            matches.shown(shown)
+            for complete in _complete(spec, hour):
+                ads.land(complete)
         if hour >= spec.hours:
             break
         feed.add(hour, Visits(hour=visits))
         feed.land(hour)
         if hour % 24 == 23:
-            folder = landing if hour >= since else None
-            devices.append(_land_devices(spec, folder, hour // 24))
-            users.append(_land_users(folder, population))
+            table, counts = device_snapshot(spec, hour // 24)
+            devices.append(counts)
+            lines, counts = population.snapshot()
+            users.append(counts)
+            if hour >= since:
+                _land_snapshot(landing / "devices" / f"date={counts.date}", "devices.csv", table)
+                _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", data(lines, 0, len(lines)))
             if hour + 1 < spec.hours + ahead:
                 population.next_day()
         progress(hour + 1, spec.hours)
+    found, of_ads = feed.counter, ads.counter
     truth = Truth(
         spec=spec.as_json(),
-        hours=feed.counter.hours,
-        event_hours=feed.counter.event_hours,
+        hours=tuple(found.hours),
+        event_hours=found.event_hours,
         users=tuple(users),
         devices=tuple(devices),
-        ads=None if ads is None else ads.truth(),
+        ads=AdsTruth(hours=tuple(of_ads.hours), display_hours=of_ads.event_hours, matches=matches.hours)
+        if spec.ads
+        else None,
     )
     store(landing, truth)
     replace(claim, finished=True).write(landing)
@@ -129,32 +119,15 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
 
 
 def begin_of(landing: Path) -> date | None:
-    """Reads the first day of the simulation that a landing zone holds; None if it holds none."""
     found = _stored(landing)
     return None if found is None else found.spec.start
 
 
-class _Ads:
-    """The ad displays while they are written."""
-
-    def __init__(self, spec: SimulationSpec, landing: Path, since: int) -> None:
-        self._spec = spec
-        self._feed = SimulatedFeed(spec=spec, landing=landing, source=ADS, since=since)
-        self._matches = MatchCounter(spec)
-
-    def take(self, hour: int, shown: Shown) -> None:
-        """Take the displays in the visits that start in an hour, and land those hours to which no visit adds any."""
-        self._feed.add(hour, shown.displays)
-        self._matches.shown(shown)
-        added = self._spec.first_added
-        first, last = added if hour >= added else 0, hour == added - 1
-        for done in range(max(first, hour - HOURS_AHEAD), hour + 1 if last else hour - HOURS_AHEAD + 1):
-            self._feed.land(done)
-
-    def truth(self) -> AdsTruth:
-        """Return the counts of all that landed."""
-        counter = self._feed.counter
-        return AdsTruth(hours=counter.hours, display_hours=counter.event_hours, matches=self._matches.hours)
+def _complete(spec: SimulationSpec, hour: int) -> range:
+    """Returns the hours to which no visit after those that start in an hour adds a display."""
+    added = spec.first_added
+    first, last = added if hour >= added else 0, hour == added - 1
+    return range(max(first, hour - HOURS_AHEAD), hour + 1 if last else hour - HOURS_AHEAD + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,13 +139,11 @@ class _Claim:
     finished: bool = False
 
     def write(self, landing: Path) -> None:
-        """Write it into the landing zone."""
         claim = {"spec": self.spec.as_json(), "since": self.since, "finished": self.finished}
         write_whole(landing / TRUTH / "spec.json", [json.dumps(claim, indent=1).encode() + b"\n"], synced=True)
 
 
 def _stored(landing: Path) -> _Claim | None:
-    """Reads what a landing zone says about the simulation in it; None if it holds none."""
     path = landing / TRUTH / "spec.json"
     if not path.exists():
         return None
@@ -229,20 +200,6 @@ def _note_end(spec: SimulationSpec, landing: Path) -> None:
     note, content = landing / ENDED, end.isoformat().encode() + b"\n"
     if not note.exists() or note.read_bytes() != content:
         write_whole(note, [content])
-
-
-def _land_users(landing: Path | None, population: Population) -> DayCounts:
-    lines, counts = population.snapshot()
-    if landing is not None:
-        _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", data(lines, 0, len(lines)))
-    return counts
-
-
-def _land_devices(spec: SimulationSpec, landing: Path | None, day: int) -> DayCounts:
-    content, counts = device_snapshot(spec, day)
-    if landing is not None:
-        _land_snapshot(landing / "devices" / f"date={counts.date}", "devices.csv", content)
-    return counts
 
 
 def _land_snapshot(folder: Path, name: str, content: object) -> None:

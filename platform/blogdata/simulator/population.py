@@ -34,11 +34,7 @@ _ZIPF = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class DayCounts:
-    """Row counts of one daily snapshot, compared with the day before.
-
-    Args:
-        changed: Rows with a known key and changed tracked values (users: login, email; devices: full_name).
-    """
+    """Row counts of one daily snapshot; `changed`: rows whose tracked values are not those of the day before."""
 
     date: str
     rows: int
@@ -112,7 +108,7 @@ class Population:
         np.maximum.at(self._last_connection, users, moments)
 
     def snapshot(self) -> tuple[Texts, DayCounts]:
-        """Returns the full user snapshot at the end of the day as JSON lines (with line feeds), and its counts."""
+        """Returns the users at the end of the day as JSON lines, and their counts."""
         n = self.count
         lines = join(
             literal('{"id":'),
@@ -155,7 +151,7 @@ def devices_known(day: int) -> int:
 
 
 def device_snapshot(spec: SimulationSpec, day: int) -> tuple[bytes, DayCounts]:
-    """Returns the full device snapshot of a day as CSV (separator `;`, with header), and its counts."""
+    """Returns the devices of a day as CSV, and their counts."""
     rows = [device(number) for number in range(devices_known(day))]
     names = [_device_name(number, one.full_name, day) for number, one in enumerate(rows)]
     body = "".join(f"{one.type};{name};{one.version}\n" for one, name in zip(rows, names, strict=True))

@@ -61,20 +61,16 @@ class Visits:
 
     @property
     def event_ms(self) -> Ints:
-        """When each page was opened, milliseconds since 1970."""
         return self.hour.event_ms
 
     @property
     def arrival_ms(self) -> Ints:
-        """When each event reached the landing zone."""
         return self.hour.arrival_ms
 
     def times(self, rows: Ints, moments: Ints) -> Texts:
-        """Render moments as JSON values in the browsers' time zones."""
         return self.hour.times(rows, moments)
 
     def clean(self) -> Texts:
-        """Render every event as a JSON line with line feed, in the hour's order."""
         at, of = pa.array(self.hour.session), self.hour.sessions
         head = join(literal('{"visit_id":'), of["visit_id"], literal(',"event_time":'))
         middle = join(literal(',"user_id":'), of["user_id"], literal(',"keep_private":'), of["keep_private"])
@@ -100,7 +96,18 @@ class Visits:
         values["event_time"] = self.hour.times(rows)
         values["page"] = self.hour.page.take(pa.array(rows))
         values["referral"] = self.hour.referral.take(pa.array(rows))
-        return _Composer(values=values, changes=changes, rows=len(rows)).line(extra, inner)
+
+        def named(parent: str, name: str, value: Texts | None = None) -> Texts:
+            path = f"{parent}.{name}" if parent else name
+            return pair(path, values[name] if value is None else value, changes)
+
+        user = braces([named(USER, name) for name in ("ip", "login", "connected_since")])
+        technical = braces([named(TECHNICAL, name) for name in _TECHNICAL_FIELDS])
+        parts = [named(CONTEXT, name) for name in ("referral", "ad_id")]
+        parts += [named(CONTEXT, "user", user), named(CONTEXT, "technical", technical)]
+        context = braces(parts + constant(inner, len(rows)))
+        top = [named("", name) for name in ("visit_id", "event_time", "user_id", "keep_private", "page")]
+        return braces([*top, named("", CONTEXT, context), *constant(extra, len(rows))])
 
 
 def _user(of: Mapping[str, Texts]) -> Texts:
@@ -111,27 +118,3 @@ def _user(of: Mapping[str, Texts]) -> Texts:
 def _technical(of: Mapping[str, Texts]) -> Texts:
     pieces = [piece for name in _TECHNICAL_FIELDS for piece in (literal(f',"{name}":'), of[name])]
     return join(literal('{"browser":'), *pieces[1:], literal("}"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Composer:
-    values: Mapping[str, Texts]
-    changes: Sequence[FieldChange]
-    rows: int
-
-    def line(self, extra: str | None, inner: str | None) -> Texts:
-        user = self._object(USER, ("ip", "login", "connected_since"))
-        technical = self._object(TECHNICAL, _TECHNICAL_FIELDS)
-        parts = [self._pair(CONTEXT, name) for name in ("referral", "ad_id")]
-        parts += [self._pair(CONTEXT, "user", user), self._pair(CONTEXT, "technical", technical)]
-        context = braces(parts + constant(inner, self.rows))
-        names = ("visit_id", "event_time", "user_id", "keep_private", "page")
-        top = [self._pair("", name) for name in names] + [self._pair("", CONTEXT, context)]
-        return braces(top + constant(extra, self.rows))
-
-    def _object(self, path: str, names: Sequence[str]) -> Texts:
-        return braces([self._pair(path, name) for name in names])
-
-    def _pair(self, parent: str, name: str, value: Texts | None = None) -> Texts:
-        path = f"{parent}.{name}" if parent else name
-        return pair(path, self.values[name] if value is None else value, self.changes)

@@ -33,7 +33,6 @@ def literal(text: str) -> Any:
 
 
 def texts(values: Iterable[str | None]) -> Texts:
-    """Builds a column of the given texts."""
     return pa.array(list(values), pa.large_string())
 
 
@@ -87,7 +86,6 @@ def quoted_time(milliseconds: Ints, suffix: Any = "Z") -> Texts:
 
 
 def hexadecimal(generator: np.random.Generator, rows: int) -> Texts:
-    """Draws a column of random 32-digit hexadecimal names."""
     characters = generator.bytes(16 * rows).hex().encode()
     return fixed_width(np.frombuffer(characters, np.uint8).reshape(rows, 32))
 

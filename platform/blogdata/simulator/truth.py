@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from blogdata.simulator.population import DayCounts
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints
 
+Row = TypeVar("Row")
 TRUTH = "_truth"
 ALLOWED_LATENESS_MS = 15 * 60_000
 ORIGINAL, DUPLICATE, CONFLICT = 0, 1, 2
@@ -71,32 +72,19 @@ class MatchTruth:
 
 @dataclass(frozen=True, kw_only=True)
 class AdsTruth:
-    """All counts of the simulated ad displays.
-
-    Args:
-        hours: Counts of every arrival hour, in order, missing ones included; event hours are those of the displays.
-        display_hours: Counts of every hour with a valid display, in order.
-        matches: How displays and visit events belong together, by hour, in order.
-    """
+    """All counts of the simulated ad displays, each by hour, in order; `hours` has the missing ones, too."""
 
     hours: tuple[ArrivalTruth, ...]
     display_hours: tuple[EventTruth, ...]
     matches: tuple[MatchTruth, ...]
 
     def total(self, figure: str) -> int:
-        """Sums a figure over all arrival hours, or over all display hours if arrival hours do not have it."""
         return _total(figure, self.hours, self.display_hours)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """All counts of a simulated landing zone.
-
-    Args:
-        hours: Counts of every arrival hour, in order, missing ones included.
-        event_hours: Counts of every event hour with a valid line, in order.
-        ads: Counts of the ad displays; None if none are simulated.
-    """
+    """All counts of a simulated landing zone, each by hour, in order; `ads` is None if none are simulated."""
 
     spec: Mapping[str, Any]
     hours: tuple[ArrivalTruth, ...]
@@ -121,14 +109,9 @@ class Counter:
 
     def __init__(self, spec: SimulationSpec) -> None:
         self._spec = spec
-        self._hours: list[ArrivalTruth] = []
+        self.hours: list[ArrivalTruth] = []
         self._newest_ms: int | None = None
         self._events = np.zeros((3, spec.hours), np.int64)
-
-    @property
-    def hours(self) -> tuple[ArrivalTruth, ...]:
-        """Counts of the arrival hours so far."""
-        return tuple(self._hours)
 
     @property
     def event_hours(self) -> tuple[EventTruth, ...]:
@@ -146,13 +129,7 @@ class Counter:
         )
 
     def arrived(self, hour: int, state: str, size: int, event_ms: Ints, reason: Ints, copy: Ints) -> None:
-        """Counts the lines of one arrival hour.
-
-        Args:
-            state: `landed`, `empty` or `missing`.
-            size: Size of the lines in bytes.
-            reason: Code of each line's rejection reason, 0 for a valid line.
-        """
+        """Counts the lines of one arrival hour; a reason of 0 is a valid line."""
         good = reason == VALID
         times = event_ms[good]
         late = 0 if self._newest_ms is None else int((times < self._newest_ms - ALLOWED_LATENESS_MS).sum())
@@ -163,7 +140,7 @@ class Counter:
             self._events[kind] += np.bincount(event_hour[copy[good] == kind], minlength=self._spec.hours)
         if len(times):
             self._newest_ms = max(int(times.max()), self._newest_ms or 0)
-        self._hours.append(
+        self.hours.append(
             ArrivalTruth(
                 arrival_hour=self._spec.hour_key(hour),
                 state=state,
@@ -189,75 +166,51 @@ class MatchCounter:
 
     @property
     def hours(self) -> tuple[MatchTruth, ...]:
-        """Counts of all hours of the span."""
-        return tuple(
-            MatchTruth(
-                hour=self._spec.hour_key(hour),
-                displays=int(displays),
-                without_event=int(without_event),
-                events=int(events),
-                without_display=int(without_display),
-            )
-            for hour, (displays, without_event, events, without_display) in enumerate(self._counts.T)
-        )
+        names = ("displays", "without_event", "events", "without_display")
+        counts = (dict(zip(names, map(int, of_hour), strict=True)) for of_hour in self._counts.T)
+        return tuple(MatchTruth(hour=self._spec.hour_key(hour), **found) for hour, found in enumerate(counts))
 
     def shown(self, shown: Shown) -> None:
-        """Counts the displays and events of the visits that start in one hour."""
-        displays = shown.displays
-        moments = (
-            displays.event_ms,
-            displays.event_ms[~displays.clicked],
-            shown.named_ms,
-            shown.named_ms[~shown.belongs],
-        )
+        displays, events = shown.displays.event_ms, shown.named_ms
+        moments = (displays, displays[~shown.displays.clicked], events, events[~shown.belongs])
         for row, found in enumerate(moments):
             hours = (found - self._spec.start_ms) // HOUR_MS
             self._counts[row] += np.bincount(hours[hours < self._spec.hours], minlength=self._spec.hours)
 
 
 def store(landing: Path, truth: Truth) -> None:
-    """Writes the truth into the folder `_truth` of the landing zone."""
     rows: dict[str, Iterable[Any]] = {
         "visits": truth.hours,
         "event_hours": truth.event_hours,
         "users": truth.users,
         "devices": truth.devices,
-        **(
-            {}
-            if truth.ads is None
-            else {
-                "ads": truth.ads.hours,
-                "display_hours": truth.ads.display_hours,
-                "displays_and_events": truth.ads.matches,
-            }
-        ),
     }
+    if ads := truth.ads:
+        rows |= {"ads": ads.hours, "display_hours": ads.display_hours, "displays_and_events": ads.matches}
     for name, entries in rows.items():
         lines = (json.dumps(asdict(entry)).encode() + b"\n" for entry in entries)
         write_whole(landing / TRUTH / f"{name}.jsonl", lines)
 
 
-def load(landing: Path, *, already_there: bool = True) -> Truth:
-    """Reads the stored truth of a simulated landing zone."""
+def load(landing: Path) -> Truth:
+    """Reads what was stored before: of this truth nothing has landed now."""
     folder = landing / TRUTH
+    ads = AdsTruth(
+        hours=_rows(folder / "ads.jsonl", ArrivalTruth),
+        display_hours=_rows(folder / "display_hours.jsonl", EventTruth),
+        matches=_rows(folder / "displays_and_events.jsonl", MatchTruth),
+    )
     return Truth(
         spec=json.loads((folder / "spec.json").read_text())["spec"],
-        hours=tuple(ArrivalTruth(**row) for row in _rows(folder / "visits.jsonl")),
-        event_hours=tuple(EventTruth(**row) for row in _rows(folder / "event_hours.jsonl")),
-        users=tuple(DayCounts(**row) for row in _rows(folder / "users.jsonl")),
-        devices=tuple(DayCounts(**row) for row in _rows(folder / "devices.jsonl")),
-        ads=_ads(folder) if (folder / "ads.jsonl").exists() else None,
-        already_there=already_there,
+        hours=_rows(folder / "visits.jsonl", ArrivalTruth),
+        event_hours=_rows(folder / "event_hours.jsonl", EventTruth),
+        users=_rows(folder / "users.jsonl", DayCounts),
+        devices=_rows(folder / "devices.jsonl", DayCounts),
+        ads=ads if ads.hours else None,
+        already_there=True,
     )
 
 
-def _ads(folder: Path) -> AdsTruth:
-    return AdsTruth(
-        hours=tuple(ArrivalTruth(**row) for row in _rows(folder / "ads.jsonl")),
-        display_hours=tuple(EventTruth(**row) for row in _rows(folder / "display_hours.jsonl")),
-        matches=tuple(MatchTruth(**row) for row in _rows(folder / "displays_and_events.jsonl")),
-    )
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def _rows(path: Path, kind: Callable[..., Row]) -> tuple[Row, ...]:
+    lines = path.read_text().splitlines() if path.exists() else ()
+    return tuple(kind(**json.loads(line)) for line in lines)

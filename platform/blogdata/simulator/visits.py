@@ -61,10 +61,13 @@ class Hour:
 
     def times(self, rows: Ints | slice = slice(None), moments: Ints | None = None) -> Texts:
         """Renders the event times of some rows, or other moments, as JSON values in the browsers' time zones."""
-        zone = self.zone[self.session[rows]]
-        shift = np.array([shift for _, shift in ZONES])[zone]
-        local = (self.event_ms[rows] if moments is None else moments) + shift
-        return quoted_time(local, pick(texts(name for name, _ in ZONES), zone))
+        return local_time(self.event_ms[rows] if moments is None else moments, self.zone[self.session[rows]])
+
+
+def local_time(moments: Ints, zone: Ints) -> Texts:
+    """Renders moments as JSON values in the browsers' time zones."""
+    shift = np.array([shift for _, shift in ZONES])[zone]
+    return quoted_time(moments + shift, pick(texts(name for name, _ in ZONES), zone))
 
 
 def events_per_hour(spec: SimulationSpec, hours: int) -> Ints:
@@ -81,11 +84,7 @@ def events_per_hour(spec: SimulationSpec, hours: int) -> Ints:
 
 
 def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population, pools: Pools) -> Hour:
-    """Simulates the sessions that start in an hour of the span.
-
-    Args:
-        hour: Hour of the span, 0 being its first.
-    """
+    """Simulates the sessions that start in an hour of the span, 0 being its first."""
     draw = np.random.default_rng([spec.seed, 2, hour])
     end_ms = spec.end_ms(hour)
     sizes = _sizes(draw, rows)
