@@ -90,13 +90,8 @@ DISPLAYED = Contract(
     columns=(
         c.DISPLAY_HOUR,
         *c.AD,
-        Column(
-            name="occurrences",
-            type="BIGINT",
-            nullable=False,
-            description="Received rows it stands for, itself included",
-        ),
-        Column(name="conflicts", type="BIGINT", nullable=False, description="Of these, rows with another payload"),
+        c.count(name="occurrences", description="Received rows it stands for, itself included"),
+        c.count(name="conflicts", description="Of these, rows with another payload"),
         c.RAW,
         ARRIVED,
         *c.SOURCE,
@@ -177,10 +172,8 @@ WITH_ADS = Contract(
         replace(
             c.EVENT_HOUR, description="Hour of the event; of a display without an event, that of the display (UTC)"
         ),
-        c.fact(
+        c.text(
             name="side",
-            type="STRING",
-            nullable=False,
             description="both (an event and a display it belongs to), event (without a display), display (without "
             "an event)",
         ),

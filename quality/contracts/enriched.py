@@ -25,12 +25,7 @@ VISITS_ENRICHED = Contract(
         c.EVENT_HOUR,
         *c.VISIT,
         c.UTM,
-        c.fact(
-            name="referral_host",
-            type="STRING",
-            nullable=False,
-            description="Host the visitor came from, or direct",
-        ),
+        c.text(name="referral_host", description="Host the visitor came from, or direct"),
         *c.CONTEXT,
         Column(
             name="device_name",

@@ -49,10 +49,8 @@ ANSWER = (
         description="First instant it holds: 1970, so that it holds for all visits",
     ),
     c.fact(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds: null"),
-    c.fact(
+    c.text(
         name="outcome",
-        type="STRING",
-        nullable=False,
         description="found, unknown or reserved (in no public network); waiting in tables of earlier versions",
     ),
     *PLACE,

@@ -37,7 +37,7 @@ BOUNDED_DUPLICATES = Audit(
     expression="sum(occurrences) <= 10 * count(1)",
     description="A producer that repeats everything ten times is broken",
 )
-ARRIVED = c.fact(name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)")
+ARRIVED = c.text(name="arrival_hour", description="Hour in which the row arrived (UTC)")
 
 RECEIVED = Contract(
     dataset="bronze.visits",
@@ -161,18 +161,8 @@ WHOLE_VISITS = observed(
             c.UTM,
             *c.CONTEXT,
             *c.IDENTITY,
-            Column(
-                name="occurrences",
-                type="BIGINT",
-                nullable=False,
-                description="Received rows it stands for, itself included",
-            ),
-            Column(
-                name="conflicts",
-                type="BIGINT",
-                nullable=False,
-                description="Of these, rows with another payload",
-            ),
+            c.count(name="occurrences", description="Received rows it stands for, itself included"),
+            c.count(name="conflicts", description="Of these, rows with another payload"),
             c.RAW,
             ARRIVED,
             *c.SOURCE,
