@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import gather
-from assets.transforms.cubes import named
+from assets.gold.visits_cube import named
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream

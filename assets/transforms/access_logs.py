@@ -16,13 +16,14 @@ Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, reduce
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from assets.transforms import crawlers, link_campaigns, log_clients, log_lines, log_targets, user_agents
+from assets.transforms import crawlers, link_campaigns, log_clients, log_lines, log_targets
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.log_clients import in_networks
 from assets.transforms.visit_times import impossible, start_of
@@ -34,6 +35,61 @@ from blogdata.patterns.ingestion import log_formats
 from blogdata.patterns.ingestion.log_formats import LogFormats
 from blogdata.patterns.security.pseudo_anonymizer import token
 from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
+
+_LONGEST_AGENT = 4096
+_TABLE = "agent string, browser string, browser_version string, device_type string, device_version string"
+
+
+class Client(NamedTuple):
+    """The parts of an agent string; None for a part it does not name.
+
+    Args:
+        device_type: Family of the device, such as `iPhone`; on a desktop, which names no device, family of the system.
+    """
+
+    browser: str | None
+    browser_version: str | None
+    device_type: str | None
+    device_version: str | None
+
+
+@lru_cache(maxsize=65_536)
+def client_of(agent: str) -> Client:
+    """Parse an agent string; characters after the first 4,096 are ignored."""
+    import ua_parser
+
+    found = ua_parser.parse(agent[:_LONGEST_AGENT])
+    browser, system, device = found.user_agent, found.os, found.device
+    return Client(
+        browser=browser.family if browser else None,
+        browser_version=_version(browser.major, browser.minor, browser.patch) if browser else None,
+        device_type=device.family if device else system.family if system else None,
+        device_version=_version(system.major, system.minor, system.patch) if system else None,
+    )
+
+
+def distinct(frame: DataFrame, agent: str) -> list[str]:
+    """Collect the distinct agents of a frame to the client (an action)."""
+    return [row[0] for row in frame.select(agent).where(F.col(agent).isNotNull()).distinct().collect()]
+
+
+def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
+    """Build the literal table of parsed agents.
+
+    Returns:
+        agent, browser, browser_version, device_type and device_version, all STRING.
+    """
+    return spark.createDataFrame([(agent, *client_of(agent)) for agent in sorted(agents)], _TABLE)
+
+
+def _version(*parts: str | None) -> str | None:
+    given = []
+    for part in parts:
+        if part is None:
+            break
+        given.append(part)
+    return ".".join(given) or None
+
 
 FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
 
@@ -101,7 +157,7 @@ def parsed(rows: DataFrame, key: str | None, logs: LogSettings) -> DataFrame:
         login, connected_since, browser, browser_version, network_type, device_type and device_version.
     """
     read = _read(rows, logs)
-    agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
+    agents = table(rows.sparkSession, distinct(read, "agent"))
     nothing = F.lit(None).cast("string")
     user = nothing if key is None else token(F.concat_ws(" ", "client", "agent"), key, "user_id")
     kept = [name for name in rows.columns if name not in ("visit_id", *agents.columns)]

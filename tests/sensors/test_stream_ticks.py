@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.detector_checks import deployment_of
-from assets.transforms.live_visits import STREAM
+from assets.streams.live_visits import STREAM
 from blogdata.evidence.claims import Claims
 from blogdata.orchestration import owners
 from blogdata.orchestration.lake_resource import LakeResource

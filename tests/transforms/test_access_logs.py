@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 import blog_log
 import oracle
 import oracle_logs
-from assets.transforms import user_agents, visit_events, visit_times, visits_by_inactivity
+from assets.transforms import access_logs, visit_events, visit_times, visits_by_inactivity
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.security.pseudo_anonymizer import derived_key
@@ -246,7 +246,7 @@ def test_json_and_logs_together_lose_no_row(judged: Judged) -> None:
 
 
 def test_a_huge_user_agent_has_no_browser() -> None:
-    assert user_agents.client_of("x" * 1_000_000).browser is None
+    assert access_logs.client_of("x" * 1_000_000).browser is None
 
 
 def test_a_log_agrees_with_the_oracle(judged: Judged) -> None:

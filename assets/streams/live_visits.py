@@ -13,7 +13,8 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import live_lines, visit_events
+from assets.streams import live_lines
+from assets.transforms import visit_events
 from blogdata.evidence.appended import appended
 from blogdata.lake import arrow
 from blogdata.lake.checksums import require_whole
