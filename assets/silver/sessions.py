@@ -1,47 +1,20 @@
 """silver.sessions: sessions of visitors by hour, with those that the hour leaves open in a companion table."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from assets.transforms import session_rules as rules
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
-from blogdata.patterns.data_value.incremental_sessionizer import SessionSpec, sessionize
-from blogdata.patterns.ingestion.landed_lines import is_replay
+from blogdata.patterns.data_value.incremental_sessionizer import sessionize
 from blogdata.publish import kept_rows
 from blogdata.publish.partitions import Grain, previous
 from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
-from quality.contracts.sessions import CARRIED, INACTIVITY
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-
-SPEC = SessionSpec(
-    visitor="user_id",
-    time="event_time",
-    ties=("visit_id", "page"),
-    position=("arrival_hour", "replayed", "source_file", "source_offset"),
-    partition="event_hour",
-    inactivity=INACTIVITY,
-    count="pages",
-    first={"entry_page": "page", "referral": "referral"},
-    last={"exit_page": "page"},
-    ever=("keep_private",),
-    path={"first_pages": "page"},
-)
-
-
-def page_views(visits: DataFrame, *more: Column) -> DataFrame:
-    """Select what sessions are computed from."""
-    columns = ("user_id", "event_time", "visit_id", "page", "referral", "keep_private")
-    # A correction arrived later than the rows of its hour, as in silver.visits.
-    return visits.select(*columns, "arrival_hour", is_replay().alias("replayed"), "source_file", "source_offset", *more)
-
+from quality.contracts.sessions import CARRIED
 
 PENDING = "silver.sessions_pending"
 
@@ -55,7 +28,7 @@ def sessions(step: Step) -> Mapping[str, Commit]:
     open_before = {hour: int(entry.measures["open"]) for hour, entry in known.items()}
     pending = step.read(PENDING).where(F.col("event_hour").isin(*before)) if any(open_before.values()) else None
     visits = step.read("silver.visits").where(F.col("event_hour").isin(*step.partitions))
-    found = sessionize(page_views(visits), pending, SPEC, partitions=step.partitions)
+    found = sessionize(rules.page_views(visits), pending, rules.SPEC, partitions=step.partitions)
     source = Upstream(
         accounts=accounts.same_partition(step, "silver.visits"),
         # Every session that was open is there again: open, or completed.

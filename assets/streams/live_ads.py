@@ -15,9 +15,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver import visits_with_ads
 from assets.streams import live_lines
-from assets.transforms import ad_displays
+from assets.transforms import ad_displays, ad_visits
 from assets.transforms.visit_times import hour_of
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import windowed_deduplicator
@@ -41,7 +40,7 @@ def joined(lines: Sequence[DataFrame]) -> DataFrame:
     Returns:
         Rows of silver.visits_with_ads, with the places of their lines.
     """
-    return visits_with_ads.with_ads(_events(lines[0]), _displays(lines[1]), (*_EVENT_AT, *_DISPLAY_AT))
+    return ad_visits.with_ads(_events(lines[0]), _displays(lines[1]), (*_EVENT_AT, *_DISPLAY_AT))
 
 
 def take_in(batch: MicroBatch) -> None:
@@ -116,18 +115,18 @@ def _held_against(rows: DataFrame, published: DataFrame, side: Sequence[str], pa
 
 def _hours(rows: DataFrame) -> list[str]:
     """List the event hours in which rows of the same events and displays may lie."""
-    last = F.col("display_time") + F.expr(f"INTERVAL {int(visits_with_ads.JOIN.bound.total_seconds())} SECONDS")
+    last = F.col("display_time") + F.expr(f"INTERVAL {int(ad_visits.JOIN.bound.total_seconds())} SECONDS")
     times = F.array("event_time", "display_time", last)
     found = rows.select(F.explode(F.transform(times, hour_of)).alias("hour")).distinct().collect()
     return [row["hour"] for row in found if row["hour"] is not None]
 
 
 def _events(lines: DataFrame) -> DataFrame:
-    return visits_with_ads.naming_an_ad(_placed(live_lines.events(lines), _EVENT_AT), _EVENT_AT)
+    return ad_visits.naming_an_ad(_placed(live_lines.events(lines), _EVENT_AT), _EVENT_AT)
 
 
 def _displays(lines: DataFrame) -> DataFrame:
-    return visits_with_ads.displays_of(
+    return ad_visits.displays_of(
         _placed(ad_displays.parse(ad_displays.judge(live_lines.in_an_hour(lines))), _DISPLAY_AT), _DISPLAY_AT
     )
 
@@ -146,7 +145,7 @@ STREAM = Stream(
     sources=(streams.VISITS, streams.ADS),
     schema=SCHEMA,
     key=WITH_ADS_LIVE.key,
-    watermark=f"min of both sides less {visits_with_ads.JOIN.late}, joined within {visits_with_ads.JOIN.bound}",
+    watermark=f"min of both sides less {ad_visits.JOIN.late}, joined within {ad_visits.JOIN.bound}",
     contracts=(WITH_ADS_LIVE,),
     process=take_in,
     query=joined,

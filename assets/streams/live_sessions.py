@@ -13,8 +13,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from assets.silver import sessions
 from assets.streams import live_lines
+from assets.transforms import session_rules
 from assets.transforms.visit_times import hour_of
 from blogdata.lake.commit import Account
 from blogdata.orchestration.stream import MicroBatch, Stream
@@ -29,7 +29,7 @@ from blogdata.publish.partitions import Grain, between
 from quality.contracts import streams
 from quality.contracts.live import LATE, SESSIONS_LIVE
 
-SPEC = sessions.SPEC
+SPEC = session_rules.SPEC
 ALLOWED = timedelta(hours=1)
 """Page views may come up to an hour late."""
 _PAYLOAD = "payload"
@@ -40,7 +40,7 @@ _CONTENT = ("session_id", STARTED, ENDED, "pages", "first_pages", "exit_page", "
 
 def windows(lines: Sequence[DataFrame]) -> DataFrame:
     """Group the page views of the lines of visits by session."""
-    views = sessions.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(_PAYLOAD))
+    views = session_rules.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(_PAYLOAD))
     return stateful_sessionizer.windows(views, SPEC, late=ALLOWED)
 
 

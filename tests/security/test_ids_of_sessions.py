@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assets.silver.sessions import SPEC
+from assets.transforms.session_rules import SPEC
 from blogdata.patterns.data_value.incremental_sessionizer import APPENDED, sessionize
 
 HOUR = "2026-01-05T09"

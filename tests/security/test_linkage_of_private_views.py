@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from assets.gold import sessions_daily, visits_weekly
-from assets.silver import sessions as session_rules
+from assets.transforms import session_rules
 from blogdata.operations.role_sight import offer_masks
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
 from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, NotForRole, Role, restricted, sight_of

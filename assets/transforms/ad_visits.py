@@ -1,0 +1,59 @@
+"""Joins the events of visits with the displays of the ads that they name (Dynamic Joiner)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from assets.transforms.visit_times import hour_of
+from blogdata.patterns.data_value import dynamic_joiner
+from blogdata.patterns.data_value.dynamic_joiner import Side, TimedJoin
+from quality.contracts.ads import BELONGS, BOTH, DISPLAY_SIDE, EVENT_SIDE, WITH_ADS
+
+JOIN = TimedJoin(
+    on=("visit_id", "ad_id"),
+    left=Side(name=EVENT_SIDE, time="event_time"),
+    right=Side(name=DISPLAY_SIDE, time="display_time"),
+    bound=BELONGS,
+    late=timedelta(hours=1),
+    both=BOTH,
+)
+"""Displays and events may each come up to an hour late."""
+_COLUMNS = [column.name for column in WITH_ADS.columns]
+
+
+def naming_an_ad(visits: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    """Select the events that name an ad, with the columns that the joined rows have of them."""
+    named = visits.where(F.col("ad_id").isNotNull())
+    return named.select("visit_id", "ad_id", "event_time", "user_id", "keep_private", "page", *more)
+
+
+def displays_of(ads: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    """Select the columns that the joined rows have of a display."""
+    return ads.select("visit_id", "ad_id", "display_time", "campaign", F.col("page").alias("display_page"), *more)
+
+
+def with_ads(events: DataFrame, displays: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    """Join events with displays.
+
+    Args:
+        events: Rows of :func:`naming_an_ad`.
+        displays: Rows of :func:`displays_of`.
+
+    Returns:
+        Rows of silver.visits_with_ads; a stream if both are.
+    """
+    seconds = F.unix_micros("event_time") - F.unix_micros("display_time")
+    return (
+        dynamic_joiner.join(events, displays, JOIN)
+        .withColumns(
+            {
+                "event_hour": hour_of(F.coalesce("event_time", "display_time")),
+                "seconds_between": seconds / F.lit(1_000_000.0),
+            }
+        )
+        .select(*_COLUMNS, *more)
+    )
