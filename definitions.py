@@ -6,7 +6,7 @@ from functools import partial
 
 import dagster as dg
 
-from assets import detector_checks, landing_checks, ops, serving, sources
+from assets import checks, ops, serving, sources
 from assets.bronze import tables
 from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
@@ -71,7 +71,7 @@ def build(settings: Settings) -> dg.Definitions:
             data_docs,
             profiles,
         ],
-        asset_checks=[*landing_checks.CHECKS, *detector_checks.CHECKS],
+        asset_checks=checks.CHECKS,
         jobs=[refresh, *JOBS],
         schedules=schedules,
         sensors=sensors,

@@ -3,9 +3,7 @@ change, `landing.legacy_visits` by hours of ingestion and `landing.provider_visi
 Loader)."""
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Collection
 
 import dagster as dg
 
@@ -42,22 +40,22 @@ def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Non
         return dg.MaterializeResult(metadata=table_loads.load_devices(context.resources.deployment.settings()))
 
 
-def _by_window(
-    table: str,
-    partitions: dg.PartitionsDefinition[str],
-    load: Callable[[Settings, Sequence[str]], dict[str, Any]],
-    *,
-    description: str,
-    kind: str,
-    tags: Mapping[str, str] = MappingProxyType({}),
-) -> dg.AssetsDefinition:
+_BY_WINDOW = (
+    (table_loads.USERS, Grain.DAY, "Changed users of a table that had not landed yet, by the day of their change"),
+    (table_loads.LEGACY_VISITS, Grain.HOUR, "Rows of a table of visits that had not landed yet, by hour of ingestion"),
+    (table_loads.PROVIDER_VISITS, Grain.HOUR, "A provider's files of visits, byte for byte, by their hour"),
+)
+
+
+def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetsDefinition:
     """Build the asset of a table whose runs load the windows of their partitions and no other ones."""
+    in_files = table == table_loads.PROVIDER_VISITS
 
     @dg.asset(
         key=KEYS[table],
         description=description,
-        kinds={kind},
-        tags=tags,
+        kinds={"file" if in_files else "postgres"},
+        tags={} if in_files else {"pattern/incremental-loader": ""},
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         group_name="landing",
@@ -67,59 +65,24 @@ def _by_window(
     )
     def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with reported(context):
-            settings = context.resources.deployment.settings()
-            return dg.MaterializeResult(metadata=load(settings, partitions_of(context, ".".join(KEYS[table].path))))
+            windows = partitions_of(context, ".".join(KEYS[table].path))
+            found = table_loads.load_windows(context.resources.deployment.settings(), table, windows)
+            return dg.MaterializeResult(metadata=found)
 
     return asset
 
 
-def users_table(calendar: Calendar) -> dg.AssetsDefinition:
-    """Build the asset of a table of users; `calendar` has the deployment's partition definitions."""
-    return _by_window(
-        table_loads.USERS,
-        calendar[Grain.DAY],
-        lambda settings, days: table_loads.load_windows(settings, table_loads.USERS, days),
-        description="Changed users of a table that had not landed yet, by the day of their change",
-        kind="postgres",
-        tags={"pattern/incremental-loader": ""},
-    )
-
-
-def legacy_visits(calendar: Calendar) -> dg.AssetsDefinition:
-    """Build the asset of a table of visits; `calendar` has the deployment's partition definitions."""
-    return _by_window(
-        table_loads.LEGACY_VISITS,
-        calendar[Grain.HOUR],
-        lambda settings, hours: table_loads.load_windows(settings, table_loads.LEGACY_VISITS, hours),
-        description="Rows of a table of visits that had not landed yet, by their hour of ingestion",
-        kind="postgres",
-        tags={"pattern/incremental-loader": ""},
-    )
-
-
-def provider_visits(calendar: Calendar) -> dg.AssetsDefinition:
-    """Build the asset of a provider's files of visits; `calendar` has the deployment's partition definitions."""
-    return _by_window(
-        table_loads.PROVIDER_VISITS,
-        calendar[Grain.HOUR],
-        table_loads.load_provided,
-        description="A provider's files of visits, byte for byte, by their hour",
-        kind="file",
-    )
-
-
 def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefinition]:
     """List the assets of the tables that a deployment loads."""
-    tables = settings.tables
     # Single-run backfills are marked beta in this Dagster; it is pinned.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
-        return [
-            *([devices_table] if tables.devices is not None else []),
-            *([users_table(calendar)] if tables.users is not None else []),
-            *([legacy_visits(calendar)] if tables.legacy_visits is not None else []),
-            *([provider_visits(calendar)] if tables.provider_visits is not None else []),
+        loaded = [
+            _by_window(table, calendar[grain], description)
+            for table, grain, description in _BY_WINDOW
+            if getattr(settings.tables, table) is not None
         ]
+    return [*([devices_table] if settings.tables.devices is not None else []), *loaded]
 
 
 def load_due(context: Context, tables: Collection[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.detector_checks import deployment_of
+from assets.checks import deployment_of
 from assets.streams.live_visits import STREAM
 from blogdata.evidence.claims import Claims
 from blogdata.orchestration import owners
