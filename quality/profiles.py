@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from blogdata.lake.commit import kept
 from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import reported
 from blogdata.patterns.quality import constraints_enforcer, offline_observer
 from blogdata.patterns.quality.drift import Drift, drifts
@@ -103,33 +104,26 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
     yield dg.MaterializeResult(
         metadata={
             "periods": sum(len(one.found) for one in looked),
-            "profiled": dg.MetadataValue.table(
+            **table(
+                "profiled",
                 [
-                    dg.TableRecord(
-                        {
-                            "dataset": one.dataset,
-                            "new_periods": len(one.found),
-                            "rows": sum(each.profile.rows for each in one.found),
-                            "refer_to_nothing": sum(one.orphans.values()),
-                        }
-                    )
+                    {
+                        "dataset": one.dataset,
+                        "new_periods": len(one.found),
+                        "rows": sum(each.profile.rows for each in one.found),
+                        "refer_to_nothing": sum(one.orphans.values()),
+                    }
                     for one in looked
-                ]
+                ],
             ),
-            "drifts": dg.MetadataValue.table(
-                [_record(one.dataset, drift) for one in looked for drift in one.drifts], _DRIFTS
-            ),
+            **table("drifts", [_record(one.dataset, drift) for one in looked for drift in one.drifts]),
         },
         check_results=[result for one in looked for result in _results(one)],
     )
 
 
 def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: str) -> Looked:
-    """Profile what is new of a dataset, and store the profiles.
-
-    Returns:
-        The periods that were looked at, and what stands.
-    """
+    """Profile what is new of a dataset, and store the profiles."""
     offline_observer.require_profilable(contract)
     name = contract.dataset
     published = access.events.publications(name)
@@ -200,23 +194,6 @@ def _results(looked: Looked) -> Iterator[dg.AssetCheckResult]:
         )
 
 
-_DRIFTS = dg.TableSchema(
-    columns=[
-        *(dg.TableColumn(name) for name in ("dataset", "period", "column", "test")),
-        dg.TableColumn("found", type="float"),
-        dg.TableColumn("limit", type="float"),
-    ]
-)
-
-
-def _record(dataset: str, drift: Drift) -> dg.TableRecord:
-    return dg.TableRecord(
-        {
-            "dataset": dataset,
-            "period": drift.period,
-            "column": drift.column,
-            "test": drift.test,
-            "found": round(drift.found, 3),
-            "limit": round(drift.limit, 3),
-        }
-    )
+def _record(dataset: str, drift: Drift) -> Mapping[str, Any]:
+    figures = {"found": round(drift.found, 3), "limit": round(drift.limit, 3)}
+    return {"dataset": dataset, "period": drift.period, "column": drift.column, "test": drift.test, **figures}
