@@ -12,6 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from analytics.gold import write_whole
+
 FOLDER = "openlineage"
 """Folder of the events, below the team's own."""
 NAMESPACE = "blogdata"
@@ -42,10 +44,7 @@ def leave(own: Path, result: Result) -> Path:
         The file, `openlineage/<dataset>/<version>.json`.
     """
     file = own / FOLDER / result.dataset / f"{result.version}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.partial")
-    part.write_text("".join(f"{json.dumps(event)}\n" for event in _events(result)), encoding="utf-8")
-    part.replace(file)
+    write_whole(file, "".join(f"{json.dumps(event)}\n" for event in _events(result)))
     return file
 
 

@@ -14,7 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms.json_lines import MAX_BYTES
+from assets.transforms.json_lines import JSON_OPTIONS, MAX_BYTES
 from blogdata.patterns.ingestion.landed_formats import has_extension
 
 LINE_REASON = "line_reason"
@@ -22,7 +22,6 @@ WRONG_TYPES = "wrong_types"
 
 _END = "__end"
 _WIDEST = 64
-_JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false", "mode": "PERMISSIVE"}
 _CSV_OPTIONS = {"sep": ";", "escape": '"', "mode": "PERMISSIVE"}
 _CSV_SCHEMA = ", ".join(f"c{number} STRING" for number in range(_WIDEST + 1))
 
@@ -112,7 +111,7 @@ def _json_values(lines: DataFrame, fields: Sequence[str], strings: Sequence[str]
 
 def _parsed(text: Column, types: dict[str, str]) -> Column:
     columns = ", ".join(f"`{field}`: {type_}" for field, type_ in types.items())
-    return F.from_json(text, f"array<struct<{columns}, {_END}: string>>", _JSON_OPTIONS)
+    return F.from_json(text, f"array<struct<{columns}, {_END}: string>>", JSON_OPTIONS)
 
 
 def _fits() -> Column:

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from assets.transforms import access_logs, json_lines, link_campaigns
 from assets.transforms.visit_times import hour_of, impossible, iso_time
-from blogdata.errors import ConfigurationError
 from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
@@ -40,13 +39,9 @@ _THIRD_LOOK = "array<struct<context: struct<user: string, technical: string>>>"
 
 
 def judged(lines: DataFrame) -> DataFrame:
-    """Add to every line of JSON its time and all reasons to reject it.
+    """Add to lines of JSON event_time TIMESTAMP, of rejected rows where it can be read, and reasons ARRAY<STRING>.
 
-    Args:
-        lines: raw BINARY, arrival_hour STRING, and anything else. A null `raw` is an empty line.
-
-    Returns:
-        The input with event_time TIMESTAMP (also of rejected rows, where it can be read) and reasons ARRAY<STRING>.
+    A null `raw` is an empty line.
     """
     text = json_lines.text_of()
     read = json_lines.look(lines, _FIRST_LOOK).withColumn(_TIME, iso_time(json_lines.first()[_TIME]))
@@ -64,20 +59,17 @@ def judged(lines: DataFrame) -> DataFrame:
 def _plainly_good(text: Column) -> Column:
     event, time = json_lines.first(), F.col(_TIME)
     since = event["context"]["user"]["connected_since"]
+    may_name_since = text.contains("connected_since") | text.contains("\\u")
     good = (
         F.col("_object")
         & json_lines.are_texts(_TEXTS, IDENTIFIERS)
         & event["keep_private"].isNotNull()
         & event["context"]["user"].isNotNull()
         & event["context"]["technical"].isNotNull()
-        & F.when(since.isNull(), ~_may_name("connected_since", text)).otherwise(iso_time(since).isNotNull())
+        & F.when(since.isNull(), ~may_name_since).otherwise(iso_time(since).isNotNull())
         & ~impossible(time, F.col("arrival_hour"))
     )
     return F.coalesce(good, F.lit(False))
-
-
-def _may_name(field: str, text: Column) -> Column:
-    return text.contains(field) | text.contains("\\u")
 
 
 def _looks(text: Column) -> Column:
@@ -87,12 +79,8 @@ def _looks(text: Column) -> Column:
 
 
 def _field_rules() -> list[RejectRule]:
-    event, second, third, time = (
-        json_lines.first(),
-        F.col("_again")["plain"],
-        F.col("_again")["context"],
-        F.col(_TIME),
-    )
+    event, time = json_lines.first(), F.col(_TIME)
+    second, third = F.col("_again")["plain"], F.col("_again")["context"]
     since = event["context"]["user"]["connected_since"]
     return [
         *json_lines.field_rules(REQUIRED, IDENTIFIERS, _TIME),
@@ -118,7 +106,9 @@ LOGS: frozenset[str] = frozenset({LOG, log_formats.OWN, log_formats.COMMENT, *lo
 """The formats of lines of access logs. Before a line had the name of its own, that of all was `combined`."""
 FORMATS: frozenset[str] = LOGS | {JSON}
 POSITION = ("source_file", "source_offset", "arrival_hour")
-JUDGED = ("raw", *POSITION, "format", "event_time", "event_hour", "reasons", "crawler", "filtered_by")
+_RECEIVED = ("raw", *POSITION, "format", "event_time", "event_hour")
+JUDGED = (*_RECEIVED, "reasons", "crawler", "filtered_by")
+_TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
 FIELDS = (
     "visit_id",
     "event_time",
@@ -132,11 +122,7 @@ FIELDS = (
     "ip",
     "login",
     "connected_since",
-    "browser",
-    "browser_version",
-    "network_type",
-    "device_type",
-    "device_version",
+    *_TECHNICAL,
 )
 PARSED = (*FIELDS, "raw", *POSITION, "format")
 
@@ -159,9 +145,6 @@ def judge(
 
     Returns:
         The columns of :data:`JUDGED`, one row per input row.
-
-    Raises:
-        ConfigurationError: A format is unknown, or none is given.
     """
     return _by_format(lines, formats, _judged_json, lambda of_logs: _verdicts(access_logs.judged(of_logs, logs)))
 
@@ -181,17 +164,9 @@ def parse(
     Returns:
         The columns of :data:`PARSED`. `visit_id` of log rows is null until
         :func:`assets.transforms.visits_by_inactivity.with_visit_ids` fills it from the rows around them.
-
-    Raises:
-        ConfigurationError: A format is unknown, none is given, or logs come without a key.
     """
+    assert key or not formats & LOGS, "access logs need a key to derive user and visit ids from"
     events = rows.filter((F.size("reasons") == 0) & F.col("filtered_by").isNull())
-    if formats & LOGS and not key:
-        raise ConfigurationError(
-            what="access logs need a secret key to derive user and visit ids from",
-            where="parse(key=...)",
-            next_step="pass the key of the deployment; the same key gives the same ids",
-        )
     return _by_format(
         events, formats, _parsed_json, lambda of_logs: access_logs.parsed(of_logs, key or "", logs).select(*PARSED)
     )
@@ -203,12 +178,7 @@ def _by_format(
     of_json: Callable[[DataFrame], DataFrame],
     of_logs: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
-    if not formats or formats - FORMATS:
-        raise ConfigurationError(
-            what=f"{sorted(formats)} are not formats of visits",
-            where="formats",
-            next_step=f"choose among '{JSON}' and '{LOG}'",
-        )
+    assert set() < formats <= FORMATS, f"{sorted(formats)} are not formats of visits"
     if formats == {JSON}:
         return of_json(rows)
     if JSON not in formats:
@@ -245,7 +215,3 @@ def _parsed_json(events: DataFrame) -> DataFrame:
         **{name: technical[name] for name in _TECHNICAL},
     }
     return wrapper.beside(read, computed).select(*PARSED)
-
-
-_RECEIVED = ("raw", *POSITION, "format", "event_time", "event_hour")
-_TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")

@@ -18,7 +18,6 @@ import blog_log
 import oracle
 import oracle_logs
 from assets.transforms import access_logs, visit_events, visit_times, visits_by_inactivity
-from blogdata.errors import ConfigurationError
 from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
@@ -235,7 +234,7 @@ def test_the_secret_is_not_in_the_plan(judged: Judged) -> None:
 
 
 def test_logs_without_a_key_are_refused(judged: Judged) -> None:
-    with pytest.raises(ConfigurationError, match="key"):
+    with pytest.raises(AssertionError, match="key"):
         visit_events.parse(judged.verdicts, formats=LOGS)
 
 
