@@ -38,11 +38,7 @@ class Result:
 
 
 def leave(own: Path, result: Result) -> Path:
-    """Write the START and the COMPLETE event of a result, one per line; written again, they replace the file.
-
-    Returns:
-        The file, `openlineage/<dataset>/<version>.json`.
-    """
+    """Write the START and the COMPLETE event of a result to `openlineage/<dataset>/<version>.json`, one per line."""
     file = own / FOLDER / result.dataset / f"{result.version}.json"
     write_whole(file, "".join(f"{json.dumps(event)}\n" for event in _events(result)))
     return file

@@ -38,11 +38,9 @@ SOURCES = (LANDING_VISITS, LANDING_USERS, LANDING_DEVICES, LANDING_ADS, LANDING_
 
 
 def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
-    """Return the external assets of a deployment, each with the assets that write to it.
+    """Return the external assets of a deployment, each with the assets of `loaded` tables that write to it.
 
-    Args:
-        loaded: The assets that load tables: `landing/devices_table` writes to `landing/devices`, `landing/users_table`
-            to `landing/users`, others to `landing/visits`.
+    `landing/devices_table` writes to `landing/devices`, `landing/users_table` to `landing/users`, others to visits.
     """
     writers: dict[str, list[dg.AssetsDefinition]] = {}
     for asset in loaded:

@@ -86,11 +86,7 @@ def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefiniti
 
 
 def load_due(context: Context, tables: Collection[str]) -> None:
-    """Load the tables that are due, of some tables.
-
-    Raises:
-        Failure: Tables cannot be loaded, the others are; a retry if a fault is transient.
-    """
+    """Load the tables that are due, of some tables; one that cannot be loaded is in no other one's way."""
     settings = context.resources.deployment.settings()
     faults: dict[str, PlatformError] = {}
     with reported(context):

@@ -83,14 +83,10 @@ VISIT = "visit of gold.visits_weekly"
 
 
 def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
-    """Select the columns of enriched visits that an analyst needs.
+    """Select the columns of gold.visits_weekly from rows of silver.visits_enriched with `event_week` STRING.
 
-    Args:
-        visits: Rows of silver.visits_enriched with `event_week` STRING.
-
-    Returns:
-        Rows of gold.visits_weekly, one per input row, without `hours_present`; `user_id` and `user_bucket` are null
-        where `keep_private` is true, and the visit of these rows has a token apart from that of its other rows.
+    `user_id` and `user_bucket` are null where `keep_private` is true, and the visit of these rows has a token apart
+    from that of its other rows.
     """
     return visits.select(
         "event_week",

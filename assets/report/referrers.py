@@ -72,11 +72,7 @@ class Referrers:
 
     @classmethod
     def read(cls, own: Iterable[str] = (), files: Iterable[Path] = ()) -> Referrers:
-        """Read the project's table and files that extend it; what a later file says of a host holds.
-
-        Raises:
-            ConfigurationError: A file cannot be read, or names no kind.
-        """
+        """Read the project's table and files that extend it; what a later file says of a host holds."""
         entries: dict[str, ReferrerKind] = dict(_entries(_TABLE))
         for file in files:
             entries.update(_entries(file))

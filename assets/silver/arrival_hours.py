@@ -13,11 +13,7 @@ from quality.contracts import CONTRACTS
 
 
 def require_usable(step: Step) -> None:
-    """Refuse hours for which mostly dead letters arrived, unless a person has accepted that.
-
-    Raises:
-        TooManyDeadLetters: Some of the step's hours wait; the error names them.
-    """
+    """Refuse hours for which mostly dead letters arrived, unless a person has accepted that."""
     if DEAD_LETTERS in step.accepted:
         return
     waiting = held(Snapshot(step.landing_zone, step.events), Graph(contracts=CONTRACTS), step.contract)

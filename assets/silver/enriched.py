@@ -17,17 +17,10 @@ from quality.contracts.places import HERE, WAITING
 def enrich(
     events: DataFrame, *, users: DataFrame | None, devices: DataFrame | None, places: DataFrame | None
 ) -> DataFrame:
-    """Add the versions of user, device and place that were valid at the event, and the referring host.
+    """Add the versions of user, device and place that were valid at the event, and the referring host, to each event.
 
-    Args:
-        events: Rows of silver.visits; those of a table written before links had campaigns have none.
-        users: silver.users, or None when no users were ever delivered.
-        devices: silver.devices, or None when no devices were ever delivered. In a table written before validity
-            ranges existed, all rows are always valid.
-        places: silver.places, or None when no address was ever looked up.
-
-    Returns:
-        Rows of silver.visits_enriched: one per event, known or not.
+    A table that was never published is None. Events of a table written before links had campaigns have none; in devices
+    written before validity ranges existed, all rows are always valid.
     """
     spark = events.sparkSession
     if "utm" not in events.columns:

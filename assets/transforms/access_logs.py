@@ -74,11 +74,7 @@ def distinct(frame: DataFrame, agent: str) -> list[str]:
 
 
 def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
-    """Build the literal table of parsed agents.
-
-    Returns:
-        agent, browser, browser_version, device_type and device_version, all STRING.
-    """
+    """Build the literal table of parsed agents: agent and the columns of :class:`Client`, STRING."""
     return spark.createDataFrame([(agent, *client_of(agent)) for agent in sorted(agents)], _TABLE)
 
 
@@ -109,14 +105,8 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
     """Add to every log line its time, all reasons to reject it, its crawler, and the filter that removes it.
 
     This is an action: the distinct agents, and the clients that act like crawlers, are collected to the client first.
-
-    Args:
-        lines: raw BINARY, arrival_hour STRING, and anything else; all lines of each hour of arrival.
-
-    Returns:
-        The input with format STRING (that of the line, or `log` if it fits none), event_time TIMESTAMP, reasons
-        ARRAY<STRING>, crawler STRING (the category of a valid request's crawler, see :mod:`assets.transforms.crawlers`)
-        and filtered_by STRING.
+    `lines` are all lines of each hour of arrival. `format` is that of the line, or `log` if it fits none; `crawler` the
+    category of a valid request's crawler, see :mod:`assets.transforms.crawlers`.
     """
     formats = log_formats.formats(logs.formats)
     read = _read(lines, logs)
@@ -146,15 +136,8 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
 def parsed(rows: DataFrame, key: str | None, logs: LogSettings) -> DataFrame:
     """Compute the typed columns of page views; `visit_id` stays null until the rows around are known.
 
-    This is an action: the distinct agents are collected to the client first.
-
-    Args:
-        key: Secret to derive `user_id` with; None: it is null.
-
-    Returns:
-        The input with visit_id, user_id, keep_private (always true, as visitors were not asked), page, utm (see
-        :mod:`assets.transforms.link_campaigns`), referral (the referring host), ad_id, ip (null for a host name),
-        login, connected_since, browser, browser_version, network_type, device_type and device_version.
+    This is an action: the distinct agents are collected to the client first. Without a key `user_id` is null.
+    `keep_private` is true, as visitors were not asked, `referral` is the referring host, `ip` null for a host name.
     """
     read = _read(rows, logs)
     agents = table(rows.sparkSession, distinct(read, "agent"))
@@ -179,14 +162,7 @@ def parsed(rows: DataFrame, key: str | None, logs: LogSettings) -> DataFrame:
 
 
 def requests(rows: DataFrame, formats: LogFormats) -> DataFrame:
-    """Read the fields of all requests, page views or not.
-
-    Args:
-        rows: Usable lines: raw BINARY, and anything else.
-
-    Returns:
-        The input with the fields of the line's format, method, path and query STRING, and is_asset and is_feed BOOLEAN.
-    """
+    """Add to usable lines, page views or not, the fields of their format, method, path, query, is_asset and is_feed."""
     found = {one.name: one.removes for one in _filters(ExcludedRequests())}
     return log_targets.with_request(log_lines.with_fields(rows, formats)).withColumns(
         {"is_asset": found["asset"], "is_feed": found["feed"]}
@@ -259,12 +235,9 @@ def _is_declared(settings: CrawlerSettings) -> Column:
 
 
 def _acting(requests: DataFrame, is_view: Column, settings: CrawlerSettings) -> dict[str | None, list[tuple[str, str]]]:
-    """Find who acts like a crawler: it reads /robots.txt in the hour of arrival, or views too many pages in it.
+    """Map each distinct agent, None if there is none, to the hours and clients that act like a crawler with it.
 
-    This is an action.
-
-    Returns:
-        Each distinct agent, None if there is none, to the hours and clients that act so with it.
+    They read /robots.txt in the hour of arrival, or view too many pages in it. This is an action.
     """
     robots = F.lit(settings.robots_txt) & (F.col("path") == _ROBOTS_TXT)
     done = requests.groupBy(*_WHO).agg(F.max(robots).alias("robots"), F.count_if(is_view).alias("views"))

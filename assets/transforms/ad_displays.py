@@ -31,11 +31,7 @@ _DISPLAY = ", ".join(f"{field.name} {field.type}" for field in landed.AD if fiel
 def judge(lines: DataFrame) -> DataFrame:
     """Add to every landed line all reasons to reject it, and the time of the display if there is none.
 
-    Args:
-        lines: raw BINARY, source_file, source_offset, arrival_hour (`2026-01-31T05`); other columns are dropped.
-
-    Returns:
-        The columns of :data:`JUDGED`, one row per input row.
+    Returns the columns of :data:`JUDGED`, one row per input row.
     """
     text = json_lines.text_of()
     read = json_lines.look(lines, _FIRST_LOOK).withColumn("_time", iso_time(json_lines.first()[TIME]))
@@ -60,14 +56,7 @@ def judge(lines: DataFrame) -> DataFrame:
 
 
 def parse(rows: DataFrame) -> DataFrame:
-    """Read the typed columns of the rows that are displays; all other rows are dropped.
-
-    Args:
-        rows: Rows of :func:`judge` (or of a table of them).
-
-    Returns:
-        The columns of the rows except the reasons, and ad_id, page, visit_id and campaign STRING.
-    """
+    """Read ad_id, page, visit_id and campaign of the judged rows that are displays; all other rows are dropped."""
     displays = rows.where(F.size("reasons") == 0).drop("reasons")
     text = F.col("raw").cast("string")
     read = displays.withColumn("_display", F.from_json(text, _DISPLAY, json_lines.JSON_OPTIONS))

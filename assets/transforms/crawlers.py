@@ -146,11 +146,7 @@ def category(agent: str) -> str | None:
 
 
 def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
-    """Build the literal table of the crawlers among some agents.
-
-    Returns:
-        agent and crawler (its category), STRING; agents of persons are left out.
-    """
+    """Build the literal table of the crawlers among some agents: agent and crawler (its category), STRING."""
     found = [(agent, kind) for agent in sorted(agents) if (kind := category(agent)) is not None]
     return spark.createDataFrame(found, "agent string, crawler string")
 

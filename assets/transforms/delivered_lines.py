@@ -29,16 +29,11 @@ _CSV_SCHEMA = ", ".join(f"c{number} STRING" for number in range(_WIDEST + 1))
 def read(lines: DataFrame, fields: Sequence[str], *, strings: Sequence[str] = ()) -> DataFrame:
     """Read the fields of every line as text.
 
-    Args:
-        lines: raw BINARY, source_file STRING (with the extension `.csv`, also before that of a compression, it is CSV
-            with `;` and a header, otherwise JSON), source_offset BIGINT, and anything else.
-        strings: The fields that must be strings in JSON.
-
-    Returns:
-        The input, one row per line, with each field as STRING (null when absent, null, or the line is not
-        a row), `line_reason` STRING (null when the line is a row, else `header`, `empty_line`, `not_utf8`,
-        `too_large`, `truncated`, `not_json` or `not_csv`), and `wrong_types` ARRAY<STRING>: the fields that
-        hold an object or an array, and those of `strings` that hold anything but a string.
+    A file with the extension `.csv`, also before that of a compression, is CSV with `;` and a header, any other JSON.
+    Each field is STRING (null when absent, null, or the line is not a row). `line_reason` is null when the line is a
+    row, else `header`, `empty_line`, `not_utf8`, `too_large`, `truncated`, `not_json` or `not_csv`. `wrong_types`
+    ARRAY<STRING> names the fields with an object or an array, and those of `strings` that are anything but a string in
+    JSON.
     """
     names = lines.columns
     looked = _json_values(_csv_values(_with_text(lines), fields), fields, strings)

@@ -137,14 +137,8 @@ def judge(
 ) -> DataFrame:
     """Add to every landed line all reasons to reject it, its event time, and the filter that removes it.
 
-    Args:
-        lines: raw BINARY, source_file, source_offset, arrival_hour (`2026-01-31T05`), format; other columns are
-            dropped.
-        formats: The formats that may occur. Pass only `json` if that is known: logs need an extra pass for their
-            distinct agents. Every row is judged; a row in a format that is not listed is rejected.
-
-    Returns:
-        The columns of :data:`JUDGED`, one row per input row.
+    Pass only `json` as formats if that is known: logs need an extra pass for their distinct agents. A row in a format
+    that is not listed is rejected. Returns the columns of :data:`JUDGED`, one row per input row.
     """
     return _by_format(lines, formats, _judged_json, lambda of_logs: _verdicts(access_logs.judged(of_logs, logs)))
 
@@ -155,15 +149,10 @@ def parse(
     key: str | None = None,
     logs: LogSettings = LogSettings(),
 ) -> DataFrame:
-    """Read the typed columns of the rows that are visit events; all other rows are dropped.
+    """Read the columns of :data:`PARSED` of the judged rows that are visit events; all other rows are dropped.
 
-    Args:
-        rows: Rows of :func:`judge` (or of a table of them).
-        key: Secret to derive `user_id` from client and agent; required for access logs.
-
-    Returns:
-        The columns of :data:`PARSED`. `visit_id` of log rows is null until
-        :func:`assets.transforms.visits_by_inactivity.with_visit_ids` fills it from the rows around them.
+    Access logs need a key, to derive `user_id` from client and agent. Their `visit_id` is null until
+    :func:`assets.transforms.visits_by_inactivity.with_visit_ids` fills it from the rows around them.
     """
     assert key or not formats & LOGS, "access logs need a key to derive user and visit ids from"
     events = rows.filter((F.size("reasons") == 0) & F.col("filtered_by").isNull())

@@ -24,15 +24,10 @@ POSITION = ("arrival_hour", "source_file", "source_offset")
 
 
 def with_visit_ids(target: DataFrame, around: DataFrame, key: str, gap: timedelta = INACTIVITY) -> DataFrame:
-    """Fill the visit ids of page views.
+    """Fill the visit ids of the target, rows of :func:`assets.transforms.access_logs.parsed` in whole hours.
 
-    Args:
-        target: Rows of :func:`assets.transforms.access_logs.parsed` to fill, in whole hours.
-        around: Earlier and later rows of the same kind; rows of visitors who are not in the target do no harm.
-
-    Returns:
-        The target's rows and columns. The ids equal those computed over all existing rows, unless
-        :func:`touches_edge` is true.
+    `around` has earlier and later rows; those of visitors who are not in the target do no harm. The ids equal those
+    computed over all existing rows, unless :func:`touches_edge` is true.
     """
     visits = _keyed(_visits(target, around, target.columns, gap), key)
     return visits.where("_ours").select(*target.columns)
@@ -47,18 +42,9 @@ def rejoined(
     until: datetime | None,
     gap: timedelta = INACTIVITY,
 ) -> list[str]:
-    """Find the hours with page views published under another visit id than they have now (an action).
+    """Find the hours, in order, with page views published under another visit id than they have now (an action).
 
-    Args:
-        target: As in :func:`with_visit_ids`.
-        around: As in :func:`with_visit_ids`.
-        key: As in :func:`with_visit_ids`.
-        since: As in :func:`touches_edge`.
-        until: As in :func:`touches_edge`.
-        gap: As in :func:`with_visit_ids`.
-
-    Returns:
-        Keys of the hours, in order. Visits that may reach beyond the rows around are not compared.
+    Visits that may reach beyond the rows around are not compared. Arguments as in :func:`touches_edge`.
     """
     visits = _keyed(_visits(target, around, [*_WHEN, *POSITION], gap), key)
     whole = Window.partitionBy(*_VISIT)
@@ -74,17 +60,10 @@ def rejoined(
 def touches_edge(
     target: DataFrame, around: DataFrame, since: datetime | None, until: datetime | None, gap: timedelta = INACTIVITY
 ) -> bool:
-    """Return whether a visit of the target may reach beyond the rows around it (an action).
+    """Return whether a row outside could join a visit of the target: widen `around` and check again (an action).
 
-    Args:
-        target: As in :func:`with_visit_ids`.
-        around: As in :func:`with_visit_ids`.
-        since: First instant that `around` covers, timezone-aware; None if no rows are earlier.
-        until: First instant that `around` no longer covers, timezone-aware; None if no rows are later.
-        gap: As in :func:`with_visit_ids`.
-
-    Returns:
-        True if a row outside could join a visit: widen `around` and check again.
+    `since` is the first instant that `around` covers, `until` the first that it no longer covers, timezone-aware; None
+    if there are no earlier or later rows.
     """
     if since is None and until is None:
         return False
@@ -115,14 +94,7 @@ def position() -> Column:
 
 
 def sessionize(page_views: DataFrame, gap: timedelta = INACTIVITY) -> DataFrame:
-    """Add the time at which each page view's visit began.
-
-    Args:
-        page_views: user_id STRING, event_time TIMESTAMP, and anything else.
-
-    Returns:
-        The input with visit_start TIMESTAMP.
-    """
+    """Add `visit_start` TIMESTAMP, at which each page view's visit began, by user_id and event_time."""
     in_order = Window.partitionBy("user_id").orderBy("event_time")
     silence = F.unix_micros("event_time") - F.unix_micros(F.lag("event_time").over(in_order))
     begins = silence.isNull() | (silence > F.lit(gap // timedelta(microseconds=1)))
