@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets import ops
-from assets.bronze.access_logs import split_access_logs
 from assets.gold.visits_weekly import frozen_years
+from assets.landing import split_access_logs
 from assets.maintenance import maintained_tables
 from assets.streams import STREAMS
 from blogdata.operations import export, forget, replicate, retention, rotate, share

@@ -15,6 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.json_lines import JSON_OPTIONS, MAX_BYTES
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.error_management.dead_letter import RejectRule
 from blogdata.patterns.ingestion.landed_formats import has_extension
 
 LINE_REASON = "line_reason"
@@ -43,6 +45,17 @@ def read(lines: DataFrame, fields: Sequence[str], *, strings: Sequence[str] = ()
         _line_reason().alias(LINE_REASON),
         _wrong_types(fields, strings).alias(WRONG_TYPES),
     )
+
+
+def reasons(rules: Sequence[RejectRule]) -> Column:
+    """Build `reasons`: the one about the line, or all rules that apply."""
+    line = F.col(LINE_REASON)
+    return F.when(line.isNotNull(), F.array(line)).otherwise(dead_letter.reasons(rules)).alias("reasons")
+
+
+def is_wrong(field: str) -> Column:
+    """Build the condition that a field has a value of another type."""
+    return F.array_contains(WRONG_TYPES, field)
 
 
 def _with_text(lines: DataFrame) -> DataFrame:
@@ -123,13 +136,13 @@ def _value(field: str, strings: Sequence[str]) -> Column:
 
 
 def _wrong_types(fields: Sequence[str], strings: Sequence[str]) -> Column:
-    def is_wrong(field: str) -> Column:
+    def has_wrong_type(field: str) -> Column:
         if field in strings:
             kind = F.schema_of_variant(F.col("_json")[field])
             return ~kind.isin("STRING", "VOID")
         return F.schema_of_variant(F.col("_second")[field]).rlike(r"^(OBJECT|ARRAY)")
 
-    named = F.array(*[F.when(is_wrong(field), F.lit(field)) for field in fields])
+    named = F.array(*[F.when(has_wrong_type(field), F.lit(field)) for field in fields])
     return F.array_compact(named)
 
 

@@ -15,7 +15,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines
-from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts import landed
 from quality.contracts.columns import filled
@@ -32,23 +31,15 @@ def judge(lines: DataFrame) -> DataFrame:
     (:func:`assets.transforms.delivered_lines.read`), or all of `missing_field:<field>` and `wrong_type:<field>`.
     """
     read = delivered_lines.read(lines, FIELDS)
-    wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
     rules = [
         *(
             RejectRule(name=f"missing_field:{field}", condition=F.col(field).isNull() | ~F.expr(filled(field)))
             for field in KEY
         ),
-        *(RejectRule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
+        *(RejectRule(name=f"wrong_type:{field}", condition=delivered_lines.is_wrong(field)) for field in FIELDS),
     ]
-    line = F.col(delivered_lines.LINE_REASON)
-    return read.select(
-        "raw",
-        "source_file",
-        "source_offset",
-        "load_date",
-        *FIELDS,
-        F.when(line.isNotNull(), F.array(line)).otherwise(dead_letter.reasons(rules)).alias("reasons"),
-    )
+    received = ("raw", "source_file", "source_offset", "load_date")
+    return read.select(*received, *FIELDS, delivered_lines.reasons(rules))
 
 
 def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:

@@ -20,6 +20,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts.columns import filled
 
@@ -112,7 +113,19 @@ def field_rules(required: Sequence[str], identifiers: Sequence[str], time: str) 
     return rules
 
 
-def line_reason(text: Column) -> Column:
+def judged(read: DataFrame, clean: Column, again_: Column, rules: Sequence[RejectRule]) -> DataFrame:
+    """Add `reasons` to lines after the first look; only rows that are not plainly good (`clean`) pay for another one.
+
+    The rules see the further look as `_again`.
+    """
+    read = read.withColumn("_clean", F.coalesce(clean, F.lit(False)))
+    read = read.withColumn("_look", F.when(~F.col("_clean"), F.col("_look")))
+    read = read.withColumn("_again", F.when(~F.col("_clean"), again_))
+    verdict = F.when(F.col("_again")["object"], dead_letter.reasons(rules)).otherwise(F.array(_line_reason(text_of())))
+    return read.withColumn("reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict))
+
+
+def _line_reason(text: Column) -> Column:
     """Build the reason why a line is not exactly one JSON object."""
     cut = text.rlike(r'^\s*+\{"') & ~text.rlike(r"\}\s*+\z")
     return (

@@ -22,7 +22,6 @@ from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines, user_changes
 from assets.transforms.visit_times import iso_time
-from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
 from blogdata.patterns.idempotency.merger import DELETED
 from blogdata.patterns.security.pseudo_anonymizer import token
@@ -48,7 +47,7 @@ def judge(lines: DataFrame) -> DataFrame:
     """
     read = delivered_lines.read(lines, FIELDS, strings=("id",))
     read = read.withColumns({f"_{name}": iso_time(F.col(name)) for name in TIMES})
-    wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
+    wrong = {field: delivered_lines.is_wrong(field) for field in FIELDS}
     missing = (F.col("id").isNull() | ~_filled_id()) & ~wrong["id"]
     rules = [
         RejectRule(name="missing_field:id", condition=missing),
@@ -61,7 +60,6 @@ def judge(lines: DataFrame) -> DataFrame:
             for name in TIMES
         ),
     ]
-    line = F.col(delivered_lines.LINE_REASON)
     return read.select(
         "raw",
         "source_file",
@@ -71,7 +69,7 @@ def judge(lines: DataFrame) -> DataFrame:
         "login",
         "email",
         *(F.col(f"_{name}").alias(name) for name in TIMES),
-        F.when(line.isNotNull(), F.array(line)).otherwise(dead_letter.reasons(rules)).alias("reasons"),
+        delivered_lines.reasons(rules),
         F.lit(None).cast("TIMESTAMP").alias(user_changes.DELTA),
         F.lit(None).cast("BOOLEAN").alias(DELETED),
     )

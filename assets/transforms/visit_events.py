@@ -45,14 +45,7 @@ def judged(lines: DataFrame) -> DataFrame:
     """
     text = json_lines.text_of()
     read = json_lines.look(lines, _FIRST_LOOK).withColumn(_TIME, iso_time(json_lines.first()[_TIME]))
-    read = read.withColumn("_clean", _plainly_good(text))
-    read = read.withColumn("_look", F.when(~F.col("_clean"), F.col("_look")))
-    # Only rows that are not plainly good pay for further looks.
-    read = read.withColumn("_again", F.when(~F.col("_clean"), _looks(text)))
-    verdict = F.when(F.col("_again")["object"], dead_letter.reasons(_field_rules())).otherwise(
-        F.array(json_lines.line_reason(text))
-    )
-    read = read.withColumn("reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict))
+    read = json_lines.judged(read, _plainly_good(text), _looks(text), _field_rules())
     return read.select(*(name for name in lines.columns if name != _TIME), _TIME, "reasons")
 
 
@@ -60,7 +53,7 @@ def _plainly_good(text: Column) -> Column:
     event, time = json_lines.first(), F.col(_TIME)
     since = event["context"]["user"]["connected_since"]
     may_name_since = text.contains("connected_since") | text.contains("\\u")
-    good = (
+    return (
         F.col("_object")
         & json_lines.are_texts(_TEXTS, IDENTIFIERS)
         & event["keep_private"].isNotNull()
@@ -69,7 +62,6 @@ def _plainly_good(text: Column) -> Column:
         & F.when(since.isNull(), ~may_name_since).otherwise(iso_time(since).isNotNull())
         & ~impossible(time, F.col("arrival_hour"))
     )
-    return F.coalesce(good, F.lit(False))
 
 
 def _looks(text: Column) -> Column:

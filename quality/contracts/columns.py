@@ -23,6 +23,7 @@ fact = partial(Column, subject=NOBODY)
 """A column that says what happened, where a line lies or how it was judged, and does not lead to a person."""
 text = partial(fact, type="STRING", nullable=False)
 count = partial(Column, type="BIGINT", nullable=False)
+flag = partial(Column, type="BOOLEAN", nullable=False)
 
 ARRIVAL_HOUR = text(name="arrival_hour", description="Hour of arrival, 2026-01-31T05 (UTC)")
 EVENT_HOUR = text(name="event_hour", description="Hour of the event, 2026-01-31T05 (UTC)")
@@ -72,12 +73,7 @@ VISIT = (
         nullable=False,
         description="The visitor; joins silver.users",
     ),
-    Column(
-        name="keep_private",
-        type="BOOLEAN",
-        nullable=False,
-        description="The visitor asked not to be shared; true when the event does not say",
-    ),
+    flag(name="keep_private", description="The visitor asked not to be shared; true when the event does not say"),
     text(name="page", description="Path of the page, without its query"),
     Column(
         name="referral", type="STRING", subject=VISITOR_DIRECT, description="URL the visitor came from, with its query"

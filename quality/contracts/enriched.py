@@ -40,18 +40,14 @@ VISITS_ENRICHED = Contract(
             subject=c.USER_QUASI,
             description="Start of the user's version that was joined",
         ),
-        Column(
+        c.flag(
             name="user_known",
-            type="BOOLEAN",
-            nullable=False,
             description="A version of the user held at the event",
             generated="user_version_from IS NOT NULL",
             sourceless="whether the join has found a version",
         ),
-        Column(
+        c.flag(
             name="device_known",
-            type="BOOLEAN",
-            nullable=False,
             description="A version of the device held at the event",
             sourceless="whether the join has found a version",
         ),

@@ -68,6 +68,11 @@ HOURS_OF_A_WEEK = RowRule(
     expression="hours_present BETWEEN 0 AND 168",
     description="A week has 168 hours",
 )
+IN_ITS_WEEK = RowRule(
+    name="in_its_week",
+    expression="event_week = cast(cast(date_trunc('week', cast(event_date AS DATE)) AS DATE) AS STRING)",
+    description="A day lies in its week",
+)
 PARTS = {"parts": "max(hours_present)"}
 
 # Three datasets are older than the column, and their final partitions are never computed again.
@@ -156,9 +161,7 @@ VISITS_WEEKLY = Contract(
         CUBE_DIMENSIONS[2],
         *[column for column in c.CONTEXT if column.name in ("browser", "network_type", "device_type")],
         Column(name="device_name", type="STRING", subject=c.VISITOR_QUASI, description="Name of the device for people"),
-        Column(
-            name="user_known", type="BOOLEAN", nullable=False, description="A version of the user held at the event"
-        ),
+        c.flag(name="user_known", description="A version of the user held at the event"),
         HOURS_SINCE_COUNTED,
         Column(
             name=USER_BUCKETS.column,

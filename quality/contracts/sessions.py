@@ -53,19 +53,12 @@ STATE = (
         description="Where the visitor came from to the first page",
     ),
     c.text(name="exit_page", description="The last page"),
-    Column(
-        name="keep_private",
-        type="BOOLEAN",
-        nullable=False,
-        description="The visitor asked not to be shared, with any of the page views",
-    ),
+    c.flag(name="keep_private", description="The visitor asked not to be shared, with any of the page views"),
     c.fact(name="first_pages", type="ARRAY<STRING>", nullable=False, description="The first five pages, in order"),
 )
 PATHS = ("entry_page", "exit_page", "first_pages")
-FLAG = Column(
+FLAG = c.flag(
     name="is_completed",
-    type="BOOLEAN",
-    nullable=False,
     description="The session is over; if not, it was open at the end of the hour, and a later hour has its next state",
 )
 HOUR = replace(c.EVENT_HOUR, description="Hour in which the session is over, or at whose end it was open (UTC)")
@@ -190,13 +183,7 @@ SESSIONS_DAILY = page_views.daily(
             subject=c.VISITOR_QUASI,
             description="Where the visitor came from to the first page, without query, fragment or user",
         ),
-        Column(
-            name="bounced",
-            type="BOOLEAN",
-            nullable=False,
-            description="The visitor saw one page and left",
-            generated="pages = 1",
-        ),
+        c.flag(name="bounced", description="The visitor saw one page and left", generated="pages = 1"),
         c.text(name="path", description="The first five pages, with > between them"),
         replace(
             next(column for column in STATE if column.name == "keep_private"),

@@ -124,7 +124,7 @@ WHOLE_USERS = Contract(
             " delivery, the registration",
         ),
         c.fact(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
-        Column(name="is_current", type="BOOLEAN", nullable=False, description="The version that holds now"),
+        c.flag(name="is_current", description="The version that holds now"),
         c.count(name="snapshots", description="Delivered and changed rows the version stands for"),
     ),
     key=("user_id", "valid_from"),

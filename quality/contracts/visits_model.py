@@ -12,7 +12,7 @@ from blogdata.publish.schema import RowRule
 from blogdata.publish.watch import Sla, Watch
 from blogdata.publish.writes import Merge
 from quality.contracts import columns as c
-from quality.contracts.page_views import CUBE_DIMENSIONS, ROWS_IN, WEEK
+from quality.contracts.page_views import CUBE_DIMENSIONS, IN_ITS_WEEK, ROWS_IN, WEEK
 
 VIEWS, DEVICES = "gold.visits_snowflake_views", "gold.visits_snowflake_devices"
 STAR_HOSTS = "gold.visits_star_hosts"
@@ -42,11 +42,6 @@ KINDS = {"kinds": (f"CASE WHEN kind <> '{UNLISTED}' THEN site END", "kind")}
 """Sites on the list of referrers; all others are one entry, because there is no end of them. So a week with a site that
 a newer list names for the first time keeps its kind until it is computed again."""
 COUNTED = RowRule(name="counted", expression="views >= 1", description="A group has page views")
-IN_ITS_WEEK = RowRule(
-    name="in_its_week",
-    expression="event_week = cast(cast(date_trunc('week', cast(event_date AS DATE)) AS DATE) AS STRING)",
-    description="A day lies in its week",
-)
 ENTITY = ("Normalizer", "Merger", "Audit-Write-Audit-Publish")
 
 entity = partial(Contract, owner="team:analytics", write=Merge())

@@ -8,7 +8,7 @@ from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.watch import Sla, Watch
 from quality.contracts import columns as c
-from quality.contracts.page_views import ROWS_IN, WEEK
+from quality.contracts.page_views import IN_ITS_WEEK, ROWS_IN, WEEK
 
 PROMISED = Anonymity(
     k=5,
@@ -59,11 +59,7 @@ VISITS_SHARED = Contract(
     key=(*PROMISED.alike, PROMISED.number),
     partitioning=WEEK,
     rules=(
-        RowRule(
-            name="in_its_week",
-            expression="event_week = cast(cast(date_trunc('week', cast(event_date AS DATE)) AS DATE) AS STRING)",
-            description="A day lies in its week",
-        ),
+        IN_ITS_WEEK,
         RowRule(name="numbered", expression="visitor >= 1", description="Visitors have numbers from 1"),
         RowRule(
             name="bounded",
