@@ -9,7 +9,7 @@ import dagster as dg
 from assets import checks, landing, ops, serving
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
-from assets.maintenance import maintained_tables
+from assets.ops import maintained_tables
 from assets.serving.page_files import page_files
 from assets.streams import STREAMS
 from blogdata.cli import remedies

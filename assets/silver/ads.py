@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import earliest_arrival, require_usable
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
 from assets.transforms import ad_displays
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
@@ -18,8 +18,6 @@ from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
 
 IDENTITY = CONTRACTS["silver.ads"].key
-# A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
-ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 
 
 @computes("silver.ads")

@@ -11,6 +11,9 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts import CONTRACTS
 
+ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
+"""A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour."""
+
 
 def require_usable(step: Step) -> None:
     """Refuse hours for which mostly dead letters arrived, unless a person has accepted that."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from blogdata.lake.commit import Commit
@@ -19,8 +19,7 @@ def enrich(
 ) -> DataFrame:
     """Add the versions of user, device and place that were valid at the event, and the referring host, to each event.
 
-    A table that was never published is None. Events of a table written before links had campaigns have none; in devices
-    written before validity ranges existed, all rows are always valid.
+    A table that was never published is None. Events of a table written before links had campaigns have none.
     """
     spark = events.sparkSession
     if "utm" not in events.columns:
@@ -39,7 +38,13 @@ def enrich(
     )
     with_device = static_joiner.join_as_of(
         with_user,
-        reference.select("device_type", "device_version", "full_name", *_range_of_device(reference)),
+        reference.select(
+            "device_type",
+            "device_version",
+            "full_name",
+            F.col("valid_from").alias("device_from"),
+            F.col("valid_to").alias("device_to"),
+        ),
         on=("device_type", "device_version"),
         at="event_time",
         valid_from="device_from",
@@ -61,14 +66,6 @@ def enrich(
             "place_outcome": F.when(F.col("ip").isNotNull(), F.coalesce("outcome", F.lit(WAITING))),
         }
     )
-
-
-def _range_of_device(devices: DataFrame) -> list[Column]:
-    ends = {"device_from": "valid_from", "device_to": "valid_to"}
-    return [
-        (F.col(end) if end in devices.columns else F.lit(None)).cast("timestamp").alias(name)
-        for name, end in ends.items()
-    ]
 
 
 USER_COLUMNS = "user_id STRING, registered_datetime TIMESTAMP, valid_from TIMESTAMP, valid_to TIMESTAMP"

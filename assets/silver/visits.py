@@ -10,7 +10,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import earliest_arrival, require_usable
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import legacy_visits, visit_events
 from assets.transforms.legacy_visits import DELETED
@@ -51,8 +51,6 @@ def without_deleted(step: Step, events: DataFrame, hours: Collection[str]) -> tu
 
 
 IDENTITY = ("visit_id", "event_time", "page")
-# A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
-ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 CONFLICTS = CONTRACTS["silver.visit_conflicts"]
 
 

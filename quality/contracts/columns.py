@@ -24,6 +24,8 @@ fact = partial(Column, subject=NOBODY)
 text = partial(fact, type="STRING", nullable=False)
 count = partial(Column, type="BIGINT", nullable=False)
 flag = partial(Column, type="BOOLEAN", nullable=False)
+quasi = partial(Column, type="STRING", subject=VISITOR_QUASI)
+"""A text that may lead to a visitor together with others; null if it is not known."""
 
 ARRIVAL_HOUR = text(name="arrival_hour", description="Hour of arrival, 2026-01-31T05 (UTC)")
 EVENT_HOUR = text(name="event_hour", description="Hour of the event, 2026-01-31T05 (UTC)")
@@ -103,13 +105,11 @@ AD = (
 AD_IDENTIFIERS = ("ad_id", "visit_id")
 """Columns of a displayed ad that must not be blank."""
 CONTEXT = (
-    Column(name="browser", type="STRING", subject=VISITOR_QUASI, description="Browser family"),
-    Column(name="browser_version", type="STRING", subject=VISITOR_QUASI, description="Browser version as sent"),
-    Column(name="network_type", type="STRING", subject=VISITOR_QUASI, description="Network of the device"),
-    Column(name="device_type", type="STRING", subject=VISITOR_QUASI, description="Device type; joins silver.devices"),
-    Column(
-        name="device_version", type="STRING", subject=VISITOR_QUASI, description="Device version; joins silver.devices"
-    ),
+    quasi(name="browser", description="Browser family"),
+    quasi(name="browser_version", description="Browser version as sent"),
+    quasi(name="network_type", description="Network of the device"),
+    quasi(name="device_type", description="Device type; joins silver.devices"),
+    quasi(name="device_version", description="Device version; joins silver.devices"),
 )
 IDENTITY = (
     Column(name="ip", type="STRING", subject=VISITOR_DIRECT, description="Address of the visitor"),

@@ -27,12 +27,7 @@ VISITS_ENRICHED = Contract(
         c.UTM,
         c.text(name="referral_host", description="Host the visitor came from, or direct"),
         *c.CONTEXT,
-        Column(
-            name="device_name",
-            type="STRING",
-            subject=c.VISITOR_QUASI,
-            description="Name of the device for people, as of the event",
-        ),
+        c.quasi(name="device_name", description="Name of the device for people, as of the event"),
         Column(name="user_registered", type="TIMESTAMP", subject=c.USER_QUASI, description="When the user registered"),
         Column(
             name="user_version_from",

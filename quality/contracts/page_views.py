@@ -160,7 +160,7 @@ VISITS_WEEKLY = Contract(
         ),
         CUBE_DIMENSIONS[2],
         *[column for column in c.CONTEXT if column.name in ("browser", "network_type", "device_type")],
-        Column(name="device_name", type="STRING", subject=c.VISITOR_QUASI, description="Name of the device for people"),
+        c.quasi(name="device_name", description="Name of the device for people"),
         c.flag(name="user_known", description="A version of the user held at the event"),
         HOURS_SINCE_COUNTED,
         Column(

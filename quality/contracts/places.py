@@ -17,27 +17,13 @@ HERE = "here"
 LOOKED_UP = "looked_up"
 """Measure of a table that the package alone has answered; earlier versions asked a service, and have none."""
 PLACE = (
-    Column(
-        name="country",
-        type="STRING",
-        subject=c.VISITOR_QUASI,
-        classification=c.PERSONAL,
-        description="Country code (ISO 3166-1 alpha-2)",
-    ),
-    Column(
+    c.quasi(name="country", classification=c.PERSONAL, description="Country code (ISO 3166-1 alpha-2)"),
+    c.quasi(
         name="region",
-        type="STRING",
-        subject=c.VISITOR_QUASI,
         classification=c.PERSONAL,
         description="Region within the country; null, the table knows countries only",
     ),
-    Column(
-        name="city",
-        type="STRING",
-        subject=c.VISITOR_QUASI,
-        classification=c.PERSONAL,
-        description="City; null, the table knows countries only",
-    ),
+    c.quasi(name="city", classification=c.PERSONAL, description="City; null, the table knows countries only"),
 )
 
 ANSWER = (

@@ -177,10 +177,8 @@ SESSIONS_DAILY = page_views.daily(
         *[column for column in STATE if column.name in ("started_at", "ended_at")],
         Column(name="seconds", type="DOUBLE", nullable=False, description="Time from the first page view to the last"),
         *[column for column in STATE if column.name in ("pages", "entry_page", "exit_page")],
-        Column(
+        c.quasi(
             name="referral",
-            type="STRING",
-            subject=c.VISITOR_QUASI,
             description="Where the visitor came from to the first page, without query, fragment or user",
         ),
         c.flag(name="bounced", description="The visitor saw one page and left", generated="pages = 1"),

@@ -26,16 +26,8 @@ _PROBLEMS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
-    """A piece of a text for a person; a command is one to be typed."""
-
-    text: str
-    is_command: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A finding as the page shows it."""
+    """A finding as the page shows it; its remedy has the `text` of each part, and whether that `is_command` to type."""
 
     severity: str
     source: str
@@ -43,7 +35,7 @@ class Standing:
     partition: str | None
     owner: str
     what: str
-    remedy: Sequence[Words]
+    remedy: Sequence[Mapping[str, str | bool]]
 
     @classmethod
     def of(cls, finding: Finding) -> Standing:
@@ -56,7 +48,7 @@ class Standing:
             owner=finding.owner,
             what=finding.what,
             remedy=[
-                Words(text=str(Remedy(part)), is_command=not isinstance(part, str)) for part in finding.remedy.parts
+                {"text": str(Remedy(part)), "is_command": not isinstance(part, str)} for part in finding.remedy.parts
             ],
         )
 
