@@ -20,12 +20,7 @@ from deltalake.exceptions import TableNotFoundError
 
 
 class FoldersResource(dg.ConfigurableResource["FoldersResource"]):
-    """Finds the folders when a run asks for them; without `gold` and `own`, by the environment.
-
-    Args:
-        gold: Folder of the gold tables; empty: `ANALYTICS_GOLD`, or `lake/gold` in `BLOGDATA_HOME`.
-        own: The team's folder; empty: `ANALYTICS_HOME`, or `analytics` in `BLOGDATA_HOME`.
-    """
+    """The folders, when a run asks; if empty, those of `ANALYTICS_GOLD` and `ANALYTICS_HOME`, or in `BLOGDATA_HOME`."""
 
     gold: str = ""
     own: str = ""

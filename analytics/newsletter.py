@@ -13,11 +13,7 @@ POSTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class PageDay:
-    """A page on a day.
-
-    Args:
-        hours: How many of the day's 24 hours were counted; None if that is not known.
-    """
+    """A page on a day, of whose 24 hours so many were counted; None if that is not known."""
 
     day: str
     page: str

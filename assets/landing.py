@@ -114,35 +114,19 @@ def load_due(context: Context, tables: Collection[str]) -> None:
             raise retried[0] if retried else joined(faults, where="[tables]", outcome="were not loaded", parts="tables")
 
 
-LANDING_VISITS = dg.AssetSpec(
-    ["landing", "visits"],
-    deps=[dg.AssetKey(["landing", "hourly_access_logs"])],
-    description="Visit events and access log lines by hour of arrival, with _SUCCESS when an hour is complete",
-    group_name="landing",
-    kinds={"json"},
+KEY = dg.AssetKey(["landing", "hourly_access_logs"])
+ACCESS_LOGS = dg.AssetKey(["landing", "access_logs"])
+_FLAGGED = "by hour of arrival, with _SUCCESS when an hour is complete"
+SOURCES = tuple(
+    dg.AssetSpec(["landing", name], deps=deps, description=description, group_name="landing", kinds={kind})
+    for name, kind, deps, description in (
+        ("visits", "json", [KEY], f"Visit events and access log lines {_FLAGGED}"),
+        ("users", "json", [], "Daily full delivery of the users, and changed users of a table"),
+        ("devices", "csv", [], "Full delivery of the devices"),
+        ("ads", "json", [], f"Displayed ads {_FLAGGED}"),
+        (ACCESS_LOGS.path[-1], "file", [], "Access logs of the blog's web servers"),
+    )
 )
-LANDING_USERS = dg.AssetSpec(
-    ["landing", "users"],
-    description="Daily full delivery of the users, and changed users of a table",
-    group_name="landing",
-    kinds={"json"},
-)
-LANDING_DEVICES = dg.AssetSpec(
-    ["landing", "devices"], description="Full delivery of the devices", group_name="landing", kinds={"csv"}
-)
-LANDING_ADS = dg.AssetSpec(
-    ["landing", "ads"],
-    description="Displayed ads by hour of arrival, with _SUCCESS when an hour is complete",
-    group_name="landing",
-    kinds={"json"},
-)
-LANDING_ACCESS_LOGS = dg.AssetSpec(
-    ["landing", "access_logs"],
-    description="Access logs of the blog's web servers",
-    group_name="landing",
-    kinds={"file"},
-)
-SOURCES = (LANDING_VISITS, LANDING_USERS, LANDING_DEVICES, LANDING_ADS, LANDING_ACCESS_LOGS)
 
 
 def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
@@ -157,7 +141,6 @@ def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
     return [spec.replace_attributes(deps=[*spec.deps, *writers.get(spec.key.path[-1], ())]) for spec in SOURCES]
 
 
-KEY = dg.AssetKey(["landing", "hourly_access_logs"])
 READER = "bronze.visits"
 """The dataset that reads the hours."""
 
@@ -168,7 +151,7 @@ READER = "bronze.visits"
     group_name="landing",
     owners=["team:platform"],
     kinds={"file"},
-    deps=[LANDING_ACCESS_LOGS],
+    deps=[ACCESS_LOGS],
     required_resource_keys={"lake", "deployment"},
     pool="landing",
 )

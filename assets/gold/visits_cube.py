@@ -45,11 +45,7 @@ def _published(step: Step, period_column: str) -> Mapping[str, Commit]:
 
 
 def counted(visits: DataFrame, by: tuple[str, ...]) -> DataFrame:
-    """Count page views, visits and visitors by a period and dimensions.
-
-    Args:
-        visits: Rows of silver.visits_enriched with the period as STRING, such as `event_date`.
-    """
+    """Count page views, visits and visitors by a period, such as `event_date`, and dimensions."""
     named_visits = visits.withColumns({name: named(F.col(name)) for name in by[1:]})
     # Not salted: for exact distinct counts the engine first groups by the counted values.
     return distributed_aggregator.aggregate(named_visits, by, COUNTS)

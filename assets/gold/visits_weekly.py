@@ -58,11 +58,7 @@ def visitors_of(spark: SparkSession, lake: Lake, year: Frozen, visible: Sequence
 def count_visitors(
     spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str], earlier: Sequence[str]
 ) -> tuple[int, int]:
-    """Count the visitors of some weeks, without those who asked not to be shared, and of these who came earlier, too.
-
-    Raises:
-        UsersNotTogether: Some of the weeks are older than the buckets.
-    """
+    """Count the visitors of some weeks who may be shared, and those who came earlier; all weeks must have buckets."""
     visitors = _visitors(spark, lake, version, weeks)
     if not earlier:
         return visitors.frame().count(), 0

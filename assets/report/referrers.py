@@ -60,11 +60,7 @@ _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?((?:\{\}\.)?[a-z0-9_-]+(?:\.[a-z0-
 
 @dataclass(frozen=True, kw_only=True)
 class Referrers:
-    """The hosts that are known.
-
-    Args:
-        own: The blog's own hosts, without `www.`; empty: they are found by what they do.
-    """
+    """The hosts that are known; the blog's `own`, without `www.`, are found by what they do if there are none."""
 
     own: frozenset[str] = frozenset()
     hosts: Mapping[str, ReferrerKind] = field(default_factory=dict)

@@ -41,11 +41,7 @@ _TABLE = "agent string, browser string, browser_version string, device_type stri
 
 
 class Client(NamedTuple):
-    """The parts of an agent string; None for a part it does not name.
-
-    Args:
-        device_type: Family of the device, such as `iPhone`; on a desktop, which names no device, family of the system.
-    """
+    """The parts of an agent string; None for a part it does not name. On a desktop `device_type` is the system."""
 
     browser: str | None
     browser_version: str | None

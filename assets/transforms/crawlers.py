@@ -66,11 +66,9 @@ Item = TypeVar("Item", str, "tuple[str, tuple[str, ...]]")
 
 @dataclass(frozen=True, kw_only=True)
 class Lists:
-    """The lists of crawlers, as their packages have them.
+    """The lists of crawlers, as their packages have them: expressions with tags, where case counts, and others.
 
-    Args:
-        tagged: Expressions of `crawler-user-agents` and the tags of each; upper and lower case differ.
-        removed: Expressions for what is removed from an agent before `untagged` is applied, in any case.
+    What `removed` names is taken from an agent, in any case, before `untagged` is applied.
     """
 
     tagged: tuple[tuple[str, tuple[str, ...]], ...]

@@ -64,14 +64,7 @@ class Freshness(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetState:
-    """A dataset now.
-
-    Args:
-        promise_hours: Hours after the end of a partition by which it is published; None: no promise.
-        published_at: When it was last published; None: never.
-        newest: Newest partition; None for a table without partitions.
-        reasons: Rows left out, by reason; what it holds beyond its rows in is below zero.
-    """
+    """A dataset now; below zero, `reasons` are rows that it holds beyond its rows in."""
 
     dataset: str
     description: str
@@ -91,11 +84,7 @@ class DatasetState:
 
 @dataclass(frozen=True, kw_only=True)
 class DataPart:
-    """The state of the data.
-
-    Args:
-        data_until: End of the newest hour that is published; None without one.
-    """
+    """The state of the data; `data_until` is the end of the newest hour that is published."""
 
     findings: Sequence[Standing]
     data_until: datetime | None
