@@ -1,4 +1,4 @@
-"""bronze.dead_letters and bronze.ad_dead_letters: the lines of an hour of arrival that cannot be used, with all reasons."""
+"""bronze.dead_letters and bronze.ad_dead_letters: lines of an hour of arrival that cannot be used, with all reasons."""
 
 from collections.abc import Mapping
 
