@@ -6,12 +6,10 @@ from functools import partial
 
 import dagster as dg
 
-from assets import detector_checks, landing_checks, ops, serving, sources
-from assets.bronze import tables
-from assets.bronze.access_logs import hourly_access_logs
+from assets import checks, landing, ops, serving
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
-from assets.maintenance import maintained_tables
+from assets.ops import maintained_tables
 from assets.serving.page_files import page_files
 from assets.streams import STREAMS
 from blogdata.cli import remedies
@@ -46,10 +44,10 @@ def build(settings: Settings) -> dg.Definitions:
     runs = dg.ResourceDefinition.hardcoded_resource(partial(Pipeline, settings, quiet=True))
     days = days_of(settings)
     partitions = calendar(days.first, days.last)
-    loaded = tables.configured(settings, partitions)
+    loaded = landing.configured(settings, partitions)
     ended = ended_at(zone_of(settings), LANDED.values()) is not None
     refreshed = [
-        hourly_access_logs,
+        landing.hourly_access_logs,
         *loaded,
         *assets(lineage, partitions, ended=ended),
         *[sink.asset(partitions, lineage.version) for sink in sinks],
@@ -59,7 +57,7 @@ def build(settings: Settings) -> dg.Definitions:
     sensors, schedules = instigators([refresh, *jobs.refreshed(refreshed)], automatic=settings.run_automatically)
     return dg.Definitions(
         assets=[
-            *sources.specs(loaded),
+            *landing.specs(loaded),
             *refreshed,
             *(streamed(stream, version=lineage.version) for stream in STREAMS.values()),
             page_files(partitions[Grain.DAY]),
@@ -70,7 +68,7 @@ def build(settings: Settings) -> dg.Definitions:
             data_docs,
             profiles,
         ],
-        asset_checks=[*landing_checks.CHECKS, *detector_checks.CHECKS],
+        asset_checks=checks.CHECKS,
         jobs=[refresh, *JOBS],
         schedules=schedules,
         sensors=sensors,

@@ -5,7 +5,6 @@ refuses a run with a check that another code location defines.
 """
 
 import hashlib
-import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -57,25 +56,25 @@ def key_of(upstream: Upstream) -> dg.AssetKey:
 )
 def views_forecast(context: dg.AssetExecutionContext, places: FoldersResource) -> Results:
     """Compute all forecasts from the newest report, and replace the table in one commit."""
-    found, started_at = places.folders, _now()
+    started_at = _now()
     try:
-        table = gold.opened(found.gold, DAILY_REPORT)
+        table = gold.opened(places.gold_folder, DAILY_REPORT)
     except GoldChanged as error:
-        yield _changed(VIEWS_FORECAST, error)
+        yield _contract(VIEWS_FORECAST, error)
         return
     rows = table.select("SELECT event_date, value, completeness FROM t WHERE metric = 'views'")
     report = {row["event_date"]: Views(value=row["value"], completeness=row["completeness"]) for row in rows}
     expected = forecasts(report)
     write_deltalake(
-        found.own / "views_forecast",
+        places.own_folder / "views_forecast",
         pa.Table.from_pylist([asdict(one) for one in expected], schema=SCHEMA),
         mode="overwrite",
         schema_mode="overwrite",
         commit_properties=CommitProperties(custom_metadata={DAILY_REPORT.dataset: str(table.version)}),
     )
-    version = DeltaTable(found.own / "views_forecast").version()
-    _leave(context, found.own, table, version=f"{version:020d}", rows=len(expected), started_at=started_at)
-    yield _kept(VIEWS_FORECAST, table)
+    version = DeltaTable(places.own_folder / "views_forecast").version()
+    _leave(context, places.own_folder, table, version=f"{version:020d}", rows=len(expected), started_at=started_at)
+    yield _contract(VIEWS_FORECAST)
     incomplete = sum(views.whole is None for views in report.values())
     tomorrow = {f"forecast/{expected[-1].day}": expected[-1].views} if expected and expected[-1].views else {}
     yield dg.MaterializeResult(
@@ -109,27 +108,27 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
     )
     def written(context: dg.AssetExecutionContext, places: FoldersResource) -> Results:
         """Write the newsletter of a week; written again, it replaces the file."""
-        week, found, started_at = context.partition_key, places.folders, _now()
+        week, started_at = context.partition_key, _now()
         try:
-            table = gold.opened(found.gold, PAGE_STATS)
+            table = gold.opened(places.gold_folder, PAGE_STATS)
         except GoldChanged as error:
-            yield _changed(NEWSLETTER, error)
+            yield _contract(NEWSLETTER, error)
             return
         rows = _pages(table, week)
         earlier = (datetime.fromisoformat(week) - timedelta(weeks=1)).strftime("%Y-%m-%d")
         text = newsletter.written(week, rows, newsletter.views_of(earlier, _pages(table, earlier)))
-        target = found.own / "newsletter" / f"{week}.md"
-        _replace(target, text)
+        target = places.own_folder / "newsletter" / f"{week}.md"
+        gold.write_whole(target, text)
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         _leave(
             context,
-            found.own,
+            places.own_folder,
             table,
             version=f"{week}@{table.version}-{digest}",
             rows=text.count("\n"),
             started_at=started_at,
         )
-        yield _kept(NEWSLETTER, table)
+        yield _contract(NEWSLETTER)
         yield dg.MaterializeResult(
             metadata={
                 "newsletter": dg.MetadataValue.md(text),
@@ -161,7 +160,7 @@ def kept(upstream: Upstream) -> dg.AssetChecksDefinition:
     )
     def check(places: FoldersResource) -> dg.AssetCheckResult:
         try:
-            table = gold.opened(places.folders.gold, upstream)
+            table = gold.opened(places.gold_folder, upstream)
         except GoldChanged as error:
             return dg.AssetCheckResult(passed=False, description=str(error))
         return dg.AssetCheckResult(passed=True, metadata={"table_version": table.version})
@@ -178,7 +177,7 @@ def on_time(places: FoldersResource) -> dg.AssetCheckResult:
     """Compare the newest reported day with yesterday."""
     yesterday = (_now() - timedelta(days=1)).strftime("%Y-%m-%d")
     try:
-        table = gold.opened(places.folders.gold, DAILY_REPORT)
+        table = gold.opened(places.gold_folder, DAILY_REPORT)
     except GoldChanged as error:
         return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=str(error))
     newest = max((row["event_date"] for row in table.select("SELECT DISTINCT event_date FROM t")), default="none")
@@ -201,13 +200,9 @@ def _pages(table: gold.Table, week: str) -> list[newsletter.PageDay]:
     ]
 
 
-def _kept(key: dg.AssetKey, table: gold.Table) -> dg.AssetCheckResult:
-    metadata = {"columns": len(table.upstream.columns), "table_version": table.version}
-    return dg.AssetCheckResult(check_name=GOLD_CONTRACT, asset_key=key, passed=True, metadata=metadata)
-
-
-def _changed(key: dg.AssetKey, error: GoldChanged) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(check_name=GOLD_CONTRACT, asset_key=key, passed=False, description=str(error))
+def _contract(key: dg.AssetKey, problem: GoldChanged | None = None) -> dg.AssetCheckResult:
+    text = str(problem) if problem else None
+    return dg.AssetCheckResult(check_name=GOLD_CONTRACT, asset_key=key, passed=problem is None, description=text)
 
 
 def _leave(
@@ -232,14 +227,6 @@ def _leave(
         started_at=started_at,
     )
     openlineage.leave(own, result)
-
-
-def _replace(target: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new one."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(target)
 
 
 def _now() -> datetime:

@@ -54,7 +54,7 @@ def defs() -> dg.Definitions:
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     morning = dg.ScheduleDefinition(name="at_six", job=morning_job, cron_schedule="0 6 * * *", default_status=timing)
     # As known when the location is loaded. Each run loads it, so that weeks of earlier days can be called for at once.
-    weeks = newsletter.weeks_since(gold.first_day(FoldersResource().folders.gold))
+    weeks = newsletter.weeks_since(gold.first_day(FoldersResource().gold_folder))
     return dg.Definitions(
         assets=[assets.views_forecast, assets.weekly_newsletter(weeks), assets.GOLD_PROMISES],
         asset_checks=assets.CHECKS,

@@ -11,12 +11,7 @@ SAME_WEEKDAYS, RECENT_DAYS = 4, 7
 
 @dataclass(frozen=True, kw_only=True)
 class Views:
-    """The page views of a day, as the daily report has them.
-
-    Args:
-        value: The figure; None if its source was not there.
-        completeness: Share of the hours it was counted from, 0 to 1.
-    """
+    """The page views of a day by the daily report, None without their source, and the share of hours they are of."""
 
     value: int | None
     completeness: float

@@ -19,39 +19,33 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Folders:
-    """The folders of a deployment."""
-
-    gold: Path
-    own: Path
-
-
 class FoldersResource(dg.ConfigurableResource["FoldersResource"]):
-    """Finds the folders when a run asks for them; without `gold` and `own`, by the environment.
-
-    Args:
-        gold: Folder of the gold tables; empty: `ANALYTICS_GOLD`, or `lake/gold` in `BLOGDATA_HOME`.
-        own: The team's folder; empty: `ANALYTICS_HOME`, or `analytics` in `BLOGDATA_HOME`.
-    """
+    """The folders, when a run asks; if empty, those of `ANALYTICS_GOLD` and `ANALYTICS_HOME`, or in `BLOGDATA_HOME`."""
 
     gold: str = ""
     own: str = ""
 
     @property
-    def folders(self) -> Folders:
-        """The folders."""
-        found = of(os.environ)
-        return Folders(gold=Path(self.gold) if self.gold else found.gold, own=Path(self.own) if self.own else found.own)
+    def gold_folder(self) -> Path:
+        """The folder of the gold tables."""
+        return Path(self.gold or os.environ.get("ANALYTICS_GOLD") or _home() / "lake" / "gold")
+
+    @property
+    def own_folder(self) -> Path:
+        """The team's folder."""
+        return Path(self.own or os.environ.get("ANALYTICS_HOME") or _home() / "analytics")
 
 
-def of(environ: Mapping[str, str]) -> Folders:
-    """Find the folders that an environment names."""
-    home = Path(environ.get("BLOGDATA_HOME", "var"))
-    return Folders(
-        gold=Path(environ.get("ANALYTICS_GOLD", str(home / "lake" / "gold"))),
-        own=Path(environ.get("ANALYTICS_HOME", str(home / "analytics"))),
-    )
+def _home() -> Path:
+    return Path(os.environ.get("BLOGDATA_HOME", "var"))
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +79,6 @@ class GoldChanged(Exception):
     """Raised when a gold table is not what the team relies on."""
 
     def __init__(self, upstream: Upstream, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
         super().__init__(f"{upstream.dataset}: {'; '.join(problems)}; ask its owner, {upstream.owner}")
 
 
@@ -108,11 +101,7 @@ class Table:
 
 
 def opened(gold: Path, upstream: Upstream) -> Table:
-    """Open the newest version of a table.
-
-    Raises:
-        GoldChanged: It is not there, or lacks a column, or a column has another type.
-    """
+    """Open the newest version of a table; :class:`GoldChanged` if it, a column or the type of one is another."""
     try:
         delta = DeltaTable(str(gold / upstream.name))
     except TableNotFoundError as error:

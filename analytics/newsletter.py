@@ -13,11 +13,7 @@ POSTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class PageDay:
-    """A page on a day.
-
-    Args:
-        hours: How many of the day's 24 hours were counted; None if that is not known.
-    """
+    """A page on a day, of whose 24 hours so many were counted; None if that is not known."""
 
     day: str
     page: str
@@ -38,13 +34,9 @@ def days_of(week: str) -> list[str]:
 
 
 def written(week: str, rows: Sequence[PageDay], before: Mapping[str, int]) -> str:
-    """Write the newsletter of a week.
+    """Write the newsletter of a week as Markdown; it names the days that are missing or not complete.
 
-    Args:
-        before: Page to its page views in the week before; empty if these are not those of the whole week.
-
-    Returns:
-        Markdown. It names the days that are missing or not complete.
+    `before` maps pages to their page views in the week before; it is empty if these are not those of the whole week.
     """
     top = sorted(_summed(rows).items(), key=lambda item: (-item[1], item[0]))[:POSTS]
     lines = [f"# Most read, {week} to {days_of(week)[-1]}", ""]

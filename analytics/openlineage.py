@@ -12,6 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from analytics.gold import write_whole
+
 FOLDER = "openlineage"
 """Folder of the events, below the team's own."""
 NAMESPACE = "blogdata"
@@ -36,16 +38,9 @@ class Result:
 
 
 def leave(own: Path, result: Result) -> Path:
-    """Write the START and the COMPLETE event of a result, one per line; written again, they replace the file.
-
-    Returns:
-        The file, `openlineage/<dataset>/<version>.json`.
-    """
+    """Write the START and the COMPLETE event of a result to `openlineage/<dataset>/<version>.json`, one per line."""
     file = own / FOLDER / result.dataset / f"{result.version}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.partial")
-    part.write_text("".join(f"{json.dumps(event)}\n" for event in _events(result)), encoding="utf-8")
-    part.replace(file)
+    write_whole(file, "".join(f"{json.dumps(event)}\n" for event in _events(result)))
     return file
 
 

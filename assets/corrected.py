@@ -55,11 +55,7 @@ def judged_tables() -> dict[str, Judged]:
 
 
 def of_one_table(corrections: Sequence[Correction]) -> Judged:
-    """Find the table whose lines are corrected.
-
-    Raises:
-        ReplayRefused: They belong to several tables, or to one without dead letters.
-    """
+    """Find the table whose lines are corrected; corrections of several tables are refused."""
     tables = judged_tables()
     named = sorted({correction.table for correction in corrections})
     unknown = [name for name in named if name not in tables]
@@ -85,11 +81,10 @@ def stale_after(
     events: EventLog,
     formats: LogFormats,
 ) -> dict[str, list[str]]:
-    """Find the partitions that landed corrections make stale, from bronze to gold.
+    """Map each dataset to its partitions that landed corrections make stale; empty if all are published as landed.
 
-    Returns:
-        Dataset to its stale partitions; empty if all hours of the corrections are published as landed. A correction
-        that will be rejected again still counts in its event hour. A watermark change shows only after the hours ran.
+    A correction that will be rejected again still counts in its event hour. A watermark change shows only after the
+    hours ran.
     """
     planner = Planner(graph=GRAPH, look=Snapshot(landing, events))
     received, integrated = judged.received.dataset, judged.events.dataset

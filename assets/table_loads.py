@@ -51,7 +51,7 @@ def due(settings: Settings, events: EventLog) -> list[str]:
         if published is None or delivered_on(published) < _today():
             found.append(DEVICES)
     for table, name in ((USERS, tables.users), (LEGACY_VISITS, tables.legacy_visits)):
-        if name is not None and (_loaded_until(settings, table) or "") < _last_hour():
+        if name is not None and _loaded_until(settings, table) < _last_hour():
             found.append(table)
     if tables.provider_visits is not None and _provided(settings).new():
         found.append(PROVIDER_VISITS)
@@ -59,14 +59,7 @@ def due(settings: Settings, events: EventLog) -> list[str]:
 
 
 def load(settings: Settings, table: str) -> dict[str, Any]:
-    """Load what is due of a table.
-
-    Returns:
-        Metadata of the load.
-
-    Raises:
-        PlatformError: As of the patterns' loads, and of the connection.
-    """
+    """Load what is due of a table; returns metadata of the load."""
     if table == DEVICES:
         return load_devices(settings)
     if table == PROVIDER_VISITS:
@@ -83,7 +76,7 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
 
 
 def load_devices(settings: Settings) -> dict[str, Any]:
-    """Load the devices as they are now, as today's delivery; arguments, result and errors as of :func:`load`."""
+    """Load the devices as they are now, as today's delivery; result as of :func:`load`."""
     from blogdata.patterns.ingestion import full_loader
 
     assert settings.tables.devices is not None
@@ -107,25 +100,20 @@ def load_devices(settings: Settings) -> dict[str, Any]:
 
 
 def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
-    """Load the rows of the windows from the first to the last of some, and no other ones.
+    """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones.
 
-    Args:
-        windows: Days or hours, in order.
-
-    Returns:
-        Metadata of the load.
-
-    Raises:
-        PlatformError: As of :func:`load`.
+    Of a provider's files, those of the hours alone. Returns metadata of the load.
     """
     from blogdata.patterns.ingestion import incremental_loader
 
+    if table == PROVIDER_VISITS:
+        return load_provided(settings, windows)
     source = _delta_table(settings, table)
     with _connected(settings) as connection:
         found = incremental_loader.load(
             connection,
             source,
-            settings.landing / _folder(table),
+            _folder(settings, table),
             windows[0],
             windows[-1],
             now=clock.now(),
@@ -166,9 +154,9 @@ def _delta_table(settings: Settings, table: str) -> DeltaTable:
     )
 
 
-def _folder(table: str) -> str:
+def _folder(settings: Settings, table: str) -> Path:
     """Return the folder of the landing zone in which rows of a table land."""
-    return READERS[table].partition(".")[2]
+    return settings.landing / READERS[table].partition(".")[2]
 
 
 def load_provided(settings: Settings, hours: Sequence[str]) -> dict[str, Any]:
@@ -195,15 +183,15 @@ def _without_forgotten(settings: Settings) -> Callable[[Path], object]:
     return lambda file: erase_known(settings, settings.landing, [file])
 
 
-def _loaded_until(settings: Settings, table: str) -> str | None:
-    """Return the last hour up to which a table was loaded; without it, it is compared with all that has landed."""
+def _loaded_until(settings: Settings, table: str) -> str:
+    """Return the last hour up to which a table was loaded; if empty, it is compared with all that has landed."""
     file = _progress(settings, table)
-    return file.read_text(encoding="utf-8") if file.is_file() else None
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def _progress(settings: Settings, table: str) -> Path:
     # Beside the files that it tells of: a copy of the landing zone has it, too.
-    return settings.landing / _folder(table) / f".{table}"
+    return _folder(settings, table) / f".{table}"
 
 
 def _newest_window(grain: Grain) -> str:

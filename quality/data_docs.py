@@ -74,14 +74,7 @@ def data_docs(context: dg.AssetExecutionContext) -> Iterator[Any]:
 
 
 def published(spark: SparkSession, access: LakeResource, contract: Contract, newest: int) -> DataFrame | None:
-    """Read the newest partitions of a dataset at one version.
-
-    Args:
-        newest: How many partitions; 0 for all. A table without partitions is read whole.
-
-    Returns:
-        The rows; None when the dataset has never been published.
-    """
+    """Read so many newest partitions of a dataset at one version, of 0 all; None if it was never published."""
     version = access.lake.version(contract.dataset)
     if version is None:
         return None

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from blogdata.lake.commit import kept
 from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import reported
 from blogdata.patterns.quality import constraints_enforcer, offline_observer
 from blogdata.patterns.quality.drift import Drift, drifts
@@ -31,12 +32,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """What one look at a dataset found, and what stands since earlier ones.
-
-    Args:
-        found: The periods that were looked at, by time; none if nothing was new.
-        seen: Observations of all looks, these among them, oldest look first; the newest of each period with rows.
-    """
+    """The periods that one look found new, by time, and the newest observation of each period with rows."""
 
     dataset: str
     found: Sequence[Observation]
@@ -59,28 +55,15 @@ def check_name(check: str, dataset: str) -> str:
     return f"{check}_{dataset.replace('.', '_')}"
 
 
-def _specs() -> list[dg.AssetCheckSpec]:
-    drift = [
-        dg.AssetCheckSpec(
-            check_name(DRIFT, name),
-            asset=KEY,
-            description=f"The values of {', '.join(contract.profiled)} in {name} are distributed as in comparable "
-            "periods before (warning)",
-        )
-        for name, contract in OBSERVED.items()
-        if contract.profiled
-    ]
-    references = [
-        dg.AssetCheckSpec(
-            check_name(REFERENCES, name),
-            asset=KEY,
-            description=f"What the rows of {name} refer to exists in "
-            + ", ".join(reference.dataset for reference in contract.references),
-        )
-        for name, contract in OBSERVED.items()
-        if contract.references
-    ]
-    return [*drift, *references]
+def _specs() -> Iterator[dg.AssetCheckSpec]:
+    for name, contract in OBSERVED.items():
+        if contract.profiled:
+            text = f"The values of {', '.join(contract.profiled)} in {name} are distributed as in comparable"
+            yield dg.AssetCheckSpec(check_name(DRIFT, name), asset=KEY, description=f"{text} periods before (warning)")
+        if contract.references:
+            text = ", ".join(reference.dataset for reference in contract.references)
+            text = f"What the rows of {name} refer to exists in {text}"
+            yield dg.AssetCheckSpec(check_name(REFERENCES, name), asset=KEY, description=text)
 
 
 @dg.asset(
@@ -91,7 +74,7 @@ def _specs() -> list[dg.AssetCheckSpec]:
     owners=["team:platform"],
     kinds={"spark"},
     tags={"pattern/offline-observer": "", "pattern/constraints-enforcer": ""},
-    check_specs=_specs(),
+    check_specs=[*_specs()],
     required_resource_keys={"spark", "lake"},
 )
 def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
@@ -103,33 +86,26 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
     yield dg.MaterializeResult(
         metadata={
             "periods": sum(len(one.found) for one in looked),
-            "profiled": dg.MetadataValue.table(
+            **table(
+                "profiled",
                 [
-                    dg.TableRecord(
-                        {
-                            "dataset": one.dataset,
-                            "new_periods": len(one.found),
-                            "rows": sum(each.profile.rows for each in one.found),
-                            "refer_to_nothing": sum(one.orphans.values()),
-                        }
-                    )
+                    {
+                        "dataset": one.dataset,
+                        "new_periods": len(one.found),
+                        "rows": sum(each.profile.rows for each in one.found),
+                        "refer_to_nothing": sum(one.orphans.values()),
+                    }
                     for one in looked
-                ]
+                ],
             ),
-            "drifts": dg.MetadataValue.table(
-                [_record(one.dataset, drift) for one in looked for drift in one.drifts], _DRIFTS
-            ),
+            **table("drifts", [_record(one.dataset, drift) for one in looked for drift in one.drifts]),
         },
         check_results=[result for one in looked for result in _results(one)],
     )
 
 
 def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: str) -> Looked:
-    """Profile what is new of a dataset, and store the profiles.
-
-    Returns:
-        The periods that were looked at, and what stands.
-    """
+    """Profile what is new of a dataset, and store the profiles."""
     offline_observer.require_profilable(contract)
     name = contract.dataset
     published = access.events.publications(name)
@@ -180,43 +156,25 @@ def _results(looked: Looked) -> Iterator[dg.AssetCheckResult]:
     contract = OBSERVED[looked.dataset]
     if contract.profiled:
         named = [f"{drift.period}: {drift.column} ({drift.found:.2f} > {drift.limit:.2f})" for drift in looked.drifts]
-        yield dg.AssetCheckResult(
-            check_name=check_name(DRIFT, looked.dataset),
-            asset_key=KEY,
-            passed=not named,
-            severity=dg.AssetCheckSeverity.WARN,
-            description="; ".join(named[:_NAMED]) or None,
-            metadata={"periods": len(looked.found)},
-        )
+        yield _result(DRIFT, looked, named[:_NAMED], dg.AssetCheckSeverity.WARN)
     if contract.references:
         missing = [f"{rows:,} rows refer to nothing in {name}" for name, rows in looked.orphans.items()]
-        yield dg.AssetCheckResult(
-            check_name=check_name(REFERENCES, looked.dataset),
-            asset_key=KEY,
-            passed=not missing,
-            severity=dg.AssetCheckSeverity.ERROR,
-            description="; ".join(missing) or None,
-            metadata={"periods": len(looked.found)},
-        )
+        yield _result(REFERENCES, looked, missing, dg.AssetCheckSeverity.ERROR)
 
 
-_DRIFTS = dg.TableSchema(
-    columns=[
-        *(dg.TableColumn(name) for name in ("dataset", "period", "column", "test")),
-        dg.TableColumn("found", type="float"),
-        dg.TableColumn("limit", type="float"),
-    ]
-)
-
-
-def _record(dataset: str, drift: Drift) -> dg.TableRecord:
-    return dg.TableRecord(
-        {
-            "dataset": dataset,
-            "period": drift.period,
-            "column": drift.column,
-            "test": drift.test,
-            "found": round(drift.found, 3),
-            "limit": round(drift.limit, 3),
-        }
+def _result(
+    check: str, looked: Looked, problems: Sequence[str], severity: dg.AssetCheckSeverity
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        check_name=check_name(check, looked.dataset),
+        asset_key=KEY,
+        passed=not problems,
+        severity=severity,
+        description="; ".join(problems) or None,
+        metadata={"periods": len(looked.found)},
     )
+
+
+def _record(dataset: str, drift: Drift) -> Mapping[str, Any]:
+    figures = {"found": round(drift.found, 3), "limit": round(drift.limit, 3)}
+    return {"dataset": dataset, "period": drift.period, "column": drift.column, "test": drift.test, **figures}

@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from assets.detector_checks import TIMED, deployment_of, evaluation_of
-from assets.landing_checks import overdue_evaluation
+from assets.checks import TIMED, deployment_of, evaluation_of, overdue_evaluation
 from blogdata.operations.alerting import tell
 from blogdata.orchestration.carried_checks import CARRIED
 from blogdata.orchestration.checks import newest_evaluation

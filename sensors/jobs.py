@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets import ops
-from assets.bronze.access_logs import split_access_logs
 from assets.gold.visits_weekly import frozen_years
-from assets.maintenance import maintained_tables
+from assets.landing import split_access_logs
+from assets.ops import maintained_tables
 from assets.streams import STREAMS
 from blogdata.operations import export, forget, replicate, retention, rotate, share
 from blogdata.orchestration.computation import LineageCode

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import dagster as dg
 
-from assets.maintenance import what_is_due
+from assets.ops import what_is_due
 from blogdata.orchestration import dead_runs
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.upkeep import Fault

@@ -40,24 +40,16 @@ TOP = {"top_page": "page", "top_referrer": "referral_host"}
 
 
 def report(spark: SparkSession, sources: Mapping[str, DataFrame], gathered: Mapping[str, Gathered]) -> DataFrame:
-    """Return the rows of gold.daily_report.
-
-    Args:
-        sources: As for :func:`figures`.
-    """
+    """Label the figures of :func:`figures` as rows of gold.daily_report."""
     rows = unaligned_fan_in.labelled(figures(spark, sources), gathered, FIGURES)
     named = {"period": "event_date", "parts_present": "hours_present", "whole": "report_completeness"}
     return rows.withColumnsRenamed(named)
 
 
 def figures(spark: SparkSession, sources: Mapping[str, DataFrame]) -> DataFrame:
-    """Count the figures of each day.
+    """Count the figures of each day, from sources that have the day as `period`; those that are not there are left out.
 
-    Args:
-        sources: Source to its rows, with the day as `period` STRING; sources that are not there are left out.
-
-    Returns:
-        `period`, `metric`, `value` BIGINT, `detail` STRING; a day without rows of a source has no figure of it.
+    Returns `period`, `metric`, `value`, `detail`; a day without rows of a source has no figure of it.
     """
     found = [spark.createDataFrame([], "period STRING, metric STRING, value BIGINT, detail STRING")]
     if VISITS in sources:

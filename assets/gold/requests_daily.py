@@ -29,14 +29,9 @@ _BY = ("event_date", "host", "kind", "status", "method", "path", "referral_host"
 
 
 def daily(lines: DataFrame, declared: Sequence[str] = ()) -> DataFrame:
-    """Count the requests of each day.
+    """Count the requests of each day: rows of gold.requests_daily without `hours_present`.
 
-    Args:
-        lines: Usable lines of access logs: raw BINARY, event_hour STRING, filtered_by STRING, and crawler STRING
-            (its category) if it is known.
-
-    Returns:
-        event_date, host, kind, status, status_class, method, path and referral_host STRING; requests and bytes BIGINT.
+    `lines` are usable lines of access logs; `crawler` STRING (its category) is there if it is known.
     """
     read = access_logs.requests(lines, log_formats.formats(tuple(declared)))
     if "crawler" not in read.columns:

@@ -28,10 +28,6 @@ FOLLOWED = Followed(
 )
 
 
-class NoWeekHasEnded(PlatformError):
-    """Raised when there is no row to show: no hour of a second week has visitors."""
-
-
 @computes("gold.returning_visitors")
 def returning_visitors(step: Step) -> Mapping[str, Commit]:
     """Compute the view from the hours of the weeks that changed, and from what the table has of the others."""
@@ -40,7 +36,7 @@ def returning_visitors(step: Step) -> Mapping[str, Commit]:
     published = accounts.entries(step, AUDIENCE)
     span = read.reach.span(published)
     if span is None:
-        raise NoWeekHasEnded(
+        raise PlatformError(
             what="no week with visitors has ended",
             where=step.contract.dataset,
             next_step="nothing is wrong: it is computed when an hour of the next week has visitors",

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import gather
-from assets.transforms.cubes import named
+from assets.gold.visits_cube import named
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
@@ -26,14 +26,10 @@ WEEK, PERSON = "event_week", "user_id"
 
 
 def grouped(visits: DataFrame) -> DataFrame:
-    """Group visitors by what others may know of them.
+    """Group visitors by what others may know of them, from rows of silver.visits_enriched with `event_week` STRING.
 
-    Args:
-        visits: Rows of silver.visits_enriched with `event_week` STRING.
-
-    Returns:
-        One row for each part of a day, section, browser, country and visitor who may be shared: those columns, the
-        week, `user_id`, `came_from`, `page_views`, and `shared` BOOLEAN: enough visitors look alike.
+    One row for each part of a day, section, browser, country and visitor who may be shared: those columns, the week,
+    `user_id`, `came_from`, `page_views`, and `shared` BOOLEAN: enough visitors look alike.
     """
     views = visits.where("NOT keep_private").select(
         PERSON,
@@ -54,29 +50,14 @@ def grouped(visits: DataFrame) -> DataFrame:
 
 
 def shared(persons: DataFrame, secret: str) -> DataFrame:
-    """Choose the rows that may be shared, without what leads to a visitor.
-
-    Args:
-        persons: Rows of :func:`grouped`.
-
-    Returns:
-        Rows of gold.visits_shared.
-    """
+    """Choose the rows of :func:`grouped` that may be shared, without what leads to a visitor."""
     drawn = keyed_hash(F.concat_ws("\n", *PROMISED.alike, PERSON), secret, PURPOSE)
     rows = anonymizer.share(persons.where("shared"), PROMISED, draw=drawn)
     return rows.withColumn(WEEK, week_of(F.col("event_date")))
 
 
 def left_out(visits: DataFrame, persons: DataFrame) -> Mapping[str, Mapping[str, int]]:
-    """Count the page views that no shared row stands for.
-
-    Args:
-        visits: As in :func:`grouped`.
-        persons: Rows of :func:`grouped`.
-
-    Returns:
-        Week to reason to the number of page views.
-    """
+    """Count the page views that no shared row stands for: week to reason to their number."""
     beyond = F.greatest(F.col("page_views") - PROMISED.most, F.lit(0))
     withheld = persons.groupBy(WEEK).agg(
         F.lit(0).alias("private"),

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import gather
+from assets.gold.visits_cube import named
 from assets.report.referrers import known
-from assets.transforms.cubes import named
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
@@ -44,14 +44,7 @@ def visits_obt(step: Step) -> Mapping[str, Commit]:
 
 
 def views(visits: DataFrame) -> DataFrame:
-    """Count the page views of weeks by what they are about.
-
-    Args:
-        visits: Rows of silver.visits_enriched with `event_week` STRING.
-
-    Returns:
-        Rows of gold.visits_snowflake_views.
-    """
+    """Count the page views of weeks by what they are about."""
     keyed = normalizer.refer(visits, key=DEVICE, known="device_known", unknown=UNKNOWN)
     by = {name: named(F.col(name)) for name in ("page", "referral_host", "browser")}
     dated = keyed.withColumns({**by, "event_date": F.substring("event_hour", 1, 10)})
@@ -59,14 +52,7 @@ def views(visits: DataFrame) -> DataFrame:
 
 
 def devices(counted: DataFrame, reference: DataFrame | None) -> DataFrame:
-    """Name the devices of page views as they are called now.
-
-    Args:
-        reference: Rows of silver.devices; None when no devices were ever delivered.
-
-    Returns:
-        Rows of gold.visits_snowflake_devices.
-    """
+    """Name the devices of page views as they are called now; None: no devices were ever delivered."""
     seen = normalizer.entity(counted, key=DEVICE)
     if reference is None:
         return seen.withColumn("device_name", F.lit(None).cast("string"))
@@ -75,11 +61,7 @@ def devices(counted: DataFrame, reference: DataFrame | None) -> DataFrame:
 
 
 def hosts(counted: DataFrame) -> DataFrame:
-    """Find the sites of the hosts that page views came from, and the kinds of these.
-
-    Returns:
-        Rows of gold.visits_star_hosts.
-    """
+    """Find the sites of the hosts that page views came from, and the kinds of these."""
     names, listed = normalizer.entity(counted, key=["referral_host"]), known()
     sites = {host: listed.site_of(host) for (host,) in sorted(map(tuple, names.collect()))}
     rows = [(host, site, listed.kind_of(site).value) for host, site in sites.items()]

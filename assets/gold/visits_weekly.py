@@ -6,9 +6,7 @@ Counts the visitors of a year, and those who had come before, without a shuffle 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import dagster as dg
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,6 +20,7 @@ from blogdata.lake.lake import Lake, Stored
 from blogdata.lake.members import Member
 from blogdata.orchestration.computation import computes, run_context
 from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.metadata import table
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.step import Step, Upstream
@@ -44,43 +43,28 @@ from quality.contracts.page_views import USER_BUCKETS
 _YEAR = len("2026")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Returning:
-    """Visitors of some weeks, without those who asked not to be shared."""
-
-    visitors: int
-    returned: int
-
-
 def visitors_of(spark: SparkSession, lake: Lake, year: Frozen, visible: Sequence[Member]) -> str:
     """Count the visitors of a frozen year, and those of them who had come in the year before, in words."""
     before = str(int(year.partitions[0][:_YEAR]) - 1)
     earlier = [week for member in visible for week in member.partitions if week.startswith(before)]
     try:
-        found = count_visitors(spark, lake, year.version, year.partitions, earlier)
+        visitors, returned = count_visitors(spark, lake, year.version, year.partitions, earlier)
     except UsersNotTogether as error:
         return f"visitors not counted, {error.what}"
-    return f"{found.visitors:,}, of whom {found.returned:,} had come in the year before"
+    return f"{visitors:,}, of whom {returned:,} had come in the year before"
 
 
 def count_visitors(
     spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str], earlier: Sequence[str]
-) -> Returning:
-    """Count the visitors of some weeks.
-
-    Args:
-        earlier: The weeks before; none of them needs to be.
-
-    Raises:
-        UsersNotTogether: Some of the weeks are older than the buckets.
-    """
+) -> tuple[int, int]:
+    """Count the visitors of some weeks who may be shared, and those who came earlier; all weeks must have buckets."""
     visitors = _visitors(spark, lake, version, weeks)
     if not earlier:
-        return Returning(visitors=visitors.frame().count(), returned=0)
+        return visitors.frame().count(), 0
     before = _visitors(spark, lake, version, earlier).each(lambda part: part.withColumnRenamed("views", "before"))
     views = visitors.join(before, "left").frame()
-    found = views.agg(F.count(F.lit(1)).alias("visitors"), F.count("before").alias("returned")).collect()[0]
-    return Returning(visitors=found["visitors"], returned=found["returned"])
+    (found,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
+    return found[0], found[1]
 
 
 def _visitors(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str]) -> Together:
@@ -94,14 +78,10 @@ VISIT = "visit of gold.visits_weekly"
 
 
 def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
-    """Select the columns of enriched visits that an analyst needs.
+    """Select the columns of gold.visits_weekly from rows of silver.visits_enriched with `event_week` STRING.
 
-    Args:
-        visits: Rows of silver.visits_enriched with `event_week` STRING.
-
-    Returns:
-        Rows of gold.visits_weekly, one per input row, without `hours_present`; `user_id` and `user_bucket` are null
-        where `keep_private` is true, and the visit of these rows has a token apart from that of its other rows.
+    `user_id` and `user_bucket` are null where `keep_private` is true, and the visit of these rows has a token apart
+    from that of its other rows.
     """
     return visits.select(
         "event_week",
@@ -166,27 +146,25 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
             visitors = [f"{year.member}: {visitors_of(spark, access.lake, year, visible)}" for year in frozen]
     except PlatformError as error:
         raise failure(context, error) from error
-    metadata: dict[str, Any] = {
-        "frozen_now": ", ".join(f"{year.member}: {len(year.partitions)} weeks" for year in frozen) or "nothing",
-        "rows_frozen_now": sum(year.rows for year in frozen),
-        "visitors_frozen_now": "; ".join(visitors) or "nothing",
-        "tables_in_the_view": len(visible),
-        "view": dg.MetadataValue.table(
-            [
-                dg.TableRecord(
-                    {
-                        "table": member.name,
-                        "weeks": len(member.partitions),
-                        "rows": member.rows,
-                        "frozen": member.frozen,
-                        "visible_from": member.visible_from.isoformat(timespec="seconds"),
-                    }
-                )
-                for member in visible
-            ]
-        ),
-    }
-    return dg.MaterializeResult(metadata=metadata)
+    view = [
+        {
+            "table": member.name,
+            "weeks": len(member.partitions),
+            "rows": member.rows,
+            "frozen": member.frozen,
+            "visible_from": member.visible_from.isoformat(timespec="seconds"),
+        }
+        for member in visible
+    ]
+    return dg.MaterializeResult(
+        metadata={
+            "frozen_now": ", ".join(f"{year.member}: {len(year.partitions)} weeks" for year in frozen) or "nothing",
+            "rows_frozen_now": sum(year.rows for year in frozen),
+            "visitors_frozen_now": "; ".join(visitors) or "nothing",
+            "tables_in_the_view": len(visible),
+            **table("view", view),
+        }
+    )
 
 
 def first_open_week(access: LakeResource) -> str:

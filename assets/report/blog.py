@@ -54,11 +54,7 @@ NOTES = (
 
 
 def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Audience | None:
-    """Compute the figures of the blog; None if no page view is published.
-
-    Args:
-        referrers: What is known of the sites that readers came from; None: the project's own table.
-    """
+    """Compute the figures of the blog; None if no page view is published."""
     newest = max(lake.row_counts(DATASET, "event_hour"), default=None)
     if newest is None:
         return None

@@ -59,14 +59,7 @@ def compute(
     days: int = DAYS,
     referrers: Referrers | None = None,
 ) -> Report:
-    """Compute the report, without Spark.
-
-    Args:
-        referrers: What is known of the sites that readers came from; None: the project's own table.
-
-    Raises:
-        PlatformError: A table cannot be read.
-    """
+    """Compute the report, without Spark; without `referrers`, by the project's own table."""
     look = Snapshot(zone, EventLog(lake))
     deployment = Observed(graph=GRAPH, look=look, now=now, streams=streamed_inputs(checkpoints))
     with ThreadPoolExecutor(max_workers=1) as beside:

@@ -6,7 +6,7 @@ Rankings of campaigns and requests, from the gold tables that have them by day.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,11 +24,12 @@ from quality.contracts.requests import CRAWLER, OTHER
 
 CAMPAIGNS, REQUESTS = "gold.campaign_stats", "gold.requests_daily"
 _DAY = "event_date"
+_SUMS = {CAMPAIGNS: ("displays", "events", "displays_alone"), REQUESTS: ("requests",)}
 _RANKED = {
-    CAMPAIGNS: (_DAY, "campaign", "displays", "events", "displays_alone"),
-    REQUESTS: (_DAY, "kind", "status", "method", "host", "path", "referral_host", "requests"),
+    CAMPAIGNS: (_DAY, "campaign", *_SUMS[CAMPAIGNS]),
+    REQUESTS: (_DAY, "kind", "status", "method", "host", "path", "referral_host", *_SUMS[REQUESTS]),
 }
-_NUMBERS = frozenset({"displays", "events", "displays_alone", "requests"})
+_NUMBERS = frozenset(name for names in _SUMS.values() for name in names)
 _OF_A_SITE = 0.05
 """Share of the answered page requests from which on a virtual host is the blog's own, and not one a client made up."""
 
@@ -55,26 +56,11 @@ def _text(value: str | None) -> pa.Scalar:
     return pa.scalar(value, pa.large_string())
 
 
-@dataclass(frozen=True, kw_only=True)
-class DailyKind:
-    """A ranking of the rows of a gold table.
-
-    Args:
-        names: Computes the names, row by row; null where a row is none of it.
-    """
-
-    dataset: str
-    names: Callable[[pa.Table], pa.Array]
-    sums: Sequence[str]
-    kind: RankingKind
-
-
 KINDS = (
-    DailyKind(
-        dataset=CAMPAIGNS,
-        names=_campaigns,
-        sums=("displays", "events", "displays_alone"),
-        kind=RankingKind(
+    (
+        CAMPAIGNS,
+        _campaigns,
+        RankingKind(
             name="campaign",
             label="Campaigns of advertisements",
             of="campaign",
@@ -82,17 +68,11 @@ KINDS = (
             note="Page views within half an hour after a display, and displays without any.",
         ),
     ),
-    DailyKind(
-        dataset=REQUESTS,
-        names=_crawlers,
-        sums=("requests",),
-        kind=RankingKind(name="crawler", label="Crawlers", of="category", columns=("Requests",)),
-    ),
-    DailyKind(
-        dataset=REQUESTS,
-        names=_broken_links,
-        sums=("requests",),
-        kind=RankingKind(
+    (REQUESTS, _crawlers, RankingKind(name="crawler", label="Crawlers", of="category", columns=("Requests",))),
+    (
+        REQUESTS,
+        _broken_links,
+        RankingKind(
             name="broken_link",
             label="Links that lead nowhere",
             of="site and path",
@@ -101,6 +81,7 @@ KINDS = (
         ),
     ),
 )
+"""The rankings of rows of a gold table, with what names these; a name is null where a row is none of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,17 +115,17 @@ class DailyRankings:
 
     def within(self, first: str, last: str) -> Iterator[Ranking]:
         """Rank the days from the first to the last one; a ranking without rows is left out."""
-        for each in KINDS:
-            rows = self.tables[each.dataset]
+        for dataset, names, kind in KINDS:
+            rows = self.tables[dataset]
             if rows.num_rows:
                 days = rows[_DAY]
                 rows = rows.filter(pc.and_(pc.greater_equal(days, first), pc.less_equal(days, last)))
-                named = rows.append_column("name", each.names(rows)).filter(pc.is_valid(pc.field("name")))
-                groups = named.group_by("name").aggregate([(name, "sum") for name in each.sums])
-                sums = zip(*(groups[f"{name}_sum"].to_pylist() for name in each.sums), strict=True)
+                named = rows.append_column("name", names(rows)).filter(pc.is_valid(pc.field("name")))
+                groups = named.group_by("name").aggregate([(name, "sum") for name in _SUMS[dataset]])
+                sums = zip(*(groups[f"{name}_sum"].to_pylist() for name in _SUMS[dataset]), strict=True)
                 counted = dict(zip(groups["name"].to_pylist(), sums, strict=True))
                 if counted.keys() - {UNKNOWN}:
-                    yield each.kind.ranking(counted.items())
+                    yield kind.ranking(counted.items())
 
 
 def _plain(table: pa.Table) -> pa.Table:

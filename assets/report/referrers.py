@@ -60,11 +60,7 @@ _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?((?:\{\}\.)?[a-z0-9_-]+(?:\.[a-z0-
 
 @dataclass(frozen=True, kw_only=True)
 class Referrers:
-    """The hosts that are known.
-
-    Args:
-        own: The blog's own hosts, without `www.`; empty: they are found by what they do.
-    """
+    """The hosts that are known; the blog's `own`, without `www.`, are found by what they do if there are none."""
 
     own: frozenset[str] = frozenset()
     hosts: Mapping[str, ReferrerKind] = field(default_factory=dict)
@@ -72,11 +68,7 @@ class Referrers:
 
     @classmethod
     def read(cls, own: Iterable[str] = (), files: Iterable[Path] = ()) -> Referrers:
-        """Read the project's table and files that extend it; what a later file says of a host holds.
-
-        Raises:
-            ConfigurationError: A file cannot be read, or names no kind.
-        """
+        """Read the project's table and files that extend it; what a later file says of a host holds."""
         entries: dict[str, ReferrerKind] = dict(_entries(_TABLE))
         for file in files:
             entries.update(_entries(file))

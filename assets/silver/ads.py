@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import earliest_arrival, require_usable
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
 from assets.transforms import ad_displays
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
@@ -19,8 +18,6 @@ from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
 
 IDENTITY = CONTRACTS["silver.ads"].key
-# A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
-ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 
 
 @computes("silver.ads")
@@ -41,42 +38,15 @@ def ads(step: Step) -> Mapping[str, Commit]:
             if hour in rows:
                 rows[hour] += count
     accounted = {hour: Account(rows_in=count) for hour, count in rows.items()}
+    in_order = displays.withColumn("_replay", is_replay())
+    identity = {"key": ("display_hour", *IDENTITY), "order": ARRIVAL_ORDER}
+    payload = F.xxhash64("raw")
     conflicts = Companion(
         contract=CONTRACTS["silver.ad_conflicts"],
-        frame=conflicting(displays),
+        frame=windowed_deduplicator.conflicting(in_order, payload=payload, **identity),
         counted_measure="reason.duplicates",
         kept_measure="conflicts",
         dropped_reason="identical",
     )
-    return step.publish(each_once(displays), Upstream(accounts=accounted), companions=[conflicts])
-
-
-def each_once(displays: DataFrame) -> DataFrame:
-    """Keep the first line of each display to arrive, with the number of lines it stands for.
-
-    Args:
-        displays: Rows of :func:`assets.transforms.ad_displays.parse`.
-
-    Returns:
-        Rows of silver.ads.
-    """
-    return windowed_deduplicator.deduplicate(_in_order(displays), payload=F.xxhash64("raw"), **_EACH)
-
-
-def conflicting(displays: DataFrame) -> DataFrame:
-    """Find the lines that repeat a display with another payload.
-
-    Args:
-        displays: Rows of :func:`assets.transforms.ad_displays.parse`.
-
-    Returns:
-        Rows of silver.ad_conflicts.
-    """
-    return windowed_deduplicator.conflicting(_in_order(displays), payload=F.xxhash64("raw"), **_EACH)
-
-
-def _in_order(displays: DataFrame) -> DataFrame:
-    return displays.withColumn("_replay", is_replay())
-
-
-_EACH = {"key": ("display_hour", *IDENTITY), "order": ARRIVAL_ORDER}
+    unique = windowed_deduplicator.deduplicate(in_order, payload=payload, **identity)
+    return step.publish(unique, Upstream(accounts=accounted), companions=[conflicts])

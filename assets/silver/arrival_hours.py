@@ -11,13 +11,12 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts import CONTRACTS
 
+ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
+"""A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour."""
+
 
 def require_usable(step: Step) -> None:
-    """Refuse hours for which mostly dead letters arrived, unless a person has accepted that.
-
-    Raises:
-        TooManyDeadLetters: Some of the step's hours wait; the error names them.
-    """
+    """Refuse hours for which mostly dead letters arrived, unless a person has accepted that."""
     if DEAD_LETTERS in step.accepted:
         return
     waiting = held(Snapshot(step.landing_zone, step.events), Graph(contracts=CONTRACTS), step.contract)

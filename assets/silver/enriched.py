@@ -2,11 +2,75 @@
 
 from collections.abc import Mapping
 
-from assets.transforms.enrichment import enrich
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts, slices
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
+from blogdata.patterns.data_value import static_joiner
+from quality.contracts.columns import DIRECT
+from quality.contracts.places import HERE, WAITING
+
+
+def enrich(
+    events: DataFrame, *, users: DataFrame | None, devices: DataFrame | None, places: DataFrame | None
+) -> DataFrame:
+    """Add the versions of user, device and place that were valid at the event, and the referring host, to each event.
+
+    A table that was never published is None. Events of a table written before links had campaigns have none.
+    """
+    spark = events.sparkSession
+    if "utm" not in events.columns:
+        events = events.withColumn("utm", F.lit(None).cast("string"))
+    versions = users if users is not None else spark.createDataFrame([], USER_COLUMNS)
+    reference = devices if devices is not None else spark.createDataFrame([], DEVICE_COLUMNS)
+    with_user = static_joiner.join_as_of(
+        events,
+        versions.select("user_id", "registered_datetime", "valid_from", "valid_to"),
+        on=("user_id",),
+        at="event_time",
+        valid_from="valid_from",
+        valid_to="valid_to",
+        matched_column="user_known",
+        disjoint=True,
+    )
+    with_device = static_joiner.join_as_of(
+        with_user,
+        reference.select(
+            "device_type",
+            "device_version",
+            "full_name",
+            F.col("valid_from").alias("device_from"),
+            F.col("valid_to").alias("device_to"),
+        ),
+        on=("device_type", "device_version"),
+        at="event_time",
+        valid_from="device_from",
+        valid_to="device_to",
+        matched_column="device_known",
+        disjoint=True,
+    )
+    known = places if places is not None else spark.createDataFrame([], PLACE_COLUMNS)
+    # An address has one answer; what a service told earlier versions of the platform is not used.
+    looked_up = known.where(F.col("told_by") == HERE).select("ip", "country", "region", "city", "outcome")
+    with_place = with_device.join(looked_up, on="ip", how="left")
+    host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)
+    return with_place.withColumns(
+        {
+            "referral_host": F.when(F.length(host) > 0, F.lower(host)).otherwise(DIRECT),
+            "device_name": F.col("full_name"),
+            "user_registered": F.col("registered_datetime"),
+            "user_version_from": F.col("valid_from"),
+            "place_outcome": F.when(F.col("ip").isNotNull(), F.coalesce("outcome", F.lit(WAITING))),
+        }
+    )
+
+
+USER_COLUMNS = "user_id STRING, registered_datetime TIMESTAMP, valid_from TIMESTAMP, valid_to TIMESTAMP"
+DEVICE_COLUMNS = "device_type STRING, device_version STRING, full_name STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"
+PLACE_COLUMNS = "ip STRING, country STRING, region STRING, city STRING, outcome STRING, told_by STRING"
 
 
 @computes("silver.visits_enriched")

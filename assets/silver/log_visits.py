@@ -32,11 +32,7 @@ class Events:
 
 
 def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
-    """Read the page views of the step's hours from access logs, with the visit each belongs to.
-
-    Returns:
-        The page views, and the hours that must run again because their visits were joined or split.
-    """
+    """Read the page views of the step's hours from access logs, and the hours whose visits they joined or split."""
     settings = step.deployment.settings()
     key = step.token_key(VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))

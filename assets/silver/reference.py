@@ -198,8 +198,7 @@ def devices(step: Step) -> Mapping[str, Commit]:
     """
     known = step.events.publications("silver.devices").get(WHOLE_TABLE)
     delivery = accounts.entries(step, "bronze.devices")[WHOLE_TABLE]
-    # Publications older than the version history have one row per device.
-    current = known.measures.get("current", known.rows_out) if known else 0
+    current = known.measures["current"] if known else 0
     _require_usable(step, "bronze.devices", delivery, int(current))
     account = accounts.whole(step, "bronze.devices", "dead_lettered", "dead")[WHOLE_TABLE]
     delivered, taken_in = step.read("bronze.devices"), _taken_in(step)
@@ -208,9 +207,6 @@ def devices(step: Step) -> Mapping[str, Commit]:
         if taken_in and before.isEmpty():
             # The rows of the table are lost: rebuild them from the kept copies.
             before = _taken_in_again(step, taken_in, before)
-        elif taken_in:
-            # Rows older than the version history are those of the last merged delivery.
-            before = before.fillna(delivered_on(taken_in[-1]), subset=["changed_on"])
         return device_rules.versions(delivered, before, delivered_on(delivery))
 
     return step.publish(FullDelivery(rows=rows, account=account))

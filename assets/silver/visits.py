@@ -1,20 +1,16 @@
-"""silver.visits: every visit event once, in the hour it happened; conflicting duplicates in a companion table.
-
-Visit events that rows of a table delete: they are left out of their hours, and counted.
-"""
+"""silver.visits: every visit event once, in the hour it happened; conflicting duplicates in a companion table."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import or_
-from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import earliest_arrival, require_usable
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import legacy_visits, visit_events
 from assets.transforms.legacy_visits import DELETED
@@ -29,14 +25,6 @@ from blogdata.publish.target import Additions, Companion
 from quality.contracts import CONTRACTS
 
 
-@dataclass(frozen=True, kw_only=True)
-class Left:
-    """The events that are left, and how many rows of events were deleted in each hour."""
-
-    rows: DataFrame
-    deleted: Mapping[str, int]
-
-
 def hours_with_deletions(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
     """Find the step's hours of which a row deletes an event, from the accounts, without reading rows."""
     return frozenset(
@@ -47,28 +35,22 @@ def hours_with_deletions(step: Step, above: Mapping[str, Entry]) -> frozenset[st
     )
 
 
-def without_deleted(step: Step, events: DataFrame, hours: Collection[str], order: Sequence[str]) -> Left:
-    """Leave out the deleted events of some hours.
-
-    Args:
-        hours: The hours with deletions; none: nothing is read.
-    """
+def without_deleted(step: Step, events: DataFrame, hours: Collection[str]) -> tuple[DataFrame, Mapping[str, int]]:
+    """Leave out the deleted events of the hours with deletions; returns the others, and hour to the rows left out."""
     if not hours:
-        return Left(rows=events, deleted={})
+        return events, {}
     rows = step.read("bronze.visits").where(
         F.col("event_hour").isin(*hours) & (F.col("filtered_by") == legacy_visits.DELETED)
     )
     deletions = visit_events.parse(
         rows.withColumn("filtered_by", F.lit(None).cast("string")), frozenset({visit_events.JSON})
     ).withColumn("_replay", is_replay())
-    marked = legacy_visits.left(events, deletions, order)
+    marked = legacy_visits.left(events, deletions, ARRIVAL_ORDER)
     counts = marked.where("_deleted").groupBy("event_hour").count().collect()
-    return Left(rows=marked.where("NOT _deleted").drop("_deleted"), deleted={row[0]: row[1] for row in counts})
+    return marked.where("NOT _deleted").drop("_deleted"), {row[0]: row[1] for row in counts}
 
 
 IDENTITY = ("visit_id", "event_time", "page")
-# A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
-ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 CONFLICTS = CONTRACTS["silver.visit_conflicts"]
 
 
@@ -87,8 +69,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
     deleting = hours_with_deletions(step, above)
     additions = additions_of(step, formats, deleting)
     read = read_events(step, formats, additions)
-    left = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting, ARRIVAL_ORDER)
-    events = left.rows
+    events, deleted = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting)
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
     conflicts = Companion(
@@ -101,12 +82,12 @@ def visits(step: Step) -> Mapping[str, Commit]:
         dropped_reason="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    accounted = arrived(step, above, read.makes_stale, deleted=left.deleted)
+    accounted = arrived(step, above, read.makes_stale, deleted)
     source = Upstream(accounts=accounted, additions=additions)
     return step.publish(unique, source, companions=[conflicts])
 
 
-def additions_of(step: Step, formats: frozenset[str], deleting: frozenset[str] = frozenset()) -> Additions:
+def additions_of(step: Step, formats: frozenset[str], deleting: frozenset[str]) -> Additions:
     """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
     if formats != {visit_events.JSON}:
         return Additions()
@@ -168,8 +149,7 @@ def arrived(
     step: Step,
     above: Mapping[str, Entry],
     makes_stale: Mapping[str, Sequence[str]],
-    *,
-    deleted: Mapping[str, int] = MappingProxyType({}),
+    deleted: Mapping[str, int],
 ) -> dict[str, Account]:
     """Build the account of each of the step's hours: rows that arrived, and rows that filters removed."""
     rows = dict.fromkeys(step.partitions, 0)

@@ -16,13 +16,14 @@ Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, reduce
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from assets.transforms import crawlers, link_campaigns, log_clients, log_lines, log_targets, user_agents
+from assets.transforms import crawlers, link_campaigns, log_clients, log_lines, log_targets
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.log_clients import in_networks
 from assets.transforms.visit_times import impossible, start_of
@@ -34,6 +35,53 @@ from blogdata.patterns.ingestion import log_formats
 from blogdata.patterns.ingestion.log_formats import LogFormats
 from blogdata.patterns.security.pseudo_anonymizer import token
 from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
+
+_LONGEST_AGENT = 4096
+_TABLE = "agent string, browser string, browser_version string, device_type string, device_version string"
+
+
+class Client(NamedTuple):
+    """The parts of an agent string; None for a part it does not name. On a desktop `device_type` is the system."""
+
+    browser: str | None
+    browser_version: str | None
+    device_type: str | None
+    device_version: str | None
+
+
+@lru_cache(maxsize=65_536)
+def client_of(agent: str) -> Client:
+    """Parse an agent string; characters after the first 4,096 are ignored."""
+    import ua_parser
+
+    found = ua_parser.parse(agent[:_LONGEST_AGENT])
+    browser, system, device = found.user_agent, found.os, found.device
+    return Client(
+        browser=browser.family if browser else None,
+        browser_version=_version(browser.major, browser.minor, browser.patch) if browser else None,
+        device_type=device.family if device else system.family if system else None,
+        device_version=_version(system.major, system.minor, system.patch) if system else None,
+    )
+
+
+def distinct(frame: DataFrame, agent: str) -> list[str]:
+    """Collect the distinct agents of a frame to the client (an action)."""
+    return [row[0] for row in frame.select(agent).where(F.col(agent).isNotNull()).distinct().collect()]
+
+
+def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
+    """Build the literal table of parsed agents: agent and the columns of :class:`Client`, STRING."""
+    return spark.createDataFrame([(agent, *client_of(agent)) for agent in sorted(agents)], _TABLE)
+
+
+def _version(*parts: str | None) -> str | None:
+    given = []
+    for part in parts:
+        if part is None:
+            break
+        given.append(part)
+    return ".".join(given) or None
+
 
 FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
 
@@ -53,14 +101,8 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
     """Add to every log line its time, all reasons to reject it, its crawler, and the filter that removes it.
 
     This is an action: the distinct agents, and the clients that act like crawlers, are collected to the client first.
-
-    Args:
-        lines: raw BINARY, arrival_hour STRING, and anything else; all lines of each hour of arrival.
-
-    Returns:
-        The input with format STRING (that of the line, or `log` if it fits none), event_time TIMESTAMP, reasons
-        ARRAY<STRING>, crawler STRING (the category of a valid request's crawler, see :mod:`assets.transforms.crawlers`)
-        and filtered_by STRING.
+    `lines` are all lines of each hour of arrival. `format` is that of the line, or `log` if it fits none; `crawler` the
+    category of a valid request's crawler, see :mod:`assets.transforms.crawlers`.
     """
     formats = log_formats.formats(logs.formats)
     read = _read(lines, logs)
@@ -90,18 +132,11 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
 def parsed(rows: DataFrame, key: str | None, logs: LogSettings) -> DataFrame:
     """Compute the typed columns of page views; `visit_id` stays null until the rows around are known.
 
-    This is an action: the distinct agents are collected to the client first.
-
-    Args:
-        key: Secret to derive `user_id` with; None: it is null.
-
-    Returns:
-        The input with visit_id, user_id, keep_private (always true, as visitors were not asked), page, utm (see
-        :mod:`assets.transforms.link_campaigns`), referral (the referring host), ad_id, ip (null for a host name),
-        login, connected_since, browser, browser_version, network_type, device_type and device_version.
+    This is an action: the distinct agents are collected to the client first. Without a key `user_id` is null.
+    `keep_private` is true, as visitors were not asked, `referral` is the referring host, `ip` null for a host name.
     """
     read = _read(rows, logs)
-    agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
+    agents = table(rows.sparkSession, distinct(read, "agent"))
     nothing = F.lit(None).cast("string")
     user = nothing if key is None else token(F.concat_ws(" ", "client", "agent"), key, "user_id")
     kept = [name for name in rows.columns if name not in ("visit_id", *agents.columns)]
@@ -123,14 +158,7 @@ def parsed(rows: DataFrame, key: str | None, logs: LogSettings) -> DataFrame:
 
 
 def requests(rows: DataFrame, formats: LogFormats) -> DataFrame:
-    """Read the fields of all requests, page views or not.
-
-    Args:
-        rows: Usable lines: raw BINARY, and anything else.
-
-    Returns:
-        The input with the fields of the line's format, method, path and query STRING, and is_asset and is_feed BOOLEAN.
-    """
+    """Add to usable lines, page views or not, the fields of their format, method, path, query, is_asset and is_feed."""
     found = {one.name: one.removes for one in _filters(ExcludedRequests())}
     return log_targets.with_request(log_lines.with_fields(rows, formats)).withColumns(
         {"is_asset": found["asset"], "is_feed": found["feed"]}
@@ -203,12 +231,9 @@ def _is_declared(settings: CrawlerSettings) -> Column:
 
 
 def _acting(requests: DataFrame, is_view: Column, settings: CrawlerSettings) -> dict[str | None, list[tuple[str, str]]]:
-    """Find who acts like a crawler: it reads /robots.txt in the hour of arrival, or views too many pages in it.
+    """Map each distinct agent, None if there is none, to the hours and clients that act like a crawler with it.
 
-    This is an action.
-
-    Returns:
-        Each distinct agent, None if there is none, to the hours and clients that act so with it.
+    They read /robots.txt in the hour of arrival, or view too many pages in it. This is an action.
     """
     robots = F.lit(settings.robots_txt) & (F.col("path") == _ROBOTS_TXT)
     done = requests.groupBy(*_WHO).agg(F.max(robots).alias("robots"), F.count_if(is_view).alias("views"))

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from assets.transforms import json_lines
 from assets.transforms.visit_times import hour_of, impossible, iso_time
 from blogdata.patterns.data_value import wrapper
-from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts import landed
 from quality.contracts.columns import AD, AD_IDENTIFIERS
@@ -31,43 +30,25 @@ _DISPLAY = ", ".join(f"{field.name} {field.type}" for field in landed.AD if fiel
 def judge(lines: DataFrame) -> DataFrame:
     """Add to every landed line all reasons to reject it, and the time of the display if there is none.
 
-    Args:
-        lines: raw BINARY, source_file, source_offset, arrival_hour (`2026-01-31T05`); other columns are dropped.
-
-    Returns:
-        The columns of :data:`JUDGED`, one row per input row.
+    Returns the columns of :data:`JUDGED`, one row per input row.
     """
-    text = json_lines.text_of()
     read = json_lines.look(lines, _FIRST_LOOK).withColumn("_time", iso_time(json_lines.first()[TIME]))
     wrong = impossible(F.col("_time"), F.col("arrival_hour"))
     clean = F.col("_object") & json_lines.are_texts(_TEXTS, AD_IDENTIFIERS) & ~wrong
-    read = read.withColumn("_clean", F.coalesce(clean, F.lit(False)))
-    # Only rows that are not plainly good pay for a second look.
-    read = read.withColumn("_again", F.when(~F.col("_clean"), json_lines.again(text, _SECOND_LOOK)))
     is_text = json_lines.is_text(F.col("_again")["plain"][TIME])
     rules = [
         *json_lines.field_rules(REQUIRED, AD_IDENTIFIERS, TIME),
         RejectRule(name=f"invalid_time:{TIME}", condition=is_text & F.col("_time").isNull()),
         RejectRule(name="impossible_time", condition=wrong),
     ]
-    verdict = F.when(F.col("_again")["object"], dead_letter.reasons(rules)).otherwise(
-        F.array(json_lines.line_reason(text))
-    )
-    read = read.withColumn("reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict))
+    read = json_lines.judged(read, clean, json_lines.again(json_lines.text_of(), _SECOND_LOOK), rules)
     # The time of a rejected row cannot be trusted.
     time = F.when(F.size("reasons") == 0, F.col("_time"))
     return read.withColumns({TIME: time, "display_hour": hour_of(time)}).select(*JUDGED)
 
 
 def parse(rows: DataFrame) -> DataFrame:
-    """Read the typed columns of the rows that are displays; all other rows are dropped.
-
-    Args:
-        rows: Rows of :func:`judge` (or of a table of them).
-
-    Returns:
-        The columns of the rows except the reasons, and ad_id, page, visit_id and campaign STRING.
-    """
+    """Read ad_id, page, visit_id and campaign of the judged rows that are displays; all other rows are dropped."""
     displays = rows.where(F.size("reasons") == 0).drop("reasons")
     text = F.col("raw").cast("string")
     read = displays.withColumn("_display", F.from_json(text, _DISPLAY, json_lines.JSON_OPTIONS))

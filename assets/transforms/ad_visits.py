@@ -37,15 +37,7 @@ def displays_of(ads: DataFrame, more: Sequence[str] = ()) -> DataFrame:
 
 
 def with_ads(events: DataFrame, displays: DataFrame, more: Sequence[str] = ()) -> DataFrame:
-    """Join events with displays.
-
-    Args:
-        events: Rows of :func:`naming_an_ad`.
-        displays: Rows of :func:`displays_of`.
-
-    Returns:
-        Rows of silver.visits_with_ads; a stream if both are.
-    """
+    """Join events and displays of the functions above to rows of silver.visits_with_ads; a stream if both are."""
     seconds = F.unix_micros("event_time") - F.unix_micros("display_time")
     return (
         dynamic_joiner.join(events, displays, JOIN)

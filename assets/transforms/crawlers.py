@@ -66,11 +66,9 @@ Item = TypeVar("Item", str, "tuple[str, tuple[str, ...]]")
 
 @dataclass(frozen=True, kw_only=True)
 class Lists:
-    """The lists of crawlers, as their packages have them.
+    """The lists of crawlers, as their packages have them: expressions with tags, where case counts, and others.
 
-    Args:
-        tagged: Expressions of `crawler-user-agents` and the tags of each; upper and lower case differ.
-        removed: Expressions for what is removed from an agent before `untagged` is applied, in any case.
+    What `removed` names is taken from an agent, in any case, before `untagged` is applied.
     """
 
     tagged: tuple[tuple[str, tuple[str, ...]], ...]
@@ -146,11 +144,7 @@ def category(agent: str) -> str | None:
 
 
 def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
-    """Build the literal table of the crawlers among some agents.
-
-    Returns:
-        agent and crawler (its category), STRING; agents of persons are left out.
-    """
+    """Build the literal table of the crawlers among some agents: agent and crawler (its category), STRING."""
     found = [(agent, kind) for agent in sorted(agents) if (kind := category(agent)) is not None]
     return spark.createDataFrame(found, "agent string, crawler string")
 

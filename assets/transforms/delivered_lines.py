@@ -14,7 +14,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms.json_lines import MAX_BYTES
+from assets.transforms.json_lines import JSON_OPTIONS, MAX_BYTES
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.error_management.dead_letter import RejectRule
 from blogdata.patterns.ingestion.landed_formats import has_extension
 
 LINE_REASON = "line_reason"
@@ -22,7 +24,6 @@ WRONG_TYPES = "wrong_types"
 
 _END = "__end"
 _WIDEST = 64
-_JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false", "mode": "PERMISSIVE"}
 _CSV_OPTIONS = {"sep": ";", "escape": '"', "mode": "PERMISSIVE"}
 _CSV_SCHEMA = ", ".join(f"c{number} STRING" for number in range(_WIDEST + 1))
 
@@ -30,16 +31,11 @@ _CSV_SCHEMA = ", ".join(f"c{number} STRING" for number in range(_WIDEST + 1))
 def read(lines: DataFrame, fields: Sequence[str], *, strings: Sequence[str] = ()) -> DataFrame:
     """Read the fields of every line as text.
 
-    Args:
-        lines: raw BINARY, source_file STRING (with the extension `.csv`, also before that of a compression, it is CSV
-            with `;` and a header, otherwise JSON), source_offset BIGINT, and anything else.
-        strings: The fields that must be strings in JSON.
-
-    Returns:
-        The input, one row per line, with each field as STRING (null when absent, null, or the line is not
-        a row), `line_reason` STRING (null when the line is a row, else `header`, `empty_line`, `not_utf8`,
-        `too_large`, `truncated`, `not_json` or `not_csv`), and `wrong_types` ARRAY<STRING>: the fields that
-        hold an object or an array, and those of `strings` that hold anything but a string.
+    A file with the extension `.csv`, also before that of a compression, is CSV with `;` and a header, any other JSON.
+    Each field is STRING (null when absent, null, or the line is not a row). `line_reason` is null when the line is a
+    row, else `header`, `empty_line`, `not_utf8`, `too_large`, `truncated`, `not_json` or `not_csv`. `wrong_types`
+    ARRAY<STRING> names the fields with an object or an array, and those of `strings` that are anything but a string in
+    JSON.
     """
     names = lines.columns
     looked = _json_values(_csv_values(_with_text(lines), fields), fields, strings)
@@ -49,6 +45,17 @@ def read(lines: DataFrame, fields: Sequence[str], *, strings: Sequence[str] = ()
         _line_reason().alias(LINE_REASON),
         _wrong_types(fields, strings).alias(WRONG_TYPES),
     )
+
+
+def reasons(rules: Sequence[RejectRule]) -> Column:
+    """Build `reasons`: the one about the line, or all rules that apply."""
+    line = F.col(LINE_REASON)
+    return F.when(line.isNotNull(), F.array(line)).otherwise(dead_letter.reasons(rules)).alias("reasons")
+
+
+def is_wrong(field: str) -> Column:
+    """Build the condition that a field has a value of another type."""
+    return F.array_contains(WRONG_TYPES, field)
 
 
 def _with_text(lines: DataFrame) -> DataFrame:
@@ -112,7 +119,7 @@ def _json_values(lines: DataFrame, fields: Sequence[str], strings: Sequence[str]
 
 def _parsed(text: Column, types: dict[str, str]) -> Column:
     columns = ", ".join(f"`{field}`: {type_}" for field, type_ in types.items())
-    return F.from_json(text, f"array<struct<{columns}, {_END}: string>>", _JSON_OPTIONS)
+    return F.from_json(text, f"array<struct<{columns}, {_END}: string>>", JSON_OPTIONS)
 
 
 def _fits() -> Column:
@@ -129,13 +136,13 @@ def _value(field: str, strings: Sequence[str]) -> Column:
 
 
 def _wrong_types(fields: Sequence[str], strings: Sequence[str]) -> Column:
-    def is_wrong(field: str) -> Column:
+    def has_wrong_type(field: str) -> Column:
         if field in strings:
             kind = F.schema_of_variant(F.col("_json")[field])
             return ~kind.isin("STRING", "VOID")
         return F.schema_of_variant(F.col("_second")[field]).rlike(r"^(OBJECT|ARRAY)")
 
-    named = F.array(*[F.when(is_wrong(field), F.lit(field)) for field in fields])
+    named = F.array(*[F.when(has_wrong_type(field), F.lit(field)) for field in fields])
     return F.array_compact(named)
 
 

@@ -15,7 +15,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines
-from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts import landed
 from quality.contracts.columns import filled
@@ -26,43 +25,27 @@ DEVICE = ("device_type", "device_version")
 
 
 def judge(lines: DataFrame) -> DataFrame:
-    """Read every line of a delivery into typed columns, with all reasons to reject it.
+    """Read every line of a delivery into rows of bronze.devices, with all reasons to reject it.
 
-    Args:
-        lines: raw BINARY, source_file STRING (its suffix decides between JSON and CSV), source_offset BIGINT,
-            load_date STRING.
-
-    Returns:
-        Rows of bronze.devices, one per line; the header of a CSV file is a row with the reason `header`.
-        `reasons` has the one reason about the line (see `delivered_lines.read`), or all that apply of
-        `missing_field:<field>` and `wrong_type:<field>`.
+    The header of a CSV file is a row with the reason `header`. `reasons` has the one reason about the line
+    (:func:`assets.transforms.delivered_lines.read`), or all of `missing_field:<field>` and `wrong_type:<field>`.
     """
     read = delivered_lines.read(lines, FIELDS)
-    wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
     rules = [
         *(
             RejectRule(name=f"missing_field:{field}", condition=F.col(field).isNull() | ~F.expr(filled(field)))
             for field in KEY
         ),
-        *(RejectRule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
+        *(RejectRule(name=f"wrong_type:{field}", condition=delivered_lines.is_wrong(field)) for field in FIELDS),
     ]
-    line = F.col(delivered_lines.LINE_REASON)
-    return read.select(
-        "raw",
-        "source_file",
-        "source_offset",
-        "load_date",
-        *FIELDS,
-        F.when(line.isNotNull(), F.array(line)).otherwise(dead_letter.reasons(rules)).alias("reasons"),
-    )
+    received = ("raw", "source_file", "source_offset", "load_date")
+    return read.select(*received, *FIELDS, delivered_lines.reasons(rules))
 
 
 def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
-    """Update the versions of the devices with a full delivery.
+    """Update the versions of the devices, all rows of silver.devices, with a full delivery.
 
-    Returns:
-        All rows of silver.devices; the sum of `occurrences` is the number of usable rows. Several
-        deliveries of one day have the same result as the last of them alone.
+    Several deliveries of one day have the same result as the last of them alone.
     """
     midnight = F.to_timestamp(F.lit(f"{day}T00:00:00Z"))
     earlier = before.where(F.col("changed_on") < day).withColumn(

@@ -20,6 +20,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts.columns import filled
 
@@ -38,15 +39,10 @@ def text_of() -> Column:
 
 
 def look(lines: DataFrame, fields: str) -> DataFrame:
-    """Read lines for the first time.
+    """Read the fields (Spark SQL struct fields) of lines for the first time; a null `raw` is an empty line.
 
-    Args:
-        lines: raw BINARY, and anything else. A null `raw` is an empty line.
-        fields: Fields of the object as Spark SQL struct fields.
-
-    Returns:
-        The input with _small and _readable BOOLEAN (not too large; valid UTF-8 as well), _seal STRING, _look (the
-        parsed line), and _object BOOLEAN: it is one JSON object, as far as the fields show.
+    Adds _small and _readable BOOLEAN (not too large; valid UTF-8 as well), _seal STRING, _look (the parsed line), and
+    _object BOOLEAN: it is one JSON object, as far as the fields show.
     """
     text = text_of()
     small = F.coalesce(F.octet_length("raw"), F.lit(0)) <= MAX_BYTES
@@ -85,14 +81,10 @@ def are_texts(fields: Sequence[str], identifiers: Sequence[str]) -> Column:
 
 
 def again(text: Column, fields: str, **more: Column) -> Column:
-    """Parse a line for the second time, with other types.
+    """Parse a line for the second time, with other types of its fields (Spark SQL struct fields).
 
-    Args:
-        fields: Fields of the object as Spark SQL struct fields.
-
-    Returns:
-        STRUCT of object (it is one JSON object, as the parse to its end shows), plain (the fields), the further looks,
-        and several (the line is several objects).
+    Returns a STRUCT of object (it is one JSON object, as the parse to its end shows), plain (the fields), the further
+    looks, and several (the line is several objects).
     """
     whole = F.when(F.col("_object"), sealed(text))
     # A field that is read may hide a syntax error in its own string; a skipped field is checked to its end.
@@ -106,13 +98,10 @@ def again(text: Column, fields: str, **more: Column) -> Column:
 
 
 def field_rules(required: Sequence[str], identifiers: Sequence[str], time: str) -> list[RejectRule]:
-    """Build the rules that required fields are there, and are strings.
+    """Build the rules that required fields are there, and are strings, and that identifiers are not blank.
 
     The columns `_look` and `_again` must hold the first look, with `time` as STRING and the others as VARIANT, and the
     second one, with the types the other way round.
-
-    Args:
-        identifiers: Those of them that must not be blank.
     """
     rules, second = [], F.col("_again")["plain"]
     for name in required:
@@ -124,7 +113,19 @@ def field_rules(required: Sequence[str], identifiers: Sequence[str], time: str) 
     return rules
 
 
-def line_reason(text: Column) -> Column:
+def judged(read: DataFrame, clean: Column, again_: Column, rules: Sequence[RejectRule]) -> DataFrame:
+    """Add `reasons` to lines after the first look; only rows that are not plainly good (`clean`) pay for another one.
+
+    The rules see the further look as `_again`.
+    """
+    read = read.withColumn("_clean", F.coalesce(clean, F.lit(False)))
+    read = read.withColumn("_look", F.when(~F.col("_clean"), F.col("_look")))
+    read = read.withColumn("_again", F.when(~F.col("_clean"), again_))
+    verdict = F.when(F.col("_again")["object"], dead_letter.reasons(rules)).otherwise(F.array(_line_reason(text_of())))
+    return read.withColumn("reasons", F.when(F.col("_clean"), F.array().cast("array<string>")).otherwise(verdict))
+
+
+def _line_reason(text: Column) -> Column:
     """Build the reason why a line is not exactly one JSON object."""
     cut = text.rlike(r'^\s*+\{"') & ~text.rlike(r"\}\s*+\z")
     return (

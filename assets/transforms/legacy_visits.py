@@ -41,11 +41,7 @@ def is_of_table(file: str) -> bool:
 def judged(rows: DataFrame) -> DataFrame:
     """Add what only rows of the table can have: an unusable time of ingestion, and the mark of a deleted row.
 
-    Args:
-        rows: Rows of :func:`assets.transforms.visit_events.judge`, with those of other files among them.
-
-    Returns:
-        The same rows and columns.
+    Rows of :func:`assets.transforms.visit_events.judge`, with those of other files among them, keep their columns.
     """
     text, file = F.col("raw").cast("string"), F.col("source_file")
     time, is_deleted = (F.get_json_object(text, f"$.{name}") for name in (DELTA, "is_deleted"))
@@ -64,11 +60,7 @@ def judged(rows: DataFrame) -> DataFrame:
 
 
 def left(events: DataFrame, deletions: DataFrame, order: Sequence[str]) -> DataFrame:
-    """Mark the events that are deleted: no row of them came after the last row that deletes them.
-
-    Returns:
-        The events with `_deleted` BOOLEAN.
-    """
+    """Add `_deleted` BOOLEAN: no row of the event came after the last row that deletes it."""
     came: Column = F.struct(*order)
     gone = deletions.groupBy(*KEY).agg(F.max(came).alias("_gone"))
     last = F.max(came).over(Window.partitionBy(*KEY))

@@ -27,11 +27,7 @@ _NOT_PRINTED = r"[\s\p{Z}\p{C}]+"
 
 
 def of_query(query: Column) -> Column:
-    """Return the campaign in the query of a page view, such as `newsletter / email / -`; null without one.
-
-    Args:
-        query: STRING, as sent or as a server has escaped it, without the question mark.
-    """
+    """Return the campaign in the query of a page view, such as `newsletter / email / -`; null without one."""
     # The `;` is that of an `&amp;` that was copied from HTML.
     found = (F.regexp_extract(query, f"(?i)(?:^|[&;]){_KEY}{part}=([^&#]*)", 1) for part in PARTS)
     named = F.transform(F.transform(F.array(*found), _decoded), _named)

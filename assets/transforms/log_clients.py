@@ -40,10 +40,8 @@ _NAME = r"^(?!.*\.\.)(?!(?:.*\.)?\d++\.?\z)[a-z0-9_][a-z0-9._-]*+\z"
 def client(address: Column, forwarded: Column, proxies: Sequence[str]) -> Column:
     """Find the client of a request; null if there is none.
 
-    Args:
-        address: Where the connection comes from, as logged.
-        forwarded: `X-Forwarded-For` or `Forwarded`, as logged; null, empty or `-` if there is none.
-        proxies: As of :class:`blogdata.services.config.LogSettings`.
+    `forwarded` is `X-Forwarded-For` or `Forwarded` as logged; `proxies` as of
+    :class:`blogdata.services.config.LogSettings`.
     """
     if not proxies:
         return normal_form(address)
@@ -66,14 +64,9 @@ def is_address(client: Column) -> Column:
 
 
 def in_networks(client: Column, networks: Sequence[str]) -> Column:
-    """Build the condition that a client is an address in a network: its bits begin with those of the network.
+    """Build the condition that a client, in its normal form, is in a network, such as `203.0.113.0/24`.
 
-    Args:
-        client: STRING, a client in its normal form.
-        networks: Networks, such as `203.0.113.0/24`.
-
-    Returns:
-        The condition; null for no client, and for a host name.
+    It is null for no client, and for a host name.
     """
     found = [ipaddress.ip_network(name) for name in networks]
     of_ipv4 = F.transform(F.split(client, r"\."), lambda octet: F.lpad(F.conv(octet, 10, 2), 8, "0"))

@@ -26,13 +26,9 @@ _READ = (*FIELDS, FORMAT)
 
 
 def with_fields(lines: DataFrame, formats: LogFormats) -> DataFrame:
-    """Add the fields of each line and the name of its format, all null if it fits none; a format may lack some.
+    """Add the fields of each line (:data:`blogdata.patterns.ingestion.log_declarations.FIELDS`) and log_format.
 
-    Args:
-        lines: raw BINARY, and anything else.
-
-    Returns:
-        The input with :data:`blogdata.patterns.ingestion.log_declarations.FIELDS` and log_format, STRING.
+    All are null if the line fits no format; a format may lack some.
     """
     text = F.when(F.octet_length("raw") <= MAX_BYTES, F.col("raw").cast("string"))
     readable = F.when(F.is_valid_utf8(text) & ~text.contains(_SEPARATOR), text)

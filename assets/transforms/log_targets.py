@@ -34,14 +34,10 @@ _HOST = r"^([\p{L}\p{M}\p{N}._-]++|\[[0-9a-f:.]++\])(?::\d*+)?+\z"
 
 
 def with_request(read: DataFrame) -> DataFrame:
-    """Split the request of each line.
+    """Add method, path and query of the request, such as `GET /a?b=c HTTP/1.1`, of each line.
 
-    Args:
-        read: request STRING, such as `GET /a?b=c HTTP/1.1`, and anything else.
-
-    Returns:
-        The input with method, path and query, all STRING. They are empty if the request does not have three parts. The
-        path begins with `/` unless the request is for no path, like `OPTIONS *`.
+    They are empty if the request does not have three parts. The path begins with `/` unless the request is for no path,
+    like `OPTIONS *`.
     """
     request = F.col("request")
     method, protocol = F.substring_index(request, " ", 1), F.substring_index(request, " ", -1)

@@ -85,11 +85,7 @@ def _sum(groups: DataFrame) -> int:
 def judged(rows: DataFrame) -> DataFrame:
     """Add what only changes have: their time, which may be unusable, and the mark of a deleted user.
 
-    Args:
-        rows: Rows of :func:`assets.transforms.users.judge`, with those of full deliveries among them.
-
-    Returns:
-        The same rows and columns.
+    Rows of :func:`assets.transforms.users.judge`, with those of full deliveries among them, keep their columns.
     """
     text, file = F.col("raw").cast("string"), F.col("source_file")
     is_of_file = file.contains(f"/{PREFIX}-")

@@ -22,7 +22,6 @@ from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines, user_changes
 from assets.transforms.visit_times import iso_time
-from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
 from blogdata.patterns.idempotency.merger import DELETED
 from blogdata.patterns.security.pseudo_anonymizer import token
@@ -40,21 +39,15 @@ TRACKED = (IDENTITY, REGISTERED)
 
 
 def judge(lines: DataFrame) -> DataFrame:
-    """Read every line of the deliveries into typed columns, with all reasons to reject it.
+    """Read every line of the deliveries into rows of bronze.users, with all reasons to reject it.
 
-    Args:
-        lines: raw BINARY, source_file STRING (its suffix decides between JSON and CSV), source_offset BIGINT,
-            load_date STRING.
-
-    Returns:
-        Rows of bronze.users as of full deliveries, one per line; the header of a CSV file is a row with the reason
-        `header`.
-        `reasons` has the one reason about the line (see `delivered_lines.read`), or all that apply of
-        `missing_field:id`, `wrong_type:<field>` and `invalid_time:<field>`.
+    `lines` has raw BINARY, source_file, source_offset and load_date. The header of a CSV file is a row with the reason
+    `header`. `reasons` has the one reason about the line (:func:`assets.transforms.delivered_lines.read`), or all that
+    apply of `missing_field:id`, `wrong_type:<field>` and `invalid_time:<field>`.
     """
     read = delivered_lines.read(lines, FIELDS, strings=("id",))
     read = read.withColumns({f"_{name}": iso_time(F.col(name)) for name in TIMES})
-    wrong = {field: F.array_contains(delivered_lines.WRONG_TYPES, field) for field in FIELDS}
+    wrong = {field: delivered_lines.is_wrong(field) for field in FIELDS}
     missing = (F.col("id").isNull() | ~_filled_id()) & ~wrong["id"]
     rules = [
         RejectRule(name="missing_field:id", condition=missing),
@@ -67,7 +60,6 @@ def judge(lines: DataFrame) -> DataFrame:
             for name in TIMES
         ),
     ]
-    line = F.col(delivered_lines.LINE_REASON)
     return read.select(
         "raw",
         "source_file",
@@ -77,27 +69,22 @@ def judge(lines: DataFrame) -> DataFrame:
         "login",
         "email",
         *(F.col(f"_{name}").alias(name) for name in TIMES),
-        F.when(line.isNotNull(), F.array(line)).otherwise(dead_letter.reasons(rules)).alias("reasons"),
+        delivered_lines.reasons(rules),
         F.lit(None).cast("TIMESTAMP").alias(user_changes.DELTA),
         F.lit(None).cast("BOOLEAN").alias(DELETED),
     )
 
 
 def identity_of(user: str, secret: str) -> Column:
-    """Return the token of what a user is called by.
-
-    Args:
-        user: Name of the column with the user; beside it are `login` and `email`, STRING.
-    """
+    """Return the token of what the user in a column is called by; beside it are `login` and `email`, STRING."""
     # As JSON: no two combinations of three texts, some of them null, have one text.
     return token(F.to_json(F.struct(F.col(user).alias("id"), *CALLED)), secret, IDENTITY)
 
 
 def identities(delivered: DataFrame) -> DataFrame:
-    """Collect what users are called by, each login and email of a user once.
+    """Collect what users are called by, each login and email of a user once: rows of silver.identities.
 
-    Returns:
-        Rows of silver.identities; the sum of `snapshots` is the number of usable rows, without changes that delete.
+    The sum of `snapshots` is the number of usable rows, without changes that delete.
     """
     one = F.lit(1).cast("BIGINT").alias("snapshots")
     names = _is_usable() & ~F.coalesce(DELETED, F.lit(False))
@@ -115,18 +102,13 @@ def _each_once(rows: DataFrame) -> DataFrame:
 
 
 def history(delivered: DataFrame, known: DataFrame | None = None, last: str | None = None) -> DataFrame:
-    """Derive the versions of every user (SCD2) from deliveries and changes, in one shuffle.
+    """Derive the versions of every user (SCD2) from deliveries and changes, in one shuffle: rows of silver.users.
 
-    Args:
-        delivered: Rows of bronze.users with their identity, of all days, or of those after `last`, including rejected
-            ones.
-        known: Rows of silver.users after the earlier days, with the first full delivery if there is any; None: there
-            are none.
-
-    Returns:
-        Rows of silver.users; the sum of `snapshots` is the number of usable rows, without those of instants at which a
-        user is deleted (:func:`assets.transforms.user_changes.deleted`). If a user has several on one day's delivery,
-        the first by position is used and the others are only counted.
+    Without `known`, `delivered` has the rows of bronze.users of all days with their identity, rejected ones, too. With
+    `known`, the rows of silver.users after day `last` and the first full delivery, it has those of later days. The sum
+    of `snapshots` is the number of usable rows, without those of instants at which a user is deleted
+    (:func:`assets.transforms.user_changes.deleted`). Of several rows on one day's delivery, the first by position is
+    used and the others are only counted.
     """
     instant = Window.partitionBy("id", "_instant")
     instants = Window.partitionBy("id").orderBy("_instant")
@@ -195,14 +177,10 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
 
 
 def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
-    """Compute the users of one delivery, each with the day of its last change.
+    """Compute the users of one full delivery, rejected rows included: rows of silver.users_current.
 
-    Args:
-        delivered: Rows of bronze.users with their identity, of one day, including rejected ones; without changes.
-
-    Returns:
-        Rows of silver.users_current; the sum of `occurrences` is the number of usable rows. If a user has several,
-        the first by position is used and the others are only counted. A user with only rejected rows stays unchanged.
+    The sum of `occurrences` is the number of usable rows. Of several of a user the first by position is used and the
+    others are only counted. A user with only rejected rows stays unchanged.
     """
     place = F.when(_is_usable(), F.struct("source_file", "source_offset"))
     first = {name: F.min_by(name, place).alias(name) for name in _kept(before)}
@@ -219,14 +197,10 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
 
 
 def changed(changes: DataFrame, before: DataFrame, day: str) -> DataFrame:
-    """Compute what the changes of one day make of the users: the newest change of each user is used.
+    """Compute what the changes of one day, rejected ones included, make of the users: the newest of each is used.
 
-    Args:
-        changes: Rows of bronze.users with their identity, of one day, including rejected ones; without deliveries.
-
-    Returns:
-        Rows of silver.users_current with `is_deleted`, one for each changed user. `occurrences` is that of the row
-        before with the number of the user's usable changes.
+    Returns rows of silver.users_current with `is_deleted`, one for each changed user. `occurrences` is that of the row
+    before with the number of the user's usable changes.
     """
     values = _kept(before)
     last = F.max_by(F.struct(*values, DELETED), F.struct(user_changes.DELTA, user_changes.order()))

@@ -9,16 +9,87 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import access_logs, json_lines, link_campaigns, visit_judging
-from assets.transforms.visit_times import hour_of, iso_time
-from blogdata.errors import ConfigurationError
+from assets.transforms import access_logs, json_lines, link_campaigns
+from assets.transforms.visit_times import hour_of, impossible, iso_time
 from blogdata.patterns.data_value import wrapper
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.error_management.dead_letter import RejectRule
 from blogdata.patterns.ingestion import log_formats
 from blogdata.services.config import LogSettings
 from quality.contracts import landed
+from quality.contracts.columns import IDENTIFIERS, VISIT
+
+WITH_DEFAULT = ("keep_private",)
+"""Non-null columns whose field may be null or absent."""
+REQUIRED = tuple(column.name for column in VISIT if not column.nullable and column.name not in WITH_DEFAULT)
+
+_TIME = "event_time"
+_TEXTS = tuple(name for name in REQUIRED if name != _TIME)
+_FIRST_LOOK = (
+    "visit_id: variant, user_id: variant, page: variant, event_time: string, keep_private: boolean,"
+    " context: struct<user: struct<connected_since: string>, technical: struct<__none: string>>"
+)
+_SECOND_LOOK = (
+    "visit_id: string, user_id: string, page: string, event_time: variant, keep_private: string, context: string"
+)
+_THIRD_LOOK = "array<struct<context: struct<user: string, technical: string>>>"
+
+
+def judged(lines: DataFrame) -> DataFrame:
+    """Add to lines of JSON event_time TIMESTAMP, of rejected rows where it can be read, and reasons ARRAY<STRING>.
+
+    A null `raw` is an empty line.
+    """
+    text = json_lines.text_of()
+    read = json_lines.look(lines, _FIRST_LOOK).withColumn(_TIME, iso_time(json_lines.first()[_TIME]))
+    read = json_lines.judged(read, _plainly_good(text), _looks(text), _field_rules())
+    return read.select(*(name for name in lines.columns if name != _TIME), _TIME, "reasons")
+
+
+def _plainly_good(text: Column) -> Column:
+    event, time = json_lines.first(), F.col(_TIME)
+    since = event["context"]["user"]["connected_since"]
+    may_name_since = text.contains("connected_since") | text.contains("\\u")
+    return (
+        F.col("_object")
+        & json_lines.are_texts(_TEXTS, IDENTIFIERS)
+        & event["keep_private"].isNotNull()
+        & event["context"]["user"].isNotNull()
+        & event["context"]["technical"].isNotNull()
+        & F.when(since.isNull(), ~may_name_since).otherwise(iso_time(since).isNotNull())
+        & ~impossible(time, F.col("arrival_hour"))
+    )
+
+
+def _looks(text: Column) -> Column:
+    nested = F.when(F.col("_object") & json_lines.first()["context"].isNotNull(), json_lines.sealed(text))
+    context = F.get(json_lines.parsed(nested, _THIRD_LOOK), F.lit(0))["context"]
+    return json_lines.again(text, _SECOND_LOOK, context=context)
+
+
+def _field_rules() -> list[RejectRule]:
+    event, time = json_lines.first(), F.col(_TIME)
+    second, third = F.col("_again")["plain"], F.col("_again")["context"]
+    since = event["context"]["user"]["connected_since"]
+    return [
+        *json_lines.field_rules(REQUIRED, IDENTIFIERS, _TIME),
+        _present("keep_private", read=event["keep_private"], plain=second["keep_private"]),
+        _present("context", read=event["context"], plain=second["context"]),
+        _present("context.user", read=event["context"]["user"], plain=third["user"]),
+        _present("context.technical", read=event["context"]["technical"], plain=third["technical"]),
+        RejectRule(name="invalid_time:event_time", condition=json_lines.is_text(second[_TIME]) & time.isNull()),
+        dead_letter.unreadable("invalid_time:context.user.connected_since", source=since, result=iso_time(since)),
+        RejectRule(name="impossible_time", condition=impossible(time, F.col("arrival_hour"))),
+    ]
+
+
+def _present(field: str, *, read: Column, plain: Column) -> RejectRule:
+    """Build the rule that a field has a value, but not of the expected type."""
+    return dead_letter.unreadable(f"wrong_type:{field}", source=plain, result=read)
+
 
 JSON = "json"
 LOG = log_formats.UNKNOWN
@@ -27,7 +98,9 @@ LOGS: frozenset[str] = frozenset({LOG, log_formats.OWN, log_formats.COMMENT, *lo
 """The formats of lines of access logs. Before a line had the name of its own, that of all was `combined`."""
 FORMATS: frozenset[str] = LOGS | {JSON}
 POSITION = ("source_file", "source_offset", "arrival_hour")
-JUDGED = ("raw", *POSITION, "format", "event_time", "event_hour", "reasons", "crawler", "filtered_by")
+_RECEIVED = ("raw", *POSITION, "format", "event_time", "event_hour")
+JUDGED = (*_RECEIVED, "reasons", "crawler", "filtered_by")
+_TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
 FIELDS = (
     "visit_id",
     "event_time",
@@ -41,11 +114,7 @@ FIELDS = (
     "ip",
     "login",
     "connected_since",
-    "browser",
-    "browser_version",
-    "network_type",
-    "device_type",
-    "device_version",
+    *_TECHNICAL,
 )
 PARSED = (*FIELDS, "raw", *POSITION, "format")
 
@@ -60,17 +129,8 @@ def judge(
 ) -> DataFrame:
     """Add to every landed line all reasons to reject it, its event time, and the filter that removes it.
 
-    Args:
-        lines: raw BINARY, source_file, source_offset, arrival_hour (`2026-01-31T05`), format; other columns are
-            dropped.
-        formats: The formats that may occur. Pass only `json` if that is known: logs need an extra pass for their
-            distinct agents. Every row is judged; a row in a format that is not listed is rejected.
-
-    Returns:
-        The columns of :data:`JUDGED`, one row per input row.
-
-    Raises:
-        ConfigurationError: A format is unknown, or none is given.
+    Pass only `json` as formats if that is known: logs need an extra pass for their distinct agents. A row in a format
+    that is not listed is rejected. Returns the columns of :data:`JUDGED`, one row per input row.
     """
     return _by_format(lines, formats, _judged_json, lambda of_logs: _verdicts(access_logs.judged(of_logs, logs)))
 
@@ -81,26 +141,13 @@ def parse(
     key: str | None = None,
     logs: LogSettings = LogSettings(),
 ) -> DataFrame:
-    """Read the typed columns of the rows that are visit events; all other rows are dropped.
+    """Read the columns of :data:`PARSED` of the judged rows that are visit events; all other rows are dropped.
 
-    Args:
-        rows: Rows of :func:`judge` (or of a table of them).
-        key: Secret to derive `user_id` from client and agent; required for access logs.
-
-    Returns:
-        The columns of :data:`PARSED`. `visit_id` of log rows is null until
-        :func:`assets.transforms.visits_by_inactivity.with_visit_ids` fills it from the rows around them.
-
-    Raises:
-        ConfigurationError: A format is unknown, none is given, or logs come without a key.
+    Access logs need a key, to derive `user_id` from client and agent. Their `visit_id` is null until
+    :func:`assets.transforms.visits_by_inactivity.with_visit_ids` fills it from the rows around them.
     """
+    assert key or not formats & LOGS, "access logs need a key to derive user and visit ids from"
     events = rows.filter((F.size("reasons") == 0) & F.col("filtered_by").isNull())
-    if formats & LOGS and not key:
-        raise ConfigurationError(
-            what="access logs need a secret key to derive user and visit ids from",
-            where="parse(key=...)",
-            next_step="pass the key of the deployment; the same key gives the same ids",
-        )
     return _by_format(
         events, formats, _parsed_json, lambda of_logs: access_logs.parsed(of_logs, key or "", logs).select(*PARSED)
     )
@@ -112,12 +159,7 @@ def _by_format(
     of_json: Callable[[DataFrame], DataFrame],
     of_logs: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
-    if not formats or formats - FORMATS:
-        raise ConfigurationError(
-            what=f"{sorted(formats)} are not formats of visits",
-            where="formats",
-            next_step=f"choose among '{JSON}' and '{LOG}'",
-        )
+    assert set() < formats <= FORMATS, f"{sorted(formats)} are not formats of visits"
     if formats == {JSON}:
         return of_json(rows)
     if JSON not in formats:
@@ -129,7 +171,7 @@ def _by_format(
 
 def _judged_json(lines: DataFrame) -> DataFrame:
     nothing = F.lit(None).cast("string")
-    return _verdicts(visit_judging.judged(lines).withColumns(dict.fromkeys(("crawler", "filtered_by"), nothing)))
+    return _verdicts(judged(lines).withColumns(dict.fromkeys(("crawler", "filtered_by"), nothing)))
 
 
 def _verdicts(judged: DataFrame) -> DataFrame:
@@ -154,7 +196,3 @@ def _parsed_json(events: DataFrame) -> DataFrame:
         **{name: technical[name] for name in _TECHNICAL},
     }
     return wrapper.beside(read, computed).select(*PARSED)
-
-
-_RECEIVED = ("raw", *POSITION, "format", "event_time", "event_hour")
-_TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")

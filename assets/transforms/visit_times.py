@@ -23,11 +23,7 @@ _UNUSUAL = r"^(\d{4}-\d\d-\d\dT\d\d:\d\d)(?:()|(:\d\d),(\d+))(Z|[+-]\d\d(?::?\d\
 
 
 def iso_time(text: Column) -> Column:
-    """Parse an ISO 8601 date-time with offset or Z as TIMESTAMP; null for anything else.
-
-    Args:
-        text: STRING.
-    """
+    """Parse an ISO 8601 date-time with offset or Z as TIMESTAMP; null for anything else."""
     part = [F.regexp_extract(text, _UNUSUAL, group) for group in range(6)]
     seconds = F.when(part[3] == "", F.lit(":00")).otherwise(F.concat(part[3], F.lit("."), part[4]))
     rewritten = F.when(part[0] != "", F.concat(part[1], seconds, part[5]))
@@ -35,12 +31,9 @@ def iso_time(text: Column) -> Column:
 
 
 def log_time(text: Column) -> Column:
-    """Parse the time stamp of a log line as TIMESTAMP; null for a day or an offset that does not exist.
+    """Parse the stamp of a log line, `17/May/2015:10:05:03 +0545`; null for a day or an offset that does not exist.
 
     A leap second (`23:59:60`) counts as the second before: it stays in the hour that the log has it in.
-
-    Args:
-        text: STRING such as `17/May/2015:10:05:03 +0545`.
     """
     return F.try_to_timestamp(F.replace(text, F.lit(":60 "), F.lit(":59 ")), F.lit("dd/MMM/yyyy:HH:mm:ss Z"))
 
@@ -48,9 +41,7 @@ def log_time(text: Column) -> Column:
 def impossible(time: Column, arrival_hour: Column) -> Column:
     """Build the condition that a time is before 2000, or after the end of its arrival hour plus the clock tolerance.
 
-    Args:
-        time: TIMESTAMP.
-        arrival_hour: STRING `2026-01-31T05`; for anything else the condition is null, unless the time is too early.
+    For text that is no hour (`2026-01-31T05`) it is null, unless the time is too early.
     """
     latest = (F.unix_seconds(start_of(arrival_hour)) + F.lit(int(_LATEST.total_seconds()))) * F.lit(1_000_000)
     return (time < F.lit(EARLIEST)) | (F.unix_micros(time) > latest)

@@ -23,18 +23,13 @@ from quality.contracts.sessions import INACTIVITY
 POSITION = ("arrival_hour", "source_file", "source_offset")
 
 
-def with_visit_ids(target: DataFrame, around: DataFrame, key: str, gap: timedelta = INACTIVITY) -> DataFrame:
-    """Fill the visit ids of page views.
+def with_visit_ids(target: DataFrame, around: DataFrame, key: str) -> DataFrame:
+    """Fill the visit ids of the target, rows of :func:`assets.transforms.access_logs.parsed` in whole hours.
 
-    Args:
-        target: Rows of :func:`assets.transforms.access_logs.parsed` to fill, in whole hours.
-        around: Earlier and later rows of the same kind; rows of visitors who are not in the target do no harm.
-
-    Returns:
-        The target's rows and columns. The ids equal those computed over all existing rows, unless
-        :func:`touches_edge` is true.
+    `around` has earlier and later rows; those of visitors who are not in the target do no harm. The ids equal those
+    computed over all existing rows, unless :func:`touches_edge` is true.
     """
-    visits = _keyed(_visits(target, around, target.columns, gap), key)
+    visits = _keyed(_visits(target, around, target.columns), key)
     return visits.where("_ours").select(*target.columns)
 
 
@@ -45,53 +40,38 @@ def rejoined(
     key: str,
     since: datetime | None,
     until: datetime | None,
-    gap: timedelta = INACTIVITY,
 ) -> list[str]:
-    """Find the hours with page views published under another visit id than they have now (an action).
+    """Find the hours, in order, with page views published under another visit id than they have now (an action).
 
-    Args:
-        target: As in :func:`with_visit_ids`.
-        around: As in :func:`with_visit_ids`.
-        key: As in :func:`with_visit_ids`.
-        since: As in :func:`touches_edge`.
-        until: As in :func:`touches_edge`.
-        gap: As in :func:`with_visit_ids`.
-
-    Returns:
-        Keys of the hours, in order. Visits that may reach beyond the rows around are not compared.
+    Visits that may reach beyond the rows around are not compared. Arguments as in :func:`touches_edge`.
     """
-    visits = _keyed(_visits(target, around, [*_WHEN, *POSITION], gap), key)
+    visits = _keyed(_visits(target, around, [*_WHEN, *POSITION]), key)
     whole = Window.partitionBy(*_VISIT)
     if since is not None:
-        visits = visits.withColumn("_began", F.min("event_time").over(whole)).where(F.col("_began") >= since + gap)
+        visits = visits.withColumn("_began", F.min("event_time").over(whole)).where(
+            F.col("_began") >= since + INACTIVITY
+        )
     if until is not None:
-        visits = visits.withColumn("_ended", F.max("event_time").over(whole)).where(F.col("_ended") < until - gap)
+        visits = visits.withColumn("_ended", F.max("event_time").over(whole)).where(
+            F.col("_ended") < until - INACTIVITY
+        )
     now = visits.where("NOT _ours").select(*_WHEN, F.col("visit_id").alias("_now")).distinct()
     others = published.join(now, [*_WHEN]).where(F.col("visit_id") != F.col("_now"))
     return sorted(row[0] for row in others.select("event_hour").distinct().collect())
 
 
-def touches_edge(
-    target: DataFrame, around: DataFrame, since: datetime | None, until: datetime | None, gap: timedelta = INACTIVITY
-) -> bool:
-    """Return whether a visit of the target may reach beyond the rows around it (an action).
+def touches_edge(target: DataFrame, around: DataFrame, since: datetime | None, until: datetime | None) -> bool:
+    """Return whether a row outside could join a visit of the target: widen `around` and check again (an action).
 
-    Args:
-        target: As in :func:`with_visit_ids`.
-        around: As in :func:`with_visit_ids`.
-        since: First instant that `around` covers, timezone-aware; None if no rows are earlier.
-        until: First instant that `around` no longer covers, timezone-aware; None if no rows are later.
-        gap: As in :func:`with_visit_ids`.
-
-    Returns:
-        True if a row outside could join a visit: widen `around` and check again.
+    `since` is the first instant that `around` covers, `until` the first that it no longer covers, timezone-aware; None
+    if there are no earlier or later rows.
     """
     if since is None and until is None:
         return False
     began, ended = F.min("event_time"), F.max("event_time")
-    before = F.lit(False) if since is None else began < F.lit(since + gap)
-    after = F.lit(False) if until is None else ended >= F.lit(until - gap)
-    visits = _visits(target, around, [*_WHEN, *POSITION], gap).groupBy(*_VISIT)
+    before = F.lit(False) if since is None else began < F.lit(since + INACTIVITY)
+    after = F.lit(False) if until is None else ended >= F.lit(until - INACTIVITY)
+    visits = _visits(target, around, [*_WHEN, *POSITION]).groupBy(*_VISIT)
     reaching = visits.agg(F.bool_or("_ours").alias("_ours"), (before | after).alias("_reaches"))
     return bool(reaching.where("_ours AND _reaches").limit(1).collect())
 
@@ -114,18 +94,11 @@ def position() -> Column:
     )
 
 
-def sessionize(page_views: DataFrame, gap: timedelta = INACTIVITY) -> DataFrame:
-    """Add the time at which each page view's visit began.
-
-    Args:
-        page_views: user_id STRING, event_time TIMESTAMP, and anything else.
-
-    Returns:
-        The input with visit_start TIMESTAMP.
-    """
+def sessionize(page_views: DataFrame) -> DataFrame:
+    """Add `visit_start` TIMESTAMP, at which each page view's visit began, by user_id and event_time."""
     in_order = Window.partitionBy("user_id").orderBy("event_time")
     silence = F.unix_micros("event_time") - F.unix_micros(F.lag("event_time").over(in_order))
-    begins = silence.isNull() | (silence > F.lit(gap // timedelta(microseconds=1)))
+    begins = silence.isNull() | (silence > F.lit(INACTIVITY // timedelta(microseconds=1)))
     until_here = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     marked = page_views.withColumn("_begin", F.when(begins, F.col("event_time")))
     return marked.withColumn("visit_start", F.last("_begin", ignorenulls=True).over(until_here)).drop("_begin")
@@ -135,12 +108,12 @@ _WHEN = ("user_id", "event_time")
 _VISIT = ("user_id", "visit_start")
 
 
-def _visits(target: DataFrame, around: DataFrame, columns: Sequence[str], gap: timedelta) -> DataFrame:
+def _visits(target: DataFrame, around: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Add visits and positions to all rows; the rows around keep only user, time and position."""
     ours = target.select(*columns).withColumn("_ours", F.lit(True))
     others = around.select(*_WHEN, *POSITION).withColumn("_ours", F.lit(False))
     whole = ours.unionByName(others, allowMissingColumns=True)
-    return sessionize(whole.withColumn("_position", position()), gap)
+    return sessionize(whole.withColumn("_position", position()))
 
 
 def _keyed(visits: DataFrame, key: str) -> DataFrame:

@@ -1,6 +1,7 @@
 """One contract per dataset, collected from the modules that declare them; :data:`EVERY` has those of the lake."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from blogdata.planning.graph import Graph
@@ -60,6 +61,8 @@ EVERY: Mapping[str, Contract] = _by_layer({**CONTRACTS, **STREAMED})
 """Every dataset of the lake."""
 SERVED = _declared(serving)
 """Datasets served to a database; they are not tables of the lake."""
+RELEASED = Path(__file__).with_name("released.json")
+"""The released versions of the schemas, written by `blogdata schema release`."""
 DECLARED: Mapping[str, Contract] = MappingProxyType({**EVERY, **SERVED})
 """Every dataset, of the lake or served."""
 

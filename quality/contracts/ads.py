@@ -5,16 +5,23 @@ from datetime import timedelta
 
 from blogdata.planning.reach import SAME, EventsOf, Landed
 from blogdata.planning.reaches import Around
-from blogdata.publish.contract import LEAST_ROWS, Contract, Read
+from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
-from blogdata.publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
+from blogdata.publish.schema import Column, Partitioning, Reference, RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import landed, visits
 from quality.contracts.landed import ARRIVAL, BYTES, ERASED, LANDED_LINES, POSITION_IS_REAL
-from quality.contracts.visits import ARRIVED, BOUNDED_DUPLICATES, EVENT, STANDS_FOR_ITSELF
+from quality.contracts.visits import (
+    ARRIVED,
+    BOUNDED_DUPLICATES,
+    EVENT,
+    FEW_CONFLICTS,
+    STANDS_FOR,
+    STANDS_FOR_ITSELF,
+)
 
 DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
 POSITION = ("source_file", "source_offset")
@@ -90,13 +97,7 @@ DISPLAYED = Contract(
     columns=(
         c.DISPLAY_HOUR,
         *c.AD,
-        Column(
-            name="occurrences",
-            type="BIGINT",
-            nullable=False,
-            description="Received rows it stands for, itself included",
-        ),
-        Column(name="conflicts", type="BIGINT", nullable=False, description="Of these, rows with another payload"),
+        *STANDS_FOR,
         c.RAW,
         ARRIVED,
         *c.SOURCE,
@@ -115,12 +116,7 @@ DISPLAYED = Contract(
     ),
     audits=(
         BOUNDED_DUPLICATES,
-        Audit(
-            name="few_conflicts",
-            expression=f"count(1) < {LEAST_ROWS} OR sum(conflicts) <= 0.05 * sum(occurrences)",
-            description="At most one received display in twenty differs from the first one of the same identity",
-            failed=Failed.WARNS,
-        ),
+        replace(FEW_CONFLICTS, description=FEW_CONFLICTS.description.replace("event", "display")),
     ),
     rows_in="valid rows of all of `bronze.ads` whose display lies in the hour",
     stands_for="sum(occurrences)",
@@ -177,10 +173,8 @@ WITH_ADS = Contract(
         replace(
             c.EVENT_HOUR, description="Hour of the event; of a display without an event, that of the display (UTC)"
         ),
-        c.fact(
+        c.text(
             name="side",
-            type="STRING",
-            nullable=False,
             description="both (an event and a display it belongs to), event (without a display), display (without "
             "an event)",
         ),

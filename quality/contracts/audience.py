@@ -35,14 +35,9 @@ AUDIENCE_HOURLY = Contract(
     reads=(Read(dataset="silver.visits_enriched", reach=SAME),),
     columns=(
         c.EVENT_HOUR,
-        c.fact(
-            name="dimension",
-            type="STRING",
-            nullable=False,
-            description=f"What the page views are grouped by: {', '.join(AUDIENCE_DIMENSIONS)}",
-        ),
-        c.fact(name="value", type="STRING", nullable=False, description="Its value, or unknown"),
-        Column(name="events", type="BIGINT", nullable=False, description="Page views", sourceless="counts rows"),
+        c.text(name="dimension", description=f"What the page views are grouped by: {', '.join(AUDIENCE_DIMENSIONS)}"),
+        c.text(name="value", description="Its value, or unknown"),
+        c.count(name="events", description="Page views", sourceless="counts rows"),
         VISITORS,
     ),
     key=("event_hour", "dimension", "value"),

@@ -3,7 +3,7 @@
 from blogdata.planning.reach import WITHIN
 from blogdata.publish.contract import Read
 from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.schema import RowRule
 from quality.contracts import columns as c
 from quality.contracts.page_views import HOURS_OF_A_DAY, HOURS_PRESENT, PARTS, PATTERNS, daily
 
@@ -16,40 +16,22 @@ CAMPAIGN_STATS = daily(
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
         c.EVENT_DATE,
-        c.fact(
+        c.text(
             name="campaign",
-            type="STRING",
-            nullable=False,
             description="The campaign, or unknown: of page views that name an ad and belong to no display, too",
         ),
-        Column(
-            name="displays",
-            type="BIGINT",
-            nullable=False,
-            description="Displays of its ads",
-            sourceless="counts rows",
+        c.count(name="displays", description="Displays of its ads", sourceless="counts rows"),
+        c.count(name="displays_alone", description="Of these, displays to which no page view belongs"),
+        c.count(
+            name="events", description="Page views that belong to a display; one that belongs to several counts once"
         ),
-        Column(
-            name="displays_alone",
-            type="BIGINT",
-            nullable=False,
-            description="Of these, displays to which no page view belongs",
-        ),
-        Column(
-            name="events",
-            type="BIGINT",
-            nullable=False,
-            description="Page views that belong to a display; one that belongs to several counts once",
-        ),
-        Column(
+        c.count(
             name="events_alone",
-            type="BIGINT",
-            nullable=False,
             description="Page views that name an ad and belong to no display, so their campaign is unknown",
         ),
-        Column(name="pairs", type="BIGINT", nullable=False, description="Page views by each display they belong to"),
-        Column(name="visits", type="BIGINT", nullable=False, description="Distinct browsing sessions of the events"),
-        Column(name="visitors", type="BIGINT", nullable=False, description="Distinct visitors of the events"),
+        c.count(name="pairs", description="Page views by each display they belong to"),
+        c.count(name="visits", description="Distinct browsing sessions of the events"),
+        c.count(name="visitors", description="Distinct visitors of the events"),
         HOURS_PRESENT,
     ),
     key=("event_date", "campaign"),

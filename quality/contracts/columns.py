@@ -21,23 +21,18 @@ VISITOR_PSEUDONYM = Subject(whose=Whose.VISITOR, how=How.PSEUDONYM)
 VISITOR_QUASI = Subject(whose=Whose.VISITOR, how=How.QUASI_IDENTIFIER)
 fact = partial(Column, subject=NOBODY)
 """A column that says what happened, where a line lies or how it was judged, and does not lead to a person."""
+text = partial(fact, type="STRING", nullable=False)
+count = partial(Column, type="BIGINT", nullable=False)
+flag = partial(Column, type="BOOLEAN", nullable=False)
+quasi = partial(Column, type="STRING", subject=VISITOR_QUASI)
+"""A text that may lead to a visitor together with others; null if it is not known."""
 
-ARRIVAL_HOUR = fact(
-    name="arrival_hour", type="STRING", nullable=False, description="Hour of arrival, 2026-01-31T05 (UTC)"
-)
-EVENT_HOUR = fact(
-    name="event_hour", type="STRING", nullable=False, description="Hour of the event, 2026-01-31T05 (UTC)"
-)
-DISPLAY_HOUR = fact(
-    name="display_hour", type="STRING", nullable=False, description="Hour of the display, 2026-01-31T05 (UTC)"
-)
-EVENT_DATE = fact(name="event_date", type="STRING", nullable=False, description="Day of the events, 2026-01-31 (UTC)")
-EVENT_WEEK = fact(
-    name="event_week", type="STRING", nullable=False, description="Monday of the week of the events (UTC)"
-)
-LOAD_DATE = fact(
-    name="load_date", type="STRING", nullable=False, description="Day whose delivery the row came with (UTC)"
-)
+ARRIVAL_HOUR = text(name="arrival_hour", description="Hour of arrival, 2026-01-31T05 (UTC)")
+EVENT_HOUR = text(name="event_hour", description="Hour of the event, 2026-01-31T05 (UTC)")
+DISPLAY_HOUR = text(name="display_hour", description="Hour of the display, 2026-01-31T05 (UTC)")
+EVENT_DATE = text(name="event_date", description="Day of the events, 2026-01-31 (UTC)")
+EVENT_WEEK = text(name="event_week", description="Monday of the week of the events (UTC)")
+LOAD_DATE = text(name="load_date", description="Day whose delivery the row came with (UTC)")
 RAW = Column(
     name="raw",
     type="BINARY",
@@ -46,23 +41,11 @@ RAW = Column(
     description="The line as received, byte for byte, without its line feed",
 )
 SOURCE = (
-    fact(
-        name="source_file",
-        type="STRING",
-        nullable=False,
-        description="File in the landing zone, relative to it",
-    ),
-    Column(
-        name="source_offset",
-        type="BIGINT",
-        nullable=False,
-        description="Byte at which the line begins in the decompressed file",
-    ),
+    text(name="source_file", description="File in the landing zone, relative to it"),
+    count(name="source_offset", description="Byte at which the line begins in the decompressed file"),
 )
-FORMAT = fact(
+FORMAT = text(
     name="format",
-    type="STRING",
-    nullable=False,
     description="json (visit event), or the format of an access log line: combined, main, ...; log if it fits none",
 )
 REASONS = fact(
@@ -92,13 +75,8 @@ VISIT = (
         nullable=False,
         description="The visitor; joins silver.users",
     ),
-    Column(
-        name="keep_private",
-        type="BOOLEAN",
-        nullable=False,
-        description="The visitor asked not to be shared; true when the event does not say",
-    ),
-    fact(name="page", type="STRING", nullable=False, description="Path of the page, without its query"),
+    flag(name="keep_private", description="The visitor asked not to be shared; true when the event does not say"),
+    text(name="page", description="Path of the page, without its query"),
     Column(
         name="referral", type="STRING", subject=VISITOR_DIRECT, description="URL the visitor came from, with its query"
     ),
@@ -112,8 +90,8 @@ UTM = fact(
 IDENTIFIERS = ("visit_id", "user_id")
 """Columns of a visit that must not be blank: a blank value identifies nobody."""
 AD = (
-    fact(name="ad_id", type="STRING", nullable=False, description="The ad; joins the ad of a visit's events"),
-    fact(name="page", type="STRING", nullable=False, description="Path of the page that showed it"),
+    text(name="ad_id", description="The ad; joins the ad of a visit's events"),
+    text(name="page", description="Path of the page that showed it"),
     Column(
         name="visit_id",
         type="STRING",
@@ -122,18 +100,16 @@ AD = (
         description="The browsing session that saw it",
     ),
     fact(name="display_time", type="TIMESTAMP", nullable=False, description="When it was shown in the browser"),
-    fact(name="campaign", type="STRING", nullable=False, description="The campaign it belongs to"),
+    text(name="campaign", description="The campaign it belongs to"),
 )
 AD_IDENTIFIERS = ("ad_id", "visit_id")
 """Columns of a displayed ad that must not be blank."""
 CONTEXT = (
-    Column(name="browser", type="STRING", subject=VISITOR_QUASI, description="Browser family"),
-    Column(name="browser_version", type="STRING", subject=VISITOR_QUASI, description="Browser version as sent"),
-    Column(name="network_type", type="STRING", subject=VISITOR_QUASI, description="Network of the device"),
-    Column(name="device_type", type="STRING", subject=VISITOR_QUASI, description="Device type; joins silver.devices"),
-    Column(
-        name="device_version", type="STRING", subject=VISITOR_QUASI, description="Device version; joins silver.devices"
-    ),
+    quasi(name="browser", description="Browser family"),
+    quasi(name="browser_version", description="Browser version as sent"),
+    quasi(name="network_type", description="Network of the device"),
+    quasi(name="device_type", description="Device type; joins silver.devices"),
+    quasi(name="device_version", description="Device version; joins silver.devices"),
 )
 IDENTITY = (
     Column(name="ip", type="STRING", subject=VISITOR_DIRECT, description="Address of the visitor"),

@@ -39,10 +39,8 @@ DAILY_REPORT = Contract(
     runs=Runs(on=On.DEADLINE, at=Clock.NIGHTLY),
     columns=(
         replace(c.EVENT_DATE, sourceless=LABEL),
-        c.fact(
+        c.text(
             name="metric",
-            type="STRING",
-            nullable=False,
             description="views, visits, visitors, top_page, top_referrer, dead_letters or ad_displays",
             sourceless=LABEL,
         ),
@@ -52,13 +50,7 @@ DAILY_REPORT = Contract(
             description="The figure, in the case of top_page its page views; null if nothing of its source is there",
         ),
         c.fact(name="detail", type="STRING", description="The page of top_page, the host of top_referrer"),
-        c.fact(
-            name="source",
-            type="STRING",
-            nullable=False,
-            description="Dataset the figure is counted from",
-            sourceless=LABEL,
-        ),
+        c.text(name="source", description="Dataset the figure is counted from", sourceless=LABEL),
         Column(
             name="hours_present",
             type="INT",

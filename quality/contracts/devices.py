@@ -5,7 +5,7 @@ from dataclasses import replace
 from blogdata.planning.reach import WHOLE, Landed
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import NOBODY, Audit, Column, RowRule
+from blogdata.publish.schema import NOBODY, Audit, RowRule
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Copy, Merge
 from quality.contracts import columns as c
@@ -50,21 +50,14 @@ DEVICES = Contract(
     reads=(Read(dataset="bronze.devices", reach=WHOLE),),
     write=Merge(),
     columns=(
-        c.fact(name="device_type", type="STRING", nullable=False, description="Device type"),
-        c.fact(name="device_version", type="STRING", nullable=False, description="Device version"),
+        c.text(name="device_type", description="Device type"),
+        c.text(name="device_version", description="Device version"),
         c.fact(name="full_name", type="STRING", description="Name for people"),
-        Column(
+        c.count(
             name="occurrences",
-            type="BIGINT",
-            nullable=False,
             description="Rows of the newest delivery it stands for; 0 of a version that no longer holds",
         ),
-        c.fact(
-            name="changed_on",
-            type="STRING",
-            nullable=False,
-            description="Day of the delivery that made the version what it is (UTC)",
-        ),
+        c.text(name="changed_on", description="Day of the delivery that made the version what it is (UTC)"),
         c.fact(
             name="valid_from",
             type="TIMESTAMP",

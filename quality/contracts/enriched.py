@@ -25,19 +25,9 @@ VISITS_ENRICHED = Contract(
         c.EVENT_HOUR,
         *c.VISIT,
         c.UTM,
-        c.fact(
-            name="referral_host",
-            type="STRING",
-            nullable=False,
-            description="Host the visitor came from, or direct",
-        ),
+        c.text(name="referral_host", description="Host the visitor came from, or direct"),
         *c.CONTEXT,
-        Column(
-            name="device_name",
-            type="STRING",
-            subject=c.VISITOR_QUASI,
-            description="Name of the device for people, as of the event",
-        ),
+        c.quasi(name="device_name", description="Name of the device for people, as of the event"),
         Column(name="user_registered", type="TIMESTAMP", subject=c.USER_QUASI, description="When the user registered"),
         Column(
             name="user_version_from",
@@ -45,18 +35,14 @@ VISITS_ENRICHED = Contract(
             subject=c.USER_QUASI,
             description="Start of the user's version that was joined",
         ),
-        Column(
+        c.flag(
             name="user_known",
-            type="BOOLEAN",
-            nullable=False,
             description="A version of the user held at the event",
             generated="user_version_from IS NOT NULL",
             sourceless="whether the join has found a version",
         ),
-        Column(
+        c.flag(
             name="device_known",
-            type="BOOLEAN",
-            nullable=False,
             description="A version of the device held at the event",
             sourceless="whether the join has found a version",
         ),

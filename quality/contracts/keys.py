@@ -33,13 +33,9 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def behind(look: Look, name: str, mark: str | None) -> Wanted:
-    """Find the published partitions that were computed by another key.
+    """Map datasets to the published partitions that were computed by another key, each with the reason.
 
-    Args:
-        mark: Mark of the key (:attr:`blogdata.orchestration.keys.Key.mark`); None: a key that is still to be made.
-
-    Returns:
-        Dataset to its partitions, each with the reason.
+    `mark` is that of the key (:attr:`blogdata.orchestration.keys.Key.mark`); None: it is still to be made.
     """
     found = {dataset: dict(_behind(look, dataset, name, mark)) for dataset in FOLLOWS[name]}
     return {dataset: keys for dataset, keys in found.items() if keys}

@@ -12,10 +12,8 @@ from quality.contracts import ads, landed, visits
 from quality.contracts import columns as c
 from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
 
-BATCH = c.fact(
+BATCH = c.text(
     name="batch",
-    type="STRING",
-    nullable=False,
     description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
     sourceless="one value for all rows of a batch",
 )

@@ -22,9 +22,9 @@ WEEK = Partitioning(column="event_week", grain=Grain.WEEK)
 
 HOURS = (Read(dataset="silver.visits_enriched", reach=WITHIN),)
 COUNTS = (
-    Column(name="events", type="BIGINT", nullable=False, description="Page views", sourceless="counts rows"),
-    Column(name="visits", type="BIGINT", nullable=False, description="Distinct browsing sessions"),
-    Column(name="users", type="BIGINT", nullable=False, description="Distinct visitors"),
+    c.count(name="events", description="Page views", sourceless="counts rows"),
+    c.count(name="visits", description="Distinct browsing sessions"),
+    c.count(name="users", description="Distinct visitors"),
 )
 COUNTED = RowRule(
     name="counts_are_plausible",
@@ -36,14 +36,9 @@ STANDS_FOR = "sum(events)"
 AGGREGATED = {"aggregated": "sum(events) - count(1)"}
 MORE_OF_AGGREGATED = {"aggregated": "the sum of `events` less the number of groups"}
 CUBE_DIMENSIONS = (
-    c.fact(name="device_type", type="STRING", nullable=False, description="Device type, or unknown"),
-    c.fact(name="browser", type="STRING", nullable=False, description="Browser family, or unknown"),
-    c.fact(
-        name="referral_host",
-        type="STRING",
-        nullable=False,
-        description="Host the visitors came from, or direct",
-    ),
+    c.text(name="device_type", description="Device type, or unknown"),
+    c.text(name="browser", description="Browser family, or unknown"),
+    c.text(name="referral_host", description="Host the visitors came from, or direct"),
 )
 # Hidden from the roles that do not see that of a visit. Were groups of few visitors left out instead (`tells`), such a
 # role would sum 1,032 of the 3,983 page views of the tutorial.
@@ -72,6 +67,11 @@ HOURS_OF_A_WEEK = RowRule(
     name="hours_of_a_week",
     expression="hours_present BETWEEN 0 AND 168",
     description="A week has 168 hours",
+)
+IN_ITS_WEEK = RowRule(
+    name="in_its_week",
+    expression="event_week = cast(cast(date_trunc('week', cast(event_date AS DATE)) AS DATE) AS STRING)",
+    description="A day lies in its week",
 )
 PARTS = {"parts": "max(hours_present)"}
 
@@ -160,10 +160,8 @@ VISITS_WEEKLY = Contract(
         ),
         CUBE_DIMENSIONS[2],
         *[column for column in c.CONTEXT if column.name in ("browser", "network_type", "device_type")],
-        Column(name="device_name", type="STRING", subject=c.VISITOR_QUASI, description="Name of the device for people"),
-        Column(
-            name="user_known", type="BOOLEAN", nullable=False, description="A version of the user held at the event"
-        ),
+        c.quasi(name="device_name", description="Name of the device for people"),
+        c.flag(name="user_known", description="A version of the user held at the event"),
         HOURS_SINCE_COUNTED,
         Column(
             name=USER_BUCKETS.column,
@@ -217,7 +215,7 @@ PAGE_STATS = replace(
     consumers=("team:editors",),
     columns=(
         c.EVENT_DATE,
-        c.fact(name="page", type="STRING", nullable=False, description="Path of the page"),
+        c.text(name="page", description="Path of the page"),
         *COUNTS,
         Column(name="share", type="DOUBLE", nullable=False, description="Share of the day's page views, 0 to 1"),
         HOURS_SINCE_COUNTED,

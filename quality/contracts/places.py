@@ -17,27 +17,13 @@ HERE = "here"
 LOOKED_UP = "looked_up"
 """Measure of a table that the package alone has answered; earlier versions asked a service, and have none."""
 PLACE = (
-    Column(
-        name="country",
-        type="STRING",
-        subject=c.VISITOR_QUASI,
-        classification=c.PERSONAL,
-        description="Country code (ISO 3166-1 alpha-2)",
-    ),
-    Column(
+    c.quasi(name="country", classification=c.PERSONAL, description="Country code (ISO 3166-1 alpha-2)"),
+    c.quasi(
         name="region",
-        type="STRING",
-        subject=c.VISITOR_QUASI,
         classification=c.PERSONAL,
         description="Region within the country; null, the table knows countries only",
     ),
-    Column(
-        name="city",
-        type="STRING",
-        subject=c.VISITOR_QUASI,
-        classification=c.PERSONAL,
-        description="City; null, the table knows countries only",
-    ),
+    c.quasi(name="city", classification=c.PERSONAL, description="City; null, the table knows countries only"),
 )
 
 ANSWER = (
@@ -49,10 +35,8 @@ ANSWER = (
         description="First instant it holds: 1970, so that it holds for all visits",
     ),
     c.fact(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds: null"),
-    c.fact(
+    c.text(
         name="outcome",
-        type="STRING",
-        nullable=False,
         description="found, unknown or reserved (in no public network); waiting in tables of earlier versions",
     ),
     *PLACE,

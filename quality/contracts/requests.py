@@ -3,7 +3,7 @@
 from blogdata.planning.reaches import EventsWithin
 from blogdata.publish.contract import Read
 from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.schema import RowRule
 from quality.contracts import columns as c
 from quality.contracts import page_views
 
@@ -24,41 +24,25 @@ REQUESTS_DAILY = page_views.daily(
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
         c.EVENT_DATE,
-        c.fact(
+        c.text(
             name="host",
-            type="STRING",
-            nullable=False,
             description=f"Virtual host of the log, or unknown; {OTHER}: all but the {MOST_HOSTS} most frequent",
         ),
-        c.fact(
+        c.text(
             name="kind",
-            type="STRING",
-            nullable=False,
             description=f"feed, monitoring, {CRAWLER} and its category, asset, or page: the first that it is",
         ),
-        c.fact(name="status", type="STRING", nullable=False, description=f"Status of the answer, or {OTHER}"),
-        c.fact(
-            name="status_class",
-            type="STRING",
-            nullable=False,
-            description=f"Its class, such as 2xx, or {OTHER}",
-        ),
-        c.fact(name="method", type="STRING", nullable=False, description=f"Method of the request, or {OTHER}"),
-        c.fact(
+        c.text(name="status", description=f"Status of the answer, or {OTHER}"),
+        c.text(name="status_class", description=f"Its class, such as 2xx, or {OTHER}"),
+        c.text(name="method", description=f"Method of the request, or {OTHER}"),
+        c.text(
             name="path",
-            type="STRING",
-            nullable=False,
             description=f"Path without query, up to {LONGEST_PATH} characters, of the {MOST_PATHS} groups of the day "
             "that were most often answered with 404, 410 or 5xx; empty: all other requests",
         ),
-        c.fact(
-            name="referral_host",
-            type="STRING",
-            nullable=False,
-            description="Host whose link led to the path, or direct; empty where the path is",
-        ),
-        Column(name="requests", type="BIGINT", nullable=False, description="Requests", sourceless="counts rows"),
-        Column(name="bytes", type="BIGINT", nullable=False, description="Bytes of their answers, as far as logged"),
+        c.text(name="referral_host", description="Host whose link led to the path, or direct; empty where the path is"),
+        c.count(name="requests", description="Requests", sourceless="counts rows"),
+        c.count(name="bytes", description="Bytes of their answers, as far as logged"),
         page_views.HOURS_PRESENT,
     ),
     key=("event_date", "host", "kind", "status", "method", "path", "referral_host"),

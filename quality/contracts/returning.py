@@ -63,19 +63,15 @@ RETURNING_VISITORS = Contract(
     reads=(Read(dataset="gold.audience_hourly", reach=Ended(weeks=WEEKS, newest="newest_week")),),
     view=VIEW,
     columns=(
-        c.fact(name="cohort_week", type="STRING", nullable=False, description="Week of the visitors, as its Monday"),
-        c.fact(
+        c.text(name="cohort_week", description="Week of the visitors, as its Monday"),
+        c.text(
             name="event_week",
-            type="STRING",
-            nullable=False,
             description="Week in which they came back, as its Monday; `cohort_week` itself for a week by itself",
         ),
-        Column(name="cohort_visitors", type="BIGINT", nullable=False, description="Visitors of `cohort_week`"),
-        Column(name="week_visitors", type="BIGINT", nullable=False, description="Visitors of `event_week`"),
-        Column(
+        c.count(name="cohort_visitors", description="Visitors of `cohort_week`"),
+        c.count(name="week_visitors", description="Visitors of `event_week`"),
+        c.count(
             name="returning",
-            type="BIGINT",
-            nullable=False,
             description="Visitors of both weeks: those of one and those of the other, less those of either",
         ),
         Column(

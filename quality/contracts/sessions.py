@@ -44,28 +44,21 @@ STATE = (
     ),
     c.fact(name="started_at", type="TIMESTAMP", nullable=False, description="Time of the first page view"),
     c.fact(name="ended_at", type="TIMESTAMP", nullable=False, description="Time of the last page view"),
-    Column(name="pages", type="BIGINT", nullable=False, description="Page views since the start"),
-    c.fact(name="entry_page", type="STRING", nullable=False, description="The first page"),
+    c.count(name="pages", description="Page views since the start"),
+    c.text(name="entry_page", description="The first page"),
     Column(
         name="referral",
         type="STRING",
         subject=c.VISITOR_DIRECT,
         description="Where the visitor came from to the first page",
     ),
-    c.fact(name="exit_page", type="STRING", nullable=False, description="The last page"),
-    Column(
-        name="keep_private",
-        type="BOOLEAN",
-        nullable=False,
-        description="The visitor asked not to be shared, with any of the page views",
-    ),
+    c.text(name="exit_page", description="The last page"),
+    c.flag(name="keep_private", description="The visitor asked not to be shared, with any of the page views"),
     c.fact(name="first_pages", type="ARRAY<STRING>", nullable=False, description="The first five pages, in order"),
 )
 PATHS = ("entry_page", "exit_page", "first_pages")
-FLAG = Column(
+FLAG = c.flag(
     name="is_completed",
-    type="BOOLEAN",
-    nullable=False,
     description="The session is over; if not, it was open at the end of the hour, and a later hour has its next state",
 )
 HOUR = replace(c.EVENT_HOUR, description="Hour in which the session is over, or at whose end it was open (UTC)")
@@ -98,7 +91,7 @@ SESSIONS = Contract(
         SESSION_ID,
         *STATE,
         FLAG,
-        Column(name="new_pages", type="BIGINT", nullable=False, description="Page views in this very hour"),
+        c.count(name="new_pages", description="Page views in this very hour"),
     ),
     key=("session_id",),
     partitioning=EVENT,
@@ -184,20 +177,12 @@ SESSIONS_DAILY = page_views.daily(
         *[column for column in STATE if column.name in ("started_at", "ended_at")],
         Column(name="seconds", type="DOUBLE", nullable=False, description="Time from the first page view to the last"),
         *[column for column in STATE if column.name in ("pages", "entry_page", "exit_page")],
-        Column(
+        c.quasi(
             name="referral",
-            type="STRING",
-            subject=c.VISITOR_QUASI,
             description="Where the visitor came from to the first page, without query, fragment or user",
         ),
-        Column(
-            name="bounced",
-            type="BOOLEAN",
-            nullable=False,
-            description="The visitor saw one page and left",
-            generated="pages = 1",
-        ),
-        c.fact(name="path", type="STRING", nullable=False, description="The first five pages, with > between them"),
+        c.flag(name="bounced", description="The visitor saw one page and left", generated="pages = 1"),
+        c.text(name="path", description="The first five pages, with > between them"),
         replace(
             next(column for column in STATE if column.name == "keep_private"),
             nullable=True,

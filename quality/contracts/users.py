@@ -82,13 +82,7 @@ IDENTITIES = Contract(
     columns=(
         replace(c.IDENTITY_TOKEN, nullable=False, description="Keyed hash of the user, the login and the e-mail"),
         *c.CALLED,
-        Column(
-            name="snapshots",
-            type="BIGINT",
-            nullable=False,
-            description="Delivered and changed rows it stands for",
-            sourceless="their number",
-        ),
+        c.count(name="snapshots", description="Delivered and changed rows it stands for", sourceless="their number"),
     ),
     key=("identity",),
     stands_for="sum(snapshots)",
@@ -130,13 +124,8 @@ WHOLE_USERS = Contract(
             " delivery, the registration",
         ),
         c.fact(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
-        Column(name="is_current", type="BOOLEAN", nullable=False, description="The version that holds now"),
-        Column(
-            name="snapshots",
-            type="BIGINT",
-            nullable=False,
-            description="Delivered and changed rows the version stands for",
-        ),
+        c.flag(name="is_current", description="The version that holds now"),
+        c.count(name="snapshots", description="Delivered and changed rows the version stands for"),
     ),
     key=("user_id", "valid_from"),
     rules=(
@@ -185,16 +174,9 @@ WHOLE_USERS_CURRENT = Contract(
         ),
         *c.USER,
         c.IDENTITY_TOKEN,
-        c.fact(
-            name="changed_on",
-            type="STRING",
-            nullable=False,
-            description="Day of the delivery or change that made the row what it is (UTC)",
-        ),
-        Column(
+        c.text(name="changed_on", description="Day of the delivery or change that made the row what it is (UTC)"),
+        c.count(
             name="occurrences",
-            type="BIGINT",
-            nullable=False,
             description="Usable rows it stands for, of the newest full delivery and changes since; 0 when that has dead"
             " letters of the user only",
         ),

@@ -32,12 +32,22 @@ STANDS_FOR_ITSELF = RowRule(
     expression="occurrences >= 1 AND conflicts < occurrences",
     description="A row stands for at least itself",
 )
+STANDS_FOR = (
+    c.count(name="occurrences", description="Received rows it stands for, itself included"),
+    c.count(name="conflicts", description="Of these, rows with another payload"),
+)
+FEW_CONFLICTS = Audit(
+    name="few_conflicts",
+    expression=f"count(1) < {LEAST_ROWS} OR sum(conflicts) <= 0.05 * sum(occurrences)",
+    description="At most one received event in twenty differs from the first one of the same identity",
+    failed=Failed.WARNS,
+)
 BOUNDED_DUPLICATES = Audit(
     name="bounded_duplicates",
     expression="sum(occurrences) <= 10 * count(1)",
     description="A producer that repeats everything ten times is broken",
 )
-ARRIVED = c.fact(name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)")
+ARRIVED = c.text(name="arrival_hour", description="Hour in which the row arrived (UTC)")
 
 RECEIVED = Contract(
     dataset="bronze.visits",
@@ -124,12 +134,7 @@ DEAD_LETTERS = Contract(
         c.ARRIVAL_HOUR,
         c.FORMAT,
         c.REASONS,
-        Column(
-            name="replay",
-            type="BOOLEAN",
-            nullable=False,
-            description="The line came in by a replay of dead letters",
-        ),
+        c.flag(name="replay", description="The line came in by a replay of dead letters"),
     ),
     key=("source_file", "source_offset"),
     partitioning=ARRIVAL,
@@ -161,18 +166,7 @@ WHOLE_VISITS = observed(
             c.UTM,
             *c.CONTEXT,
             *c.IDENTITY,
-            Column(
-                name="occurrences",
-                type="BIGINT",
-                nullable=False,
-                description="Received rows it stands for, itself included",
-            ),
-            Column(
-                name="conflicts",
-                type="BIGINT",
-                nullable=False,
-                description="Of these, rows with another payload",
-            ),
+            *STANDS_FOR,
             c.RAW,
             ARRIVED,
             *c.SOURCE,
@@ -190,15 +184,7 @@ WHOLE_VISITS = observed(
                 description="The row can be found in bronze",
             ),
         ),
-        audits=(
-            BOUNDED_DUPLICATES,
-            Audit(
-                name="few_conflicts",
-                expression=f"count(1) < {LEAST_ROWS} OR sum(conflicts) <= 0.05 * sum(occurrences)",
-                description="At most one received event in twenty differs from the first one of the same identity",
-                failed=Failed.WARNS,
-            ),
-        ),
+        audits=(BOUNDED_DUPLICATES, FEW_CONFLICTS),
         rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",
         stands_for="sum(occurrences)",
         reasons={"duplicates": "sum(occurrences - 1)"},

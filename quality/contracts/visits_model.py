@@ -7,11 +7,11 @@ from blogdata.planning.reach import SAME, WHOLE
 from blogdata.planning.reaches import COMPLETE, Shown
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.schema import RowRule
 from blogdata.publish.watch import Sla, Watch
 from blogdata.publish.writes import Merge
 from quality.contracts import columns as c
-from quality.contracts.page_views import CUBE_DIMENSIONS, ROWS_IN, WEEK
+from quality.contracts.page_views import CUBE_DIMENSIONS, IN_ITS_WEEK, ROWS_IN, WEEK
 
 VIEWS, DEVICES = "gold.visits_snowflake_views", "gold.visits_snowflake_devices"
 STAR_HOSTS = "gold.visits_star_hosts"
@@ -20,29 +20,20 @@ UNLISTED = "other sites"
 KEYS = ("event_date", "page", "referral_host", "browser", *DEVICE)
 """What page views are counted by, within a week."""
 
-PAGE = c.fact(name="page", type="STRING", nullable=False, description="Path of the page, or unknown")
+PAGE = c.text(name="page", description="Path of the page, or unknown")
 _, BROWSER, REFERRAL_HOST = CUBE_DIMENSIONS
-DEVICE_TYPE = c.fact(
-    name="device_type", type="STRING", nullable=False, description="Device type; unknown if the device is"
-)
-DEVICE_VERSION = c.fact(
-    name="device_version", type="STRING", nullable=False, description="Device version; unknown if the device is"
-)
+DEVICE_TYPE = c.text(name="device_type", description="Device type; unknown if the device is")
+DEVICE_VERSION = c.text(name="device_version", description="Device version; unknown if the device is")
 DEVICE_NAME = c.fact(
     name="device_name", type="STRING", description="Name for people, as it is now; null of an unknown device"
 )
-VIEWS_COUNTED = Column(name="views", type="BIGINT", nullable=False, description="Page views", sourceless="counts rows")
+VIEWS_COUNTED = c.count(name="views", description="Page views", sourceless="counts rows")
 _TOLD = "found by the program, by the name beside it"
-SITE = c.fact(
-    name="site",
-    type="STRING",
-    nullable=False,
-    description="The site a host belongs to: the entry of the list of referrers, or the host without www.",
+SITE = c.text(
+    name="site", description="The site a host belongs to: the entry of the list of referrers, or the host without www."
 )
-KIND = c.fact(
+KIND = c.text(
     name="kind",
-    type="STRING",
-    nullable=False,
     description="Kind of the site by the list of referrers: search, social, AI assistant, mail, no referrer, ...",
 )
 NAMES = {"names": (*DEVICE, "device_name")}
@@ -50,11 +41,6 @@ KINDS = {"kinds": (f"CASE WHEN kind <> '{UNLISTED}' THEN site END", "kind")}
 """Sites on the list of referrers; all others are one entry, because there is no end of them. So a week with a site that
 a newer list names for the first time keeps its kind until it is computed again."""
 COUNTED = RowRule(name="counted", expression="views >= 1", description="A group has page views")
-IN_ITS_WEEK = RowRule(
-    name="in_its_week",
-    expression="event_week = cast(cast(date_trunc('week', cast(event_date AS DATE)) AS DATE) AS STRING)",
-    description="A day lies in its week",
-)
 ENTITY = ("Normalizer", "Merger", "Audit-Write-Audit-Publish")
 
 entity = partial(Contract, owner="team:analytics", write=Merge())

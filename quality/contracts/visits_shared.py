@@ -8,7 +8,7 @@ from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.watch import Sla, Watch
 from quality.contracts import columns as c
-from quality.contracts.page_views import ROWS_IN, WEEK
+from quality.contracts.page_views import IN_ITS_WEEK, ROWS_IN, WEEK
 
 PROMISED = Anonymity(
     k=5,
@@ -35,37 +35,23 @@ VISITS_SHARED = Contract(
     columns=(
         c.EVENT_WEEK,
         c.EVENT_DATE,
-        c.fact(
-            name="part_of_day",
-            type="STRING",
-            nullable=False,
-            description=f"Hours of the page views, such as 06-12 (UTC); {_OR_ANY}",
-        ),
-        c.fact(
-            name="section",
-            type="STRING",
-            nullable=False,
-            description=f"First part of the pages' path, / if it has no other part; {_OR_ANY}",
-        ),
-        c.fact(name="browser", type="STRING", nullable=False, description=f"Browser family or unknown; {_OR_ANY}"),
-        c.fact(name="country", type="STRING", nullable=False, description=f"Country code or unknown; {_OR_ANY}"),
+        c.text(name="part_of_day", description=f"Hours of the page views, such as 06-12 (UTC); {_OR_ANY}"),
+        c.text(name="section", description=f"First part of the pages' path, / if it has no other part; {_OR_ANY}"),
+        c.text(name="browser", description=f"Browser family or unknown; {_OR_ANY}"),
+        c.text(name="country", description=f"Country code or unknown; {_OR_ANY}"),
         Column(
             name="visitor",
             type="INT",
             nullable=False,
             description="Number of the visitor among those who look alike, from 1, drawn anew for each such group",
         ),
-        c.fact(
+        c.text(
             name="came_from",
-            type="STRING",
-            nullable=False,
             description=f"Host that most of the page views came from, or direct; any if fewer than {PROMISED.k} "
             "visitors of the week came from it",
         ),
-        Column(
+        c.count(
             name="page_views",
-            type="BIGINT",
-            nullable=False,
             description=f"Page views, those above {PROMISED.most} left out, and then up to {PROMISED.noise} more or "
             "less; the sum of those who look alike is exact",
         ),
@@ -73,11 +59,7 @@ VISITS_SHARED = Contract(
     key=(*PROMISED.alike, PROMISED.number),
     partitioning=WEEK,
     rules=(
-        RowRule(
-            name="in_its_week",
-            expression="event_week = cast(cast(date_trunc('week', cast(event_date AS DATE)) AS DATE) AS STRING)",
-            description="A day lies in its week",
-        ),
+        IN_ITS_WEEK,
         RowRule(name="numbered", expression="visitor >= 1", description="Visitors have numbers from 1"),
         RowRule(
             name="bounded",

@@ -19,7 +19,7 @@ import openlineage_events
 from analytics import assets, gold, newsletter
 from analytics.definitions import morning_job
 from analytics.forecast import Forecast, Views, forecasts
-from analytics.gold import FoldersResource, of
+from analytics.gold import FoldersResource
 from analytics.newsletter import PageDay
 from assets.ops import TEAM
 from blogdata.evidence.events import EventLog
@@ -190,7 +190,9 @@ def test_weeks_begin_with_the_first_published_day(places: FoldersResource) -> No
     assert newsletter.weeks_since(None).get_partition_keys() == [], "weeks before the first page views are not missing"
 
 
-def test_folders_follow_the_platforms_home() -> None:
-    found = of({"BLOGDATA_HOME": "/data"})
-    assert (str(found.gold), str(found.own)) == ("/data/lake/gold", "/data/analytics")
-    assert str(of({"ANALYTICS_GOLD": "/g", "ANALYTICS_HOME": "/o"}).own) == "/o"
+def test_folders_follow_the_platforms_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLOGDATA_HOME", "/data")
+    places = FoldersResource()
+    assert (str(places.gold_folder), str(places.own_folder)) == ("/data/lake/gold", "/data/analytics")
+    monkeypatch.setenv("ANALYTICS_HOME", "/o")
+    assert str(places.own_folder) == "/o"

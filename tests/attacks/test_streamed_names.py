@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from assets.transforms.live_visits import STREAM
+from assets.streams.live_visits import STREAM
 from blogdata.evidence.events import appended
 from blogdata.patterns.error_management.streamed_files import left_out_in
 from lineage.conftest import Deploy, deploy

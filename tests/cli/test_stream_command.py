@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assets.transforms.live_visits import STREAM
+from assets.streams.live_visits import STREAM
 from blogdata.cli import stream_command
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.stream import Place, Stream

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import oracle
-from assets.transforms.live_visits import STREAM
+from assets.streams.live_visits import STREAM
 from blogdata.evidence import ledger
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.stream import Place

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import pytest
 
-from assets.transforms import live_sessions, live_visits
+from assets.streams import live_sessions, live_visits
 from blogdata.erasure.journal import CERTIFICATES, Journal
 from blogdata.erasure.search import search
 from blogdata.evidence import ledger

@@ -185,9 +185,9 @@ def test_a_deduplicator_miscounting_occurrences_is_noticed(
 
 @pytest.mark.campaign
 def test_a_group_that_gold_leaves_out_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    cubes = module("assets.transforms.cubes")
-    stats = cubes.referral_stats
-    monkeypatch.setattr(cubes, "referral_stats", lambda visits: stats(visits).where("referral_host <> 'direct'"))
+    pages = module("assets.gold.page_and_referral_stats")
+    stats = pages.by_referrer
+    monkeypatch.setattr(pages, "by_referrer", lambda visits: stats(visits).where("referral_host <> 'direct'"))
     refused(deployment, "gold.referral_stats")
 
 

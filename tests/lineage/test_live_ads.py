@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from assets.transforms.live_ads import STREAM
+from assets.streams.live_ads import STREAM
 from blogdata.evidence import ledger
 from blogdata.evidence.events import appended
 from blogdata.lake.commit import Entry

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from assets.transforms.live_visits import STREAM
+from assets.streams.live_visits import STREAM
 from blogdata.services import spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer

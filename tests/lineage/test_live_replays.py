@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from assets.transforms.live_visits import STREAM
+from assets.streams.live_visits import STREAM
 from blogdata.patterns.error_management import dead_letter_replay as replays
 from blogdata.patterns.error_management.dead_letter_replay import Correction
 from lineage.conftest import Deploy

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from assets.transforms.live_sessions import STREAM
+from assets.streams.live_sessions import STREAM
 from blogdata.evidence import ledger
 from blogdata.evidence.events import appended
 from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints

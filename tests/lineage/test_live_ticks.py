@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.transforms.live_visits import STREAM
+from assets.streams.live_visits import STREAM
 from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import appended
 from blogdata.orchestration import owners

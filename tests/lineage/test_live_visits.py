@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from assets.transforms.live_visits import STREAM
+from assets.streams.live_visits import STREAM
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import appended
 from blogdata.orchestration import stream as streams

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from assets.maintenance import what_is_due
+from assets.ops import what_is_due
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.upkeep import Fault
 from lineage.command_line import Said

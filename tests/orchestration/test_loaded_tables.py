@@ -13,9 +13,8 @@ import dagster as dg
 import psycopg
 import pytest
 
-from assets import sources
-from assets.bronze import tables
-from assets.bronze.access_logs import split_access_logs
+from assets import landing
+from assets.landing import split_access_logs
 from blogdata.orchestration.dataset import calendar
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.refresh_request import Request
@@ -45,7 +44,7 @@ def materialized(settings: Settings, asset: dg.AssetsDefinition, partition: str 
 
 
 def test_incremental_loader_backfills_the_window_of_the_run_and_no_other(loading: Settings, database: str) -> None:
-    devices, users, legacy_visits, provider_visits = tables.configured(loading, CALENDAR)
+    devices, users, legacy_visits, provider_visits = landing.configured(loading, CALENDAR)
     with psycopg.connect(database) as source:
         source.execute(
             "CREATE TABLE users AS SELECT n AS id, 'u' AS login, NULL::text AS email, at AS registered_datetime,"
@@ -86,8 +85,8 @@ def test_incremental_loader_backfills_the_window_of_the_run_and_no_other(loading
 
 
 def test_tables_are_in_the_lineage_where_they_are_named(loading: Settings) -> None:
-    assert tables.configured(replace(loading, tables=TableSettings()), CALENDAR) == []
-    specs = {spec.key.to_user_string(): spec for spec in sources.specs(tables.configured(loading, CALENDAR))}
+    assert landing.configured(replace(loading, tables=TableSettings()), CALENDAR) == []
+    specs = {spec.key.to_user_string(): spec for spec in landing.specs(landing.configured(loading, CALENDAR))}
     above = {name: sorted(dep.asset_key.to_user_string() for dep in spec.deps) for name, spec in specs.items()}
     assert above["landing/devices"] == ["landing/devices_table"]
     assert above["landing/users"] == ["landing/users_table"]

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.bronze.access_logs import split_access_logs
+from assets.landing import split_access_logs
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.refresh_request import Request
 from blogdata.patterns.ingestion.log_splitter import LOGS, unsplit_logs

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from assets.transforms.live_visits import STREAM
+from assets.streams.live_visits import STREAM
 from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog

@@ -33,8 +33,7 @@ from blogdata.publish.incompatibilities import (
 from blogdata.publish.schema import Column
 from blogdata.publish.writes import Copy, Merge
 from docs.pages import ROOT
-from quality.contracts import EVERY
-from quality.contracts.releases import RELEASED
+from quality.contracts import EVERY, RELEASED
 from toy import CONTRACT
 
 MODES = [Compatibility.NONE, Compatibility.BACKWARD, Compatibility.FORWARD, Compatibility.FULL]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from assets.gold import visits_weekly
+from assets.gold import sessions_daily, visits_weekly
 from assets.transforms import session_rules
 from blogdata.operations.role_sight import offer_masks
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
@@ -55,7 +55,7 @@ def tables(spark: Any) -> dict[str, Any]:
         session_rules.page_views(visits), None, session_rules.SPEC, partitions=[HOUR, f"{HOUR[:-2]}11"]
     )
     ads = visits.withColumns({"display_time": F.col("event_time"), "display_hour": F.col("event_hour")})
-    daily = session_rules.daily(sessions.where("is_completed").withColumn("event_date", F.lit("2026-01-05")))
+    daily = sessions_daily.columns(sessions.where("is_completed").withColumn("event_date", F.lit("2026-01-05")))
     return {
         "gold.visits_weekly": visits_weekly.for_analysts(visits, USER_BUCKETS, "s" * 32).localCheckpoint(),
         "silver.visits": visits.localCheckpoint(),

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.detector_checks import deployment_of
+from assets.checks import deployment_of
 from blogdata.evidence.event import DETECTION
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.orchestration.lake_resource import LakeResource

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.landing_checks import overdue_check_key
+from assets.checks import overdue_check_key
 from blogdata.evidence.events import EventLog
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.arrivals import Arrivals

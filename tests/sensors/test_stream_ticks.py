@@ -9,8 +9,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.detector_checks import deployment_of
-from assets.transforms.live_visits import STREAM
+from assets.checks import deployment_of
+from assets.streams.live_visits import STREAM
 from blogdata.evidence.claims import Claims
 from blogdata.orchestration import owners
 from blogdata.orchestration.lake_resource import LakeResource

@@ -111,7 +111,7 @@ def test_spark_starts_workers_by_the_projects_script(settings: Settings) -> None
 
 
 def test_a_stream_worker_imports_no_heavy_modules() -> None:
-    program = "import sys, assets.transforms.live_sessions, assets.transforms.live_visits; print(*sorted(sys.modules))"
+    program = "import sys, assets.streams.live_sessions, assets.streams.live_visits; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert {"dagster", "great_expectations", "definitions", "blogdata.orchestration.streamed_dataset"}.isdisjoint(
         done.stdout.split()

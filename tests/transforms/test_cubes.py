@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from assets.transforms import cubes
+from assets.gold.page_and_referral_stats import by_page, by_referrer
+from assets.gold.visits_cube import counted as cube
+from quality.contracts.page_views import CUBE_KEY
 
 VISITS = (
     "event_date STRING, event_week STRING, device_type STRING, browser STRING, referral_host STRING,"
@@ -54,7 +56,7 @@ def by_key(frame: Any, keys: int) -> dict[Any, tuple[int, int, int]]:
 @pytest.mark.parametrize(("period", "place"), [("event_date", 0), ("event_week", 1)])
 def test_the_cube_equals_a_plain_count(spark: Any, period: str, place: int) -> None:
     rows = some_visits()
-    frame = cubes.visits_cube(spark.createDataFrame(rows, VISITS), period)
+    frame = cube(spark.createDataFrame(rows, VISITS), (period, *CUBE_KEY))
     found = by_key(frame, 5)
     assert found == counted(rows, [place, 2, 3, 4, 5])
     assert sum(events for events, _, _ in found.values()) == len(rows)
@@ -63,13 +65,13 @@ def test_the_cube_equals_a_plain_count(spark: Any, period: str, place: int) -> N
 def test_page_and_referral_statistics_equal_plain_counts(spark: Any) -> None:
     rows = some_visits()
     frame = spark.createDataFrame(rows, VISITS)
-    assert by_key(cubes.page_stats(frame), 2) == counted(rows, [0, 6])
-    assert by_key(cubes.referral_stats(frame).withColumnRenamed("visitors", "users"), 2) == counted(rows, [0, 4])
+    assert by_key(by_page(frame), 2) == counted(rows, [0, 6])
+    assert by_key(by_referrer(frame).withColumnRenamed("visitors", "users"), 2) == counted(rows, [0, 4])
 
 
 def test_page_shares_of_a_day_sum_to_one(spark: Any) -> None:
     shares: dict[str, float] = defaultdict(float)
-    for row in cubes.page_stats(spark.createDataFrame(some_visits(), VISITS)).collect():
+    for row in by_page(spark.createDataFrame(some_visits(), VISITS)).collect():
         shares[row.event_date] += row.share
     assert shares == pytest.approx({"2026-01-26": 1.0, "2026-01-27": 1.0})
 
@@ -78,6 +80,6 @@ def test_daily_visits_do_not_sum_to_weekly_visits(spark: Any) -> None:
     rows = [("2026-01-26", "2026-01-26", "tv", "ff", "direct", "DE", "/", "v", "u")]
     rows.append(("2026-01-27", *rows[0][1:]))
     frame = spark.createDataFrame(rows, VISITS)
-    daily = [row.visits for row in cubes.visits_cube(frame, "event_date").collect()]
-    weekly = [row.visits for row in cubes.visits_cube(frame, "event_week").collect()]
+    daily = [row.visits for row in cube(frame, ("event_date", *CUBE_KEY)).collect()]
+    weekly = [row.visits for row in cube(frame, ("event_week", *CUBE_KEY)).collect()]
     assert (sum(daily), sum(weekly)) == (2, 1)

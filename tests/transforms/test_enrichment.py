@@ -8,8 +8,9 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from assets.silver.enriched import enrich
 from assets.silver.places import ALWAYS
-from assets.transforms import enrichment, user_changes, users
+from assets.transforms import user_changes, users
 from quality.contracts.places import HERE, PLACES
 from transforms.test_users import ROWS, TODAY
 from transforms.user_rows import identified
@@ -45,7 +46,7 @@ def visit(page: str, at: datetime, *, ip: str | None = None) -> tuple[Any, ...]:
 
 def enriched(spark: Any, visits: Sequence[tuple[Any, ...]], **reference: Any) -> Any:
     given = {"users": None, "devices": None, "places": None, **reference}
-    return enrichment.enrich(spark.createDataFrame(visits, EVENT), **given)
+    return enrich(spark.createDataFrame(visits, EVENT), **given)
 
 
 def table_of_places(spark: Any, *rows: tuple[Any, ...]) -> Any:
@@ -86,7 +87,7 @@ def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
 def test_visits_published_before_links_had_campaigns_have_none(spark: Any) -> None:
     rows = spark.createDataFrame([visit("/", utc("2026-01-05"))], EVENT)
     for events, campaign in ((rows, None), (rows.withColumn("utm", F.lit("a / - / -")), "a / - / -")):
-        found = enrichment.enrich(events, users=None, devices=None, places=None)
+        found = enrich(events, users=None, devices=None, places=None)
         assert [row["utm"] for row in found.select("utm").collect()] == [campaign]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from assets.transforms import live_ads
+from assets.streams import live_ads
 
 START = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 PLACES = ("event_file", "event_offset", "display_file", "display_offset")

@@ -6,7 +6,7 @@ import json
 
 from pyspark.sql import SparkSession
 
-from assets.transforms import live_lines
+from assets.streams import live_lines
 
 EVENT = {"visit_id": "v", "user_id": "u", "event_time": "2026-01-05T10:05:00Z", "page": "/"}
 HOUR = "visits/date=2026-01-05/hour=10/a.json"

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from assets.transforms import session_rules
+from assets.gold import sessions_daily
 
 START = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 SCHEMA = (
@@ -29,5 +29,5 @@ def test_a_referral_is_shown_without_what_may_be_personal(spark: SparkSession) -
         ("2026-01-05", str(number), START, START, 1, "/", "/", referral, ["/"], False)
         for number, referral in enumerate(SHOWN)
     ]
-    found = session_rules.daily(spark.createDataFrame(rows, SCHEMA)).select("session_id", "referral").collect()
+    found = sessions_daily.columns(spark.createDataFrame(rows, SCHEMA)).select("session_id", "referral").collect()
     assert {int(row.session_id): row.referral for row in found} == dict(enumerate(SHOWN.values()))

@@ -20,8 +20,7 @@ from blogdata.planning.findings import still_unannounced
 from blogdata.publish import file_statistics, incompatibilities
 from blogdata.publish.privacy import require_subjects
 from blogdata.services.config import Settings
-from quality.contracts import DECLARED, EVERY, LANDED
-from quality.contracts.releases import RELEASED
+from quality.contracts import DECLARED, EVERY, LANDED, RELEASED
 
 app = typer.Typer(help="Change the schema of a dataset safely.", no_args_is_help=True, add_completion=False)
 

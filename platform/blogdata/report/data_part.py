@@ -26,16 +26,8 @@ _PROBLEMS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
-    """A piece of a text for a person; a command is one to be typed."""
-
-    text: str
-    is_command: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A finding as the page shows it."""
+    """A finding as the page shows it; its remedy has the `text` of each part, and whether that `is_command` to type."""
 
     severity: str
     source: str
@@ -43,7 +35,7 @@ class Standing:
     partition: str | None
     owner: str
     what: str
-    remedy: Sequence[Words]
+    remedy: Sequence[Mapping[str, str | bool]]
 
     @classmethod
     def of(cls, finding: Finding) -> Standing:
@@ -56,7 +48,7 @@ class Standing:
             owner=finding.owner,
             what=finding.what,
             remedy=[
-                Words(text=str(Remedy(part)), is_command=not isinstance(part, str)) for part in finding.remedy.parts
+                {"text": str(Remedy(part)), "is_command": not isinstance(part, str)} for part in finding.remedy.parts
             ],
         )
 
@@ -72,14 +64,7 @@ class Freshness(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetState:
-    """A dataset now.
-
-    Args:
-        promise_hours: Hours after the end of a partition by which it is published; None: no promise.
-        published_at: When it was last published; None: never.
-        newest: Newest partition; None for a table without partitions.
-        reasons: Rows left out, by reason; what it holds beyond its rows in is below zero.
-    """
+    """A dataset now; below zero, `reasons` are rows that it holds beyond its rows in."""
 
     dataset: str
     description: str
@@ -99,11 +84,7 @@ class DatasetState:
 
 @dataclass(frozen=True, kw_only=True)
 class DataPart:
-    """The state of the data.
-
-    Args:
-        data_until: End of the newest hour that is published; None without one.
-    """
+    """The state of the data; `data_until` is the end of the newest hour that is published."""
 
     findings: Sequence[Standing]
     data_until: datetime | None

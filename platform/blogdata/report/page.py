@@ -1,11 +1,7 @@
 """Renders the figures as one HTML file: no network, no server, and nothing of the data can become code in it.
 
 Every text is escaped by the template, and the page's own content security policy lets only the script and the style
-run whose digests it names.
-
-How numbers and times are written on the page.
-
-What the page says about the blog, as plain data: for the HTML page and for JSON alike.
+run whose digests it names. What the page says about the blog is plain data, for JSON alike.
 """
 
 from __future__ import annotations
@@ -248,14 +244,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        number=number,
-        share=share,
-        figure=figure,
-        change=change,
-        moment=moment,
-        key=key,
-    )
+    environment.filters.update({one.__name__: one for one in (number, share, figure, change, moment, key)})
     return environment
 
 

@@ -14,7 +14,8 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import live_lines, visit_events
+from assets.streams import live_lines
+from assets.transforms import visit_events
 from blogdata.evidence.events import appended
 from blogdata.lake import arrow
 from blogdata.lake.checksums import require_whole
@@ -40,11 +41,7 @@ _SOURCE = "landing"
 
 
 def take_in(batch: MicroBatch) -> None:
-    """Publish the lines of a batch, then the events among them that are the first of their identity, and not late.
-
-    Raises:
-        PlatformError: As raised by `publish`.
-    """
+    """Publish the lines of a batch, then the events among them that are the first of their identity, and not late."""
     # Read before anything else: events are published only if no others were since.
     turn = next_turn(batch.place.lake, VISITS.dataset)
     with kept_rows.computed(live_lines.judged(batch.lines)) as lines:
@@ -80,15 +77,9 @@ def take_in(batch: MicroBatch) -> None:
 
 
 def judged(events: DataFrame, published: DataFrame, watermark: datetime | None) -> DataFrame:
-    """Hold the events of a batch against those published of their hours; a new one behind the watermark is late.
+    """Add the verdict: events are held against those published of their hours; new ones behind the watermark are late.
 
-    A correction arrives whenever a person makes it: it is never late.
-
-    Args:
-        events: Events with _replay BOOLEAN.
-
-    Returns:
-        The events, with verdict STRING.
+    A correction (`_replay`) arrives whenever a person makes it: it is never late.
     """
     late = late_data_detector.is_late(F.col("event_time"), watermark) & ~F.col("_replay")
 

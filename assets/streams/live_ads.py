@@ -15,7 +15,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import ad_displays, ad_visits, live_lines
+from assets.streams import live_lines
+from assets.transforms import ad_displays, ad_visits
 from assets.transforms.visit_times import hour_of
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import windowed_deduplicator
@@ -34,20 +35,12 @@ _PAYLOAD = ("user_id", "keep_private", "campaign", "display_page")
 
 
 def joined(lines: Sequence[DataFrame]) -> DataFrame:
-    """Join the lines of both sources; a stream if they are streams.
-
-    Returns:
-        Rows of silver.visits_with_ads, with the places of their lines.
-    """
+    """Join the lines of both sources to rows of silver.visits_with_ads, with the places of their lines."""
     return ad_visits.with_ads(_events(lines[0]), _displays(lines[1]), (*_EVENT_AT, *_DISPLAY_AT))
 
 
 def take_in(batch: MicroBatch) -> None:
-    """Publish the rows that the join let go of, each once, and count those that came too late for it.
-
-    Raises:
-        PlatformError: As raised by `publish`.
-    """
+    """Publish the rows that the join let go of, each once, and count those that came too late for it."""
     turn = next_turn(batch.place.lake, WITH_ADS_LIVE.dataset)
     # Computed exactly once: a batch that is not, or only in part, has no state for the next one.
     with (
@@ -61,16 +54,10 @@ def take_in(batch: MicroBatch) -> None:
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
-    """Hold the rows of a batch against what is published: an event, a display alone, and each pair, comes once.
+    """Add the verdict to the rows of a batch: an event, a display alone, and each pair, comes once.
 
     Of the lines of one event that name different ads the first one counts. A line that names none is not among them.
     What was published alone is in no pair, and what was published in a pair is not alone: such a row is a conflict.
-
-    Args:
-        rows: Rows of :func:`joined`.
-
-    Returns:
-        The rows, with verdict STRING.
     """
     events, known = (frame.where(F.col("event_time").isNotNull()) for frame in (rows, published))
     ads = windowed_deduplicator.first_come(
@@ -98,10 +85,7 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
 def _held_against(rows: DataFrame, published: DataFrame, side: Sequence[str], partner: str) -> DataFrame:
     """Make the rows conflicts whose event (or display) was published alone and now has a partner, or reversely.
 
-    Args:
-        rows: Rows with verdict STRING.
-        side: Columns that identify the event (or the display); one of them is null if a row has none.
-        partner: Time column of the other side; null if a row has none.
+    `side` identifies the event (or the display); `partner` is the time of the other side, null if a row has none.
     """
     known = published.groupBy(*side).agg(F.min(F.col(partner).isNull()).alias("_alone"))
     # Without the side itself, or a published row of it, this is null: not true.

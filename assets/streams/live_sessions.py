@@ -13,7 +13,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from assets.transforms import live_lines, session_rules
+from assets.streams import live_lines
+from assets.transforms import session_rules
 from assets.transforms.visit_times import hour_of
 from blogdata.lake.commit import Account
 from blogdata.orchestration.stream import MicroBatch, Stream
@@ -44,11 +45,7 @@ def windows(lines: Sequence[DataFrame]) -> DataFrame:
 
 
 def take_in(batch: MicroBatch) -> None:
-    """Publish the sessions that the state let go of, each once, and count the page views that came too late.
-
-    Raises:
-        PlatformError: As raised by `publish`.
-    """
+    """Publish the sessions that the state let go of, each once, and count the page views that came too late."""
     turn = next_turn(batch.place.lake, SESSIONS_LIVE.dataset)
     # Computed exactly once: a batch that is not, or only in part, has no state for the next one.
     with kept_rows.computed(batch.lines) as over:
@@ -67,11 +64,7 @@ def take_in(batch: MicroBatch) -> None:
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
-    """Hold the sessions of a batch against those published: two sessions of a visitor never overlap.
-
-    Returns:
-        The rows, with verdict STRING: `duplicate` of a session with the same content, `conflict` with another one.
-    """
+    """Add the verdict `duplicate` of a session with the same content, or `conflict`: two of a visitor never overlap."""
     mine = rows.select("user_id", *_CONTENT, F.xxhash64(*_CONTENT).alias("_content"))
     known = published.select(
         "user_id", F.col(STARTED).alias("_since"), F.col(ENDED).alias("_until"), F.xxhash64(*_CONTENT).alias("_known")

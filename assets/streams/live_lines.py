@@ -33,11 +33,7 @@ def events(lines: DataFrame) -> DataFrame:
 
 
 def in_an_hour(lines: DataFrame) -> DataFrame:
-    """Add the hour of arrival; files in folders whose names are no hour are left out, and reported.
-
-    Args:
-        lines: source_file STRING, and anything else.
-    """
+    """Add the hour of arrival; files in folders whose names are no hour are left out, and reported."""
     hour = F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
     named = F.col("source_file").rlike(_FOLDER) & start_of(F.col("arrival_hour")).isNotNull()
     return lines.withColumn("arrival_hour", hour).where(named)
@@ -69,14 +65,7 @@ def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
 def publish(
     batch: MicroBatch, verdicts: DataFrame, contract: Contract, accounts: Mapping[str, Account], *, turn: int
 ) -> None:
-    """Publish the rows of a batch that are the first of their kind; the accounts tell the others.
-
-    Args:
-        verdicts: Its rows, with verdict STRING.
-
-    Raises:
-        PlatformError: As raised by `publish`.
-    """
+    """Publish the rows of a batch that are the first of their kind; the accounts tell the others."""
     if accounts:
         first = verdicts.where(F.col("verdict") == Verdict.FIRST.value)
         batch.append(first, contract, accounts=accounts, turn=turn)
@@ -91,11 +80,7 @@ def published(batch: MicroBatch, contract: Contract) -> DataFrame:
 
 
 def accounts(by_verdict: Iterable[Row], late: Mapping[str, int]) -> dict[str, Account]:
-    """Account for the rows of a batch: by hour all of them, and those that are not published.
-
-    Args:
-        late: Hour to the rows that came too late for a state.
-    """
+    """Account for the rows of a batch by hour; `late` has the rows that came too late for a state."""
     found = {hour: Counter({LATE: rows}) for hour, rows in late.items()}
     for row in by_verdict:
         found.setdefault(row["event_hour"], Counter())[row["verdict"]] += int(row["count"])

@@ -1,0 +1,19 @@
+"""bronze.ads: every landed line of an hour of arrival that should be a displayed ad, judged but unchanged."""
+
+from collections.abc import Mapping
+
+from assets.transforms import ad_displays
+from blogdata.lake.commit import Commit
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.landing import Landed
+from blogdata.orchestration.step import Step
+from blogdata.publish.partitions import Grain
+
+
+@computes("bronze.ads")
+def ads(step: Step) -> Mapping[str, Commit]:
+    """Replicate every landed line, with its reject reasons in a column; no line is dropped."""
+    landed = Landed.of(step, "ads", Grain.HOUR)
+    landed.announce_new_fields()
+    lines = landed.lines().withColumnRenamed("partition", "arrival_hour")
+    return step.publish(ad_displays.judge(lines), landed.source())

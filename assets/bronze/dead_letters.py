@@ -1,0 +1,43 @@
+"""bronze.dead_letters and bronze.ad_dead_letters: lines of an hour of arrival that cannot be used, with all reasons."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Step, Upstream
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.ingestion.landed_lines import is_replay
+
+
+@computes("bronze.dead_letters")
+def dead_letters(step: Step) -> Mapping[str, Commit]:
+    """Keep the rejected rows of each hour of arrival, as received."""
+    rejected = _rejected(step, "bronze.visits").withColumn("replay", is_replay())
+    return step.publish(rejected, _all_but(step, "bronze.visits", "visits", "filtered"))
+
+
+@computes("bronze.ad_dead_letters")
+def ad_dead_letters(step: Step) -> Mapping[str, Commit]:
+    """Keep the rejected rows of each hour of arrival, as received."""
+    return step.publish(_rejected(step, "bronze.ads"), _all_but(step, "bronze.ads", "displays"))
+
+
+def _rejected(step: Step, judged: str) -> DataFrame:
+    return step.read(judged).where(F.col("arrival_hour").isin(*step.partitions) & dead_letter.is_rejected())
+
+
+def _all_but(step: Step, judged: str, *usable: str) -> Upstream:
+    """Account for all judged rows but those that some measures count as usable."""
+    return Upstream(
+        accounts={
+            key: Account(
+                rows_in=entry.rows_out,
+                reasons={"usable": sum(int(entry.measures[name]) for name in usable)},
+            )
+            for key, entry in accounts.entries(step, judged, step.partitions).items()
+        }
+    )
