@@ -93,6 +93,11 @@ FOREIGN: dict[str, tuple[Attack, int]] = {
         401,
     ),
     "an image": (lambda at: at.ask("GET", IN_QUERY, **at.cookie), 405),
+    "a path with a line feed": (lambda at: at.ask("GET", IN_QUERY.replace("?", "%0A?"), **at.cookie), 405),
+    "an image of another port": (
+        lambda at: at.ask("GET", "/", sec_fetch_site="same-site", sec_fetch_mode="no-cors", **at.cookie),
+        403,
+    ),
     "an encoded path": (lambda at: at.ask("GET", IN_QUERY.replace("graphql", "%67raphql"), **at.cookie), 405),
     "a form": (
         lambda at: at.ask(

@@ -190,7 +190,7 @@ def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable
             (f'[partner]\nsecret = "{name}"', "partner.secret", "secret is not a name")
             for name in ("../shop", "/etc/passwd", "a b", "s" * 65)
         ),
-        ('[postgres]\nurl = "db:5432"', "postgres.url", "'db:5432' is no address of the kind postgresql:"),
+        ('[postgres]\nurl = "db:5432"', "postgres.url", "url is no address of the kind postgresql:"),
         (f'[postgres]\nurl = "http://u:{PRIVATE}@db"', "postgres.url", "url is no address"),
         ('[tables]\ndevices = "a.b.c"', "tables.devices", "'a.b.c' is not the name of a table"),
         ("[tables]\ndevices = 'a\"; DROP'", "tables.devices", "is not the name of a table"),

@@ -243,7 +243,7 @@ def test_formats_are_declared_by_settings_and_columns_in_another_order_are_told(
     (tmp_path / "blogdata.toml").write_text("[logs]\nformat = '$remote_addr'\n")
     assert "it does not have the time of a request" in str(CliRunner().invoke(app, command).exception)
     (tmp_path / "blogdata.toml").write_text("[logs]\nformat = 7\n")
-    assert "format is not a list of texts" in str(CliRunner().invoke(app, command).exception)
+    assert "write a text, or a list of texts" in str(CliRunner().invoke(app, command).exception)
 
 
 def test_a_second_correction_waits_for_the_first_batch(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     tables: TableSettings = field(default_factory=TableSettings)
-    dagster_storage: Annotated[types.Storage | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
+    dagster_storage: Annotated[types.Database | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
     dagster_secret: Annotated[types.Name | None, at("dagster.secret")] = None
     secrets: SecretSettings = field(default_factory=SecretSettings)
     alerts: Annotated[tuple[ChannelSettings, ...], AfterValidator(_unique)] = ()
@@ -309,6 +309,10 @@ def home(environ: Mapping[str, str]) -> Path:
 def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, str] | None = None) -> Settings:
     """Read the settings of this process; its home folder is made if absent, and closed to other users."""
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
+    if env.get("BLOGDATA_STEPS_AT_ONCE"):
+        raise ConfigurationError(
+            what="steps run one after another", where="BLOGDATA_STEPS_AT_ONCE", next_step="unset the variable"
+        )
     folder = home(env)
     file = _made(folder, folder) / "blogdata.toml"
     document = setting_sources.read(file, _places())

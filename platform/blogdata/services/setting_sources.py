@@ -95,6 +95,8 @@ def refused(error: ErrorDetails, file: Path) -> ConfigurationError:
     key = next(part for part in reversed(place) if isinstance(part, str))
     is_shown = isinstance(value, (str, int, float)) and not texts.get("private")
     what, write = texts.get("what", "cannot be used"), texts.get("write", f"correct it: {error['msg']}")
+    if error["type"] == "tuple_type":
+        write = "write a text, or a list of texts"
     if error["type"] == "missing":
         what, write, is_shown = "is missing", f"write {key} = …", False
     return ConfigurationError(

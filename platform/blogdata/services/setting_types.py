@@ -126,7 +126,7 @@ def _split(address: str) -> SplitResult:
 def _address(example: str, *schemes: str) -> AfterValidator:
     def check(address: str) -> str:
         parts = _split(address)
-        if parts.scheme not in schemes or not (parts.netloc or parts.scheme == "file"):
+        if parts.scheme not in schemes or not (parts.netloc or parts.scheme == "file") or parts.password:
             # Before an @ may be a password.
             raise refusal(
                 f"is no address of the kind {schemes[0]}:", f"write one like {example}", private="@" in address
@@ -136,10 +136,18 @@ def _address(example: str, *schemes: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _database(address: str) -> str:
+    if address.startswith(("postgresql://", "postgres://")):
+        return address
+    # libpq's other form has its password as one of its words.
+    raise refusal(
+        "is no address of the kind postgresql:", "write one like postgresql://user@host/database", private=True
+    )
+
+
 HttpAddress = Annotated[str, _address("https://example.com", "https", "http")]
 MavenAddress = Annotated[str, _address("https://maven.example.com/root or file:///srv/maven", "https", "http", "file")]
-Database = Annotated[str, _address("postgresql://user@host:5432/database", "postgresql", "postgres")]
-Storage = Annotated[str, _address("postgresql://user@host:5432/database, or sqlite", "postgresql", "postgres")]
+Database = Annotated[str, AfterValidator(_database)]
 
 
 def _remote(address: str | None, info: ValidationInfo) -> str | None:
@@ -150,6 +158,7 @@ def _remote(address: str | None, info: ValidationInfo) -> str | None:
         raise refusal(
             "is not the address of a Spark Connect server",
             "write sc://host:port or sc://host:port/;use_ssl=true, or unset it for a local server",
+            private=";" in text,
         )
     return address
 

@@ -71,8 +71,13 @@ class UiGuard:
         name = asked.headers.get("host", "").lower()
         if any(one.lower() not in (f"http://{name}", f"https://{name}") for one in asked.headers.getlist("origin")):
             return PlainTextResponse("a page of another server may not ask here; a proxy passes `Host` on\n", 403)
-        if is_page and asked.scope["path"].rstrip("/") == "/graphql" and asked.scope["method"] != "POST":
+        # A route of Starlette also matches before a line feed.
+        if is_page and asked.scope["path"].rstrip("/\n") == "/graphql" and asked.scope["method"] != "POST":
             return PlainTextResponse("POST it\n", 405, {"Allow": "POST"})
+        # An image or a frame of a page on this host's other ports, or of a sibling's name, comes with the cookie.
+        is_others = asked.headers.get("sec-fetch-site") in ("same-site", "cross-site")
+        if is_others and asked.headers.get("sec-fetch-mode") != "navigate":
+            return PlainTextResponse("a page of another server may not ask here\n", 403)
         if is_page and LINK in asked.query_params:
             return self._signed_in(asked)
         scheme, _, bearer = asked.headers.get("authorization", "").partition(" ")
