@@ -182,12 +182,13 @@ def test_what_a_partner_refuses_is_sent_as_its_row_is_then(tmp_path: Path) -> No
     with partner(file, key="another") as server:
         with pytest.raises(Refused):
             send(box, server)
-        box.take(PARTITION, "2", [row("a", 1, page="/b")], rows_in=1, private=0)
+        box.take(PARTITION, "2", [row("a", 1, page="/b"), row("a", 0)], rows_in=2, private=0)
         server.key = None
         send(box, server)
-    assert [one["payload"] for one in received(file)] == [{"at": 1, "page": "/b"}]
+    assert [one["payload"] for one in received(file)] == [{"at": 0}, {"at": 1, "page": "/b"}]
+    assert [(one["sequence"], "correction" in one) for one in received(file)] == [(1, False), (2, False)]
     (line,) = box.lines()
-    assert (line.states, line.corrected) == ({"delivered": 1}, 0)
+    assert (line.states, line.corrected) == ({"delivered": 2}, 0)
 
 
 def test_rows_that_do_not_add_up_are_refused(tmp_path: Path) -> None:

@@ -160,7 +160,8 @@ def entry_of(row: dict[str, Any]) -> Entry:
         added=added_of(payload.get("added")),
         seconds=row["seconds"] or 0.0,
         restored=payload.get("restored"),
-        committed_at=datetime.fromisoformat(payload["committed_at"]),
+        # The first events of a home may lack it.
+        committed_at=datetime.fromisoformat(at) if (at := payload.get("committed_at")) else row["recorded_at"],
     )
 
 

@@ -48,9 +48,11 @@ def held(
             and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
             and (seen := _unseen(hour, entry, look.published(contract.dataset), read.dataset, read.reach))
         }
+        dead = (
+            {one: (int(entry.measures["dead"]), entry.rows_out) for one, entry in arrivals.items()} if suspect else {}
+        )
         for hour, seen in suspect.items():
-            rejected = {hour: (int(entry.measures["dead"]), entry.rows_out) for hour, entry in arrivals.items()}
-            if (fault := dead_letter_error(letters, hour, rejected)) is None:
+            if (fault := dead_letter_error(letters, hour, dead)) is None:
                 continue
             for event_hour, version in seen.items():
                 if not _accepted(look.history(read.dataset), arrivals[hour], version):

@@ -36,7 +36,9 @@ def close(home: Path, landing: Path) -> None:
     state = home.stat()
     if not state.st_mode & _OTHERS or state.st_mode & stat.S_ISVTX or state.st_uid != os.geteuid():
         return
-    landed = landing.rglob("*") if landing.is_relative_to(home) else ()
+    # A folder that vanishes meanwhile ends no walk of `os`.
+    walked = os.walk(landing) if landing.is_relative_to(home) else ()
+    landed = (Path(at, name) for at, folders, names in walked for name in (*folders, *names))
     if not any(_is_of_another(entry, state.st_uid) for entry in chain(home.iterdir(), landed)):
         home.chmod(0o700)
 

@@ -202,13 +202,20 @@ class Outbox(SqliteStore):
                     (one.id,),
                 )
 
-    def refused(self, records: Iterable[Delivery]) -> None:
+    def refused(self, records: Sequence[Delivery]) -> None:
         """Note what the target has certainly not taken: it waits, and is sent as its row is then."""
         with self.writing() as connection:
             connection.executemany(
                 "UPDATE records SET state = 'waiting', sequence = NULL WHERE id = ?",
                 [(one.id,) for one in records if not one.again],
             )
+            for key in {one.key for one in records}:
+                connection.execute("DELETE FROM keys WHERE key = ?", (key,))
+                connection.execute(
+                    "INSERT INTO keys SELECT key, max(sequence), max(at) FROM records "
+                    "WHERE key = ? AND sequence IS NOT NULL GROUP BY key",
+                    (key,),
+                )
 
     def taken(self, records: Iterable[Delivery]) -> None:
         """Note what the target has taken; it is not kept a second time."""

@@ -237,9 +237,13 @@ def is_stale(partition: Arrival, recorded: str | None) -> bool:
 def is_touched(partition: LandedPartition, recorded: str | None) -> bool:
     """Return whether published files were changed or copied since, although their names and sizes are the same."""
     fingerprint, sizes, changes = _parsed(partition, recorded)
-    return changes != partition.changes if fingerprint == partition.fingerprint else sizes == partition.sizes
+    if fingerprint != partition.fingerprint:
+        return sizes == partition.sizes
+    return changes not in ("", partition.changes)
 
 
 def _parsed(partition: Arrival, recorded: str | None) -> list[str]:
-    """Return fingerprint, sizes and changes; empty texts if nothing was recorded."""
-    return [*(recorded or "").removeprefix(f"{partition.key}:").split("."), "", ""][:3]
+    """Return fingerprint, sizes and changes; an empty text for what was not recorded."""
+    fingerprint, *others = (recorded or "").removeprefix(f"{partition.key}:").split(".")
+    # Publications of 0.1.0 may have no sizes.
+    return [fingerprint, others[0] if others[1:] else "", others[-1] if others else ""]
