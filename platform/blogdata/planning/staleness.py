@@ -35,7 +35,7 @@ class Scope(str, Enum):
     ALL = "all"
     """All of them, including periods that have not ended."""
     READY = "ready"
-    """Those that may run automatically now (:class:`blogdata.publish.contract.On`)."""
+    """Those that may run automatically now (:class:`blogdata.publish.schedule.On`)."""
     ENDED = "ended"
     """Ended periods of datasets with a clock, complete or not."""
 
