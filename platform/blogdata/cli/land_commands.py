@@ -172,12 +172,7 @@ def logs(
 
 @app.command("replay")
 def replay_corrections(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            exists=True, dir_okay=False, help="JSON Lines: source_file, source_offset (of the dead letter), payload."
-        ),
-    ],
+    file: Annotated[Path, typer.Argument(help="JSON Lines: source_file, source_offset (of the dead letter), payload.")],
     as_json: Json = False,
 ) -> None:
     """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
@@ -189,6 +184,8 @@ def replay_corrections(
     from blogdata.services.config import load
     from resources.zone import zone_of
 
+    if not file.is_file():
+        raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
     settings = load()
     with file.open("rb") as lines:
         corrections = dead_letter_replay.read_corrections(lines, str(file))
