@@ -24,7 +24,6 @@ TEXTS = {
     "ops.do_forget.config.request": "the name of a file in one folder of the home, refused if none there has it",
     "ops.do_replicate.config.datasets.[]": "names of datasets",
     "ops.do_rotate.config.key": "one of two words",
-    "ops.do_settle.config.request": "the beginning of an id of the outbox, refused if no request there has it",
     "ops.do_share.config.dataset": "a name, refused if no contract has it",
     "ops.plan_replay.config.dataset": "a name, refused if no contract has it",
     "ops.plan_replay.config.partitions": "keys of that dataset, refused otherwise",

@@ -233,7 +233,7 @@ def open_dagster(loaded: Settings) -> None:
 
 
 KEPT: dict[str, Callable[[Settings], object]] = {
-    "partner.sqlite": lambda loaded: partner.outbox(loaded).lines(),
+    "partner.sqlite": lambda loaded: partner.outbox(loaded).take("2026-01-05T10", "1", [], rows_in=0, private=0),
 }
 STORAGE = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
 

@@ -74,7 +74,6 @@ def test_a_stream_stops_at_another_lake_and_the_advice_restores_its_tables(
     code, _, err = said("stream", "--once", "--new-checkpoint")
     assert (code, "is older than what was published of it" in err) == (1, True), err
     shutil.rmtree(alone)
-    stopped()
     restored()
     # One of its tables is gone.
     for name in (VISITS, BRONZE):
