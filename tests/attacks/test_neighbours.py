@@ -149,7 +149,8 @@ def test_sparks_ports_answer_no_stranger(settings: Settings, spark_server: Spark
     assert spark.range(3).mapInPandas(lambda frames: frames, "id long").count() == 3
     ports = listening(spark_server)
     assert {address.removeprefix("::ffff:") for address in ports.values()} == {"127.0.0.1"}
-    assert len(ports) == 4, "Connect, driver, block manager, and a starter of Python processes, which asks for a secret"
+    # Java's are Connect, driver and block manager; what starts Python processes asks for a secret, too.
+    assert sum(address.startswith("::ffff:") for address in ports.values()) == 3
     state = settings.home / "services" / "spark" / "server.json"
     token = spark_server.url.partition("token=")[2]
     assert token in state.read_text(encoding="utf-8")
