@@ -192,8 +192,8 @@ def devices(landing: Path) -> Counter[tuple[str, str]]:
 
 
 def devices_of(landing: Path) -> str:
-    """Return the day of the newest delivery of the devices."""
-    return max(folder.name[5:] for folder in (landing / "devices").glob("date=*"))
+    """Return the day of the newest delivery of the devices, if any has landed."""
+    return max((folder.name[5:] for folder in (landing / "devices").glob("date=*")), default="")
 
 
 def users(landing: Path) -> dict[str, dict[str, dict[str, Any]]]:

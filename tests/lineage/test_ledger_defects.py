@@ -114,7 +114,7 @@ def test_fixture_fills_every_table_and_ledger_balances(deployment: Deployment) -
     assert healthy.exit_code == 0, healthy.output
 
 
-@pytest.mark.matrix(16)
+@pytest.mark.matrix(32)
 @pytest.mark.parametrize("dataset", [*WHOLE, *(name for name in FILLED if name not in WHOLE)])
 def test_a_lost_row_stops_the_publication(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, dataset: str
