@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup environment setup-site setup-ui run test test-ui test-cluster laws model lint format docs site bench clean
+.PHONY: help setup environment setup-site setup-ui setup-bench run test test-ui test-cluster laws model lint format docs site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -38,6 +38,9 @@ setup-site:
 
 setup-ui:
 	@sh platform/blogdata/deploy/environment.sh ui
+
+setup-bench:
+	@sh platform/blogdata/deploy/environment.sh bench
 
 run: setup ## Run the main job: simulated visits (BEGIN=day), or LOGS=access.log for your own, or LANDING=dir
 	@set -e; \
@@ -82,7 +85,7 @@ site: setup-site ## Build the documentation as a site that needs no network, int
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
-bench: setup ## Measure what the platform costs, beside hand-written peers (ARGS=audited_write picks one)
+bench: setup setup-bench ## Measure what the platform costs, beside hand-written peers (ARGS=audited_write picks one)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## Remove the environment and caches; data in var/ stays

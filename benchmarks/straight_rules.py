@@ -1,20 +1,18 @@
-"""The hand-written script's rules for lines: which are visit events, and why others are rejected."""
+"""The hand-written script's rules for lines: which are visit events or ads, and why others are rejected."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from benchmarks.straight_sql import ISO, TECHNICAL, hour_of
 
 STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 LOOK = (
     "array<struct<visit_id: variant, event_time: variant, user_id: variant, page: variant, keep_private: variant,"
     " context: variant, _end: boolean>>"
-)
-USER_LOOK = (
-    "array<struct<id: variant, login: string, email: string, registered_datetime: string,"
-    " first_connection_datetime: string, last_connection_datetime: string, _end: boolean>>"
 )
 EVENT = (
     "visit_id string, user_id string, keep_private boolean, page string, context struct<referral: string,"
@@ -23,16 +21,14 @@ EVENT = (
 )
 REQUIRED = ("visit_id", "event_time", "user_id", "page")
 IDENTIFIERS = ("visit_id", "user_id")
-TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
-TRACKED = ("login", "email", "registered_datetime")
-USER_TIMES = ("registered_datetime", "first_connection_datetime", "last_connection_datetime")
-IDENTITY = ("event_hour", "visit_id", "event_time", "page")
+AD_IDENTIFIERS = ("ad_id", "visit_id")
+AD_FIELDS = ("ad_id", "page", "visit_id", "display_time", "campaign")
+AD_LOOK = f"array<struct<{', '.join(f'{name}: variant' for name in AD_FIELDS)}, _end: boolean>>"
+DISPLAY = "ad_id string, page string, visit_id string, campaign string"
 ARRIVAL = ("arrival_hour", "source_file", "source_offset")
-ISO = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
-HOUR = "yyyy-MM-dd'T'HH"
 
 
-def judged(lines: DataFrame) -> DataFrame:
+def judged_visits(lines: DataFrame) -> DataFrame:
     """Judge each line: all reasons for rejection, and the time of visit events."""
     event = F.get("look", F.lit(0))
     looked = with_look(lines, LOOK)
@@ -60,16 +56,30 @@ def judged(lines: DataFrame) -> DataFrame:
         ("invalid_time:context.user.connected_since", since.isNotNull() & iso_time(since).isNull()),
         ("impossible_time", impossible(time)),
     ]
-    valid_time = F.when(F.size("reasons") == 0, time)
-    return looked.withColumn("reasons", reasons_of(rules)).select(
-        "raw",
-        *("source_file", "source_offset", "arrival_hour", "format"),
-        valid_time.alias("event_time"),
-        F.date_format(valid_time, HOUR).alias("event_hour"),
-        "reasons",
-        F.lit(None).cast("string").alias("crawler"),
-        F.lit(None).cast("string").alias("filtered_by"),
+    none = F.lit(None).cast("string")
+    return kept(looked, rules, "event", "format", none.alias("crawler"), none.alias("filtered_by"))
+
+
+def judged_ads(lines: DataFrame) -> DataFrame:
+    """Judge each line: all reasons for rejection, and the time of displays."""
+    ad = F.get("look", F.lit(0))
+    looked = with_look(lines, AD_LOOK).withColumns(
+        {"is_object": is_object("look"), "time": iso_time(F.try_variant_get(ad["display_time"], "$", "string"))}
     )
+    rules = [
+        *field_rules(ad, AD_FIELDS, AD_IDENTIFIERS),
+        ("invalid_time:display_time", is_text(ad["display_time"]) & F.col("time").isNull()),
+        ("impossible_time", impossible(F.col("time"))),
+    ]
+    return kept(looked, rules, "display")
+
+
+def kept(looked: DataFrame, rules: Sequence[tuple[str, Column]], kind: str, *more: str | Column) -> DataFrame:
+    """Select what bronze keeps of each line; only a row without reasons has a time and an hour."""
+    judged = looked.withColumn("reasons", reasons_of(rules))
+    timed = judged.withColumn(f"{kind}_time", F.when(F.size("reasons") == 0, F.col("time")))
+    hour = F.expr(hour_of(f"{kind}_time")).alias(f"{kind}_hour")
+    return timed.select("raw", *ARRIVAL, f"{kind}_time", hour, "reasons", *more)
 
 
 def with_look(lines: DataFrame, fields: str) -> DataFrame:
@@ -103,22 +113,6 @@ def impossible(time: Column) -> Column:
     return (time < F.lit("2000-01-01T00:00:00Z").cast("timestamp")) | (time > end)
 
 
-def ranked(rows: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """Number the rows of the same identity by their arrival, and compare each with the first, the winner."""
-    together = Window.partitionBy(*identity)
-    in_order = together.orderBy(*ARRIVAL)
-    payload = F.xxhash64("raw")
-    found = rows.withColumns({"rank": F.row_number().over(in_order), "winner": F.first(payload).over(in_order)})
-    differs = payload != F.col("winner")
-    return found.withColumns(
-        {
-            "differs": differs,
-            "occurrences": F.count(F.lit(1)).over(together),
-            "conflicts": F.count_if(differs).over(together),
-        }
-    )
-
-
 def shape(text: Column) -> Column:
     """Classify a line that is not a single object."""
     parted = F.from_json(wrapped(F.regexp_replace(text, r"\}\s*\{", "},{")), LOOK, STRICT)
@@ -132,27 +126,29 @@ def shape(text: Column) -> Column:
     )
 
 
-def parse(events: DataFrame) -> DataFrame:
+def valid_visits(bronze: DataFrame) -> DataFrame:
     """Parse the columns of visit events."""
-    read = events.withColumn("event", F.from_json(F.col("raw").cast("string"), EVENT, STRICT))
+    read = _valid(bronze).withColumn("event", F.from_json(F.col("raw").cast("string"), EVENT, STRICT))
     event, context = F.col("event"), F.col("event")["context"]
     return read.select(
-        "event_hour",
-        event["visit_id"].alias("visit_id"),
-        "event_time",
-        event["user_id"].alias("user_id"),
+        *("event_hour", "event_time", "format", "raw", *ARRIVAL),
+        *(event[name].alias(name) for name in ("visit_id", "user_id", "page")),
         F.coalesce(event["keep_private"], F.lit(True)).alias("keep_private"),
-        event["page"].alias("page"),
-        # The simulation's pages have no queries.
-        F.lit(None).cast("string").alias("utm"),
         *(context[name].alias(name) for name in ("referral", "ad_id")),
         *(context["technical"][name].alias(name) for name in TECHNICAL),
         *(context["user"][name].alias(name) for name in ("ip", "login")),
         iso_time(context["user"]["connected_since"]).alias("connected_since"),
-        "raw",
-        *ARRIVAL,
-        "format",
     )
+
+
+def valid_ads(bronze: DataFrame) -> DataFrame:
+    """Parse the columns of displays."""
+    ad = F.from_json(F.col("raw").cast("string"), DISPLAY, STRICT)
+    return _valid(bronze).withColumn("ad", ad).select("display_hour", "display_time", "raw", *ARRIVAL, "ad.*")
+
+
+def _valid(bronze: DataFrame) -> DataFrame:
+    return bronze.where(F.size("reasons") == 0)
 
 
 def wrapped(text: Column) -> Column:
@@ -178,13 +174,5 @@ def is_text(value: Column) -> Column:
     return F.schema_of_variant(value) == "STRING"
 
 
-def named(name: str) -> Column:
-    return F.when(F.length(name) > 0, F.col(name)).otherwise("unknown")
-
-
 def iso_time(text: Column) -> Column:
     return F.when(text.rlike(ISO), text.try_cast("timestamp"))
-
-
-def midnight(day: Column) -> Column:
-    return F.to_timestamp(F.concat(day, F.lit("T00:00:00Z")))
