@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 JSON = "json"
 """The format of these lines."""
-_TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
+TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
 _VISIT = (
     Field("visit_id", required=True, identifies=True),
     Field("event_time", Kind.TIME, required=True),
@@ -33,7 +33,7 @@ _VISIT = (
     Field("context.user.ip"),
     Field("context.user.login"),
     Field("context.user.connected_since", Kind.TIME),
-    *(Field(f"context.technical.{name}") for name in _TECHNICAL),
+    *(Field(f"context.technical.{name}") for name in TECHNICAL),
 )
 _LEGACY_VISIT = (*_VISIT, Field(legacy_visits.DELTA), Field("is_deleted", Kind.FLAG))
 FIELDS = (
@@ -49,7 +49,7 @@ FIELDS = (
     "ip",
     "login",
     "connected_since",
-    *_TECHNICAL,
+    *TECHNICAL,
 )
 COLUMNS = (*FIELDS, "format", "filtered_by", "reasons")
 

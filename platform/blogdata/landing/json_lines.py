@@ -30,9 +30,10 @@ MAX_BYTES = 1_048_576
 DEEPEST = 512
 """Levels of objects and arrays within each other."""
 
+_NO_BRACKETS = bytes({*range(256)} - {*b"{}[]"})
 _BLANK = " \t\n\r\f\v"
 # A string without an end reaches to the end: otherwise each escaped quote in it would begin another search.
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _GAP = re.compile(r"\s*(,?)\s*", re.ASCII)
 
 Read = tuple[tuple[Any, ...], tuple[str, ...]]
@@ -207,9 +208,11 @@ def _depth(raw: bytes) -> int:
     if opened <= DEEPEST:
         return opened
     depth = deepest = 0
-    for bracket in re.findall(r"[{}\[\]]", _STRING.sub("", raw.decode(errors="replace"))):
-        depth += 1 if bracket in "{[" else -1
+    for bracket in _STRING.sub(b"", raw).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"{[" else -1
         deepest = max(deepest, depth)
+        if depth > DEEPEST:
+            break
     return deepest
 
 
