@@ -325,7 +325,7 @@ def mutations(count: int) -> list[str | bytes]:
         context(technical=[]),
         context(user={"connected_since": "x"}),
         context(user=None),
-        context(referral=5, user={"ip": [], "login": "\ud83d"}),
+        context(referral=5, user={"ip": [], "login": 7}),
         context(ad_id={}, user={"connected_since": 5}, technical={"browser": True}),
     ]
     for _ in range(count // 3):
