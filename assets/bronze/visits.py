@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 from assets.bronze import judged_again
 from assets.transforms import legacy_visits, visit_events
 from blogdata.lake.commit import Commit
+from blogdata.landing.landed_formats import extension, has_extension
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.landing import Landed
 from blogdata.orchestration.step import Step
-from blogdata.patterns.ingestion.landed_formats import extension, has_extension
 from blogdata.publish.partitions import Grain
 
 

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
 from assets.transforms import ad_displays
 from blogdata.lake.commit import Account, Commit
+from blogdata.landing.lines import is_replay
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import windowed_deduplicator
-from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
 

@@ -15,11 +15,11 @@ from assets.silver.log_visits import Events, log_events
 from assets.transforms import legacy_visits, visit_events
 from assets.transforms.legacy_visits import DELETED
 from blogdata.lake.commit import Account, Commit, Entry
+from blogdata.landing.lines import is_replay
 from blogdata.orchestration import accounts, slices
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import filter_interceptor, windowed_deduplicator
-from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish.partitions import Grain, following
 from blogdata.publish.target import Additions, Companion
 from quality.contracts import CONTRACTS

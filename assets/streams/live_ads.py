@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from assets.streams import live_lines
 from assets.transforms import ad_displays, ad_visits
 from assets.transforms.visit_times import hour_of
+from blogdata.landing.lines import Unread
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import windowed_deduplicator
 from blogdata.patterns.error_management.checkpointer import next_turn
@@ -126,6 +127,7 @@ def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
 STREAM = Stream(
     name="ads",
     sources=(streams.VISITS, streams.ADS),
+    readers=(Unread(), Unread()),
     schema=SCHEMA,
     key=WITH_ADS_LIVE.key,
     watermark=f"min of both sides less {ad_visits.JOIN.late}, joined within {ad_visits.JOIN.bound}",

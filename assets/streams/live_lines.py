@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -12,9 +13,10 @@ from pyspark.sql import functions as F
 from assets.transforms import visit_events
 from assets.transforms.visit_times import hour_of, start_of
 from blogdata.lake.commit import Account
+from blogdata.landing import lines
+from blogdata.landing.lines import Unread
 from blogdata.orchestration.stream import MicroBatch
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
-from blogdata.patterns.ingestion import landed_lines
 from blogdata.publish.contract import Contract
 from quality.contracts.live import LATE
 
@@ -53,9 +55,11 @@ def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
         return found
     place = batch.place
     for source, (read, time, counts_for) in zip(batch.sources, sides, strict=True):
-        of_source = (file.name for file in batch.files if file.hour is not None)
-        paths = [place.landing / name for name in of_source if name.startswith(f"{source.table}/")]
-        rows = read(landed_lines.read(batch.spark, place.landing, paths, place.bounds))
+        paths: dict[str, list[Path]] = {}
+        for file in batch.files:
+            if file.hour is not None and file.name.startswith(f"{source.table}/"):
+                paths.setdefault(file.hour, []).append(place.landing / file.name)
+        rows = read(lines.read(batch.spark, place.landing, paths, Unread(), place.bounds))
         behind = rows.where(F.col(time) <= F.lit(mark - counts_for))
         counts = behind.groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
         found.update({row["hour"]: int(row["count"]) for row in counts})

@@ -17,6 +17,7 @@ from assets.streams import live_lines
 from assets.transforms import session_rules
 from assets.transforms.visit_times import hour_of
 from blogdata.lake.commit import Account
+from blogdata.landing.lines import Unread
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.data_value import stateful_sessionizer
 from blogdata.patterns.data_value.incremental_sessionizer import ENDED, STARTED
@@ -103,6 +104,7 @@ def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
 STREAM = Stream(
     name="sessions",
     sources=(streams.VISITS,),
+    readers=(Unread(),),
     schema=SCHEMA,
     key=("user_id", SPEC.time, *SPEC.ties),
     watermark=f"max less {ALLOWED}, session windows over after {SPEC.inactivity}",

@@ -20,6 +20,7 @@ from blogdata.evidence.events import appended
 from blogdata.lake import arrow
 from blogdata.lake.checksums import require_whole
 from blogdata.lake.commit import Account, Commit
+from blogdata.landing.lines import Unread, is_replay
 from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
@@ -27,7 +28,6 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.late_data_detector import StreamProgress
 from blogdata.patterns.error_management.streamed_files import SCHEMA, by_hour, figures_by_hour
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
-from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish import kept_rows
 from quality.contracts import streams
 from quality.contracts.live import BRONZE, LATE, VISITS
@@ -147,6 +147,7 @@ def _taken_in_before(batch: MicroBatch) -> frozenset[str]:
 STREAM = Stream(
     name="visits",
     sources=(streams.VISITS,),
+    readers=(Unread(),),
     schema=SCHEMA,
     key=IDENTITY,
     watermark=f"{WATERMARK.combined.value} of sources less {WATERMARK.allowed}",

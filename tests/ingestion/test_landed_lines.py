@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import gzip
+import random
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blogdata.lake.store_faults import LandedFileUnreadable, LandedFileVanished, store_faults
-from blogdata.patterns.ingestion.landed_lines import LandedSize, judge_all, measure, measure_all, read
+from blogdata.landing import lines as landed
+from blogdata.landing.lines import Unread
+from blogdata.landing.sizes import measure, measure_all
 
+MARK = b"\xef\xbb\xbf"
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
 """Carriage return, bytes that are no text, an empty line, a line separator of Unicode, control characters."""
 
@@ -31,26 +39,83 @@ def lines(content: bytes) -> list[tuple[int, bytes]]:
     found, offset = [], 0
     parts = content.split(b"\n")
     for part in parts if parts[-1] else parts[:-1]:
-        found.append((offset, part))
+        found.append((offset, part if offset else part.removeprefix(MARK)))
         offset += len(part) + 1
-    return found
+    return [] if content == MARK else found
+
+
+@pytest.fixture(params=["here", "by workers"])
+def read(request: pytest.FixtureRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Read files as few lines are read, and as many are."""
+    if request.param == "by workers":
+        monkeypatch.setattr(landed, "_few", lambda *_: None)
+
+    def read(root: Path, files: Sequence[Path]) -> Any:
+        return landed.read(spark, root, {"2026-01-05T03": files}, Unread())
+
+    return read
 
 
 def found(frame: Any) -> list[tuple[int, bytes]]:
     return sorted((row["source_offset"], bytes(row["raw"])) for row in frame.collect())
 
 
+@given(
+    st.lists(st.sampled_from([b"a", b"bcd", b"\n", b"\r", MARK]), max_size=30), st.lists(st.integers(1, 40), max_size=4)
+)
+def test_a_line_is_read_in_the_range_in_which_it_begins(pieces: list[bytes], cuts: list[int]) -> None:
+    content = b"".join(pieces)
+    starts = sorted({0, *(cut for cut in cuts if cut < len(content))})
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "a.json")
+        file.write_bytes(content)
+        ranges = zip(starts, [*starts[1:], None], strict=True)
+        assert [line for start, end in ranges for line in landed.lines(file, 100, start, end)] == lines(content)
+
+
+def test_a_line_that_is_too_long_is_an_error(tmp_path: Path) -> None:
+    file = land(tmp_path, "a.json", b"123\n1234\n12345\n")
+    found = landed.lines(file, 4)
+    assert [next(found), next(found)] == [(0, b"123"), (4, b"1234")]
+    with pytest.raises(OSError, match="longer than 4 bytes"):
+        next(found)
+
+
+def test_tasks_are_of_about_the_same_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve small files are one task, a large one is three; one with a state, or compressed, is never cut."""
+    monkeypatch.setattr(landed, "_TASK_BYTES", 1000)
+    monkeypatch.setattr(landed, "_OPENING_BYTES", 50)
+    small = [land(tmp_path, f"{at}.json", b"1234567890\n" * 2) for at in range(12)]
+    large = land(tmp_path, "large.json", b"123456789\n" * 250)
+    packed = land(tmp_path, "packed.json.gz", bytes(random.Random(1).randbytes(2500)))
+    of_state = land(tmp_path, "state.log", b"123456789\n" * 250)
+
+    class Stateful(Unread):
+        def has_state(self, file: str) -> bool:
+            return file.endswith(".log")
+
+    tasks = landed._tasks(tmp_path, {"one": small, "other": [large, packed, of_state]}, Stateful())
+    assert [len(task) for task in tasks] == [12, 1, 1, 1, 1, 1]
+    assert [tuple(piece) for task in tasks[1:] for piece in task] == [
+        ("large.json", "other", 0, 1000),
+        ("large.json", "other", 1000, 2000),
+        ("large.json", "other", 2000, None),
+        ("packed.json.gz", "other", 0, None),
+        ("state.log", "other", 0, None),
+    ]
+
+
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
-@pytest.mark.parametrize("engine", [True, False])
-def test_every_line_is_read_exactly_with_its_offset(spark: Any, landing: Path, name: str, engine: bool) -> None:
+def test_every_line_is_read_exactly_with_its_offset(read: Callable[..., Any], landing: Path, name: str) -> None:
     root = landing.parents[2]
-    frame = read(spark, root, [land(landing, name, NASTY)], engine=engine)
+    frame = read(root, [land(landing, name, NASTY)])
     assert found(frame) == lines(NASTY)
     assert {row["source_file"] for row in frame.collect()} == {f"visits/date=2026-01-05/hour=03/{name}"}
     assert [(field.name, field.dataType.simpleString()) for field in frame.schema] == [
         ("raw", "binary"),
         ("source_offset", "bigint"),
         ("source_file", "string"),
+        ("partition", "string"),
     ]
 
 
@@ -59,14 +124,13 @@ def test_a_text_source_breaks_lines_and_loses_bytes(spark: Any, landing: Path) -
     assert sorted(row["line"] for row in plain) != sorted(line.hex().upper() for _, line in lines(NASTY))
 
 
-def test_a_line_longer_than_a_block_is_whole(spark: Any, landing: Path) -> None:
+def test_a_line_longer_than_a_block_is_whole(read: Callable[..., Any], landing: Path) -> None:
     content = b"short\n" + b"x" * 5_000_000 + b"\nend\n"
-    frame = read(spark, landing.parents[2], [land(landing, "a.json", content)])
+    frame = read(landing.parents[2], [land(landing, "a.json", content)])
     assert [(offset, len(raw)) for offset, raw in found(frame)] == [(0, 5), (6, 5_000_000), (5_000_007, 3)]
 
 
-@pytest.mark.parametrize("engine", [True, False])
-def test_names_are_no_patterns_and_are_recorded_unchanged(spark: Any, tmp_path: Path, engine: bool) -> None:
+def test_names_are_no_patterns_and_are_recorded_unchanged(read: Callable[..., Any], tmp_path: Path) -> None:
     root = tmp_path / "my blog é+%20 [1]{2}*?"
     root.mkdir()
     names = [
@@ -81,34 +145,28 @@ def test_names_are_no_patterns_and_are_recorded_unchanged(spark: Any, tmp_path: 
     ]
     names += ["2026-01-05T04:00:00.json", "line\nfeed", "co:lon", "a;b&c=d"]
     files = [land(root, name, f"{name}\n".encode() if "\n" not in name else b"feed\n") for name in names]
-    if not engine:
-        # Files that Spark's own sources cannot open are refused before.
-        judged = judge_all(files, root, engine=False)
-        names = [name for name, size in zip(names, judged, strict=True) if isinstance(size, LandedSize)]
-        assert len(names) == len(files) - 2
-        files = [root / name for name in names]
-    rows = read(spark, root, files, engine=engine).collect()
+    rows = read(root, files).collect()
     assert sorted((row["source_file"], bytes(row["raw"])) for row in rows) == sorted(
         (name, name.encode() if "\n" not in name else b"feed") for name in names
     )
 
 
-@pytest.mark.parametrize("engine", [True, False])
-def test_empty_files_and_empty_lists_have_no_lines(spark: Any, landing: Path, engine: bool) -> None:
+def test_empty_files_and_empty_lists_have_no_lines(read: Callable[..., Any], landing: Path) -> None:
     empty = land(landing, "a.json", b"")
-    assert read(spark, landing.parents[2], [empty], engine=engine).count() == 0
-    assert read(spark, landing.parents[2], [], engine=engine).columns == [
+    assert read(landing.parents[2], [empty]).count() == 0
+    assert read(landing.parents[2], []).columns == [
         "raw",
         "source_offset",
         "source_file",
+        "partition",
     ]
 
 
-def test_a_torn_gzip_file_is_an_error(spark: Any, landing: Path) -> None:
+def test_a_torn_gzip_file_is_an_error(read: Callable[..., Any], landing: Path) -> None:
     whole = gzip.compress(b"".join(b"line %d\n" % number for number in range(10_000)))
     torn = landing / "a.json.gz"
     torn.write_bytes(whole[: len(whole) // 2])
-    for attempt in (lambda: measure(torn), read(spark, landing.parents[2], [torn]).collect):
+    for attempt in (lambda: measure(torn), lambda: read(landing.parents[2], [torn]).collect()):
         with pytest.raises(LandedFileUnreadable, match="landed again") as told, store_faults("bronze.visits"):
             attempt()
         assert (told.value.where, told.value.transient) == (str(torn), False)
@@ -138,32 +196,32 @@ def test_a_file_without_read_permission_is_named(landing: Path, monkeypatch: pyt
     assert "make it readable" in told.value.next_step
 
 
-@pytest.mark.parametrize("engine", [True, False])
-@pytest.mark.parametrize("planned", [True, False])
-def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path, engine: bool, planned: bool) -> None:
-    folder = tmp_path / "my é+%20" / "visits" / "date=2026-01-05" / "hour=03"
+def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "my é+%20. " / "visits" / "date=2026-01-05" / "hour=03"
     folder.mkdir(parents=True)
-    file = land(folder, "a.json", b"1\n")
-    frame = read(spark, folder.parents[2], [file], engine=engine)
-    if planned:
-        assert frame.columns
+    root, file = folder.parents[2], land(folder, "a.json", b"1\n")
+    monkeypatch.setattr(landed, "_few", lambda *_: None)
+    frame = landed.read(spark, root, {"2026-01-05T03": [file]}, Unread())
     file.unlink()
-    with pytest.raises(LandedFileVanished) as measured:
-        measure_all([file], folder)
-    with pytest.raises(LandedFileVanished) as told, store_faults("bronze.visits"):
-        frame.collect()
-    assert {error.value.where for error in (measured, told)} == {str(file)}
-    assert told.value.transient
+    attempts: list[Callable[[], object]] = [
+        frame.collect,
+        lambda: landed.read(spark, root, {"2026-01-05T03": [file]}, Unread()),
+        lambda: measure_all([file], folder),
+    ]
+    for attempt in attempts:
+        with pytest.raises(LandedFileVanished) as told, store_faults("bronze.visits"):
+            attempt()
+        assert (told.value.where, told.value.transient) == (str(file), True)
 
 
-def test_spark_reads_the_counted_lines_and_bytes(spark: Any, landing: Path) -> None:
+def test_spark_reads_the_counted_lines_and_bytes(read: Callable[..., Any], landing: Path) -> None:
     files = [
         land(landing, "a.json", NASTY),
         land(landing, "b.log.gz", NASTY * 3),
         land(landing, "c.json", b"\n"),
     ]
     counted = measure_all(files, landing)
-    frame = read(spark, landing.parents[2], files)
+    frame = read(landing.parents[2], files)
     row = frame.selectExpr("count(1) AS lines", "sum(length(raw) + 1) AS bytes").first()
     assert row is not None
     assert (row["lines"], row["bytes"]) == (
