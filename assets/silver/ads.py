@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
-from assets.transforms import ad_displays
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, published_before_read, require_usable
+from assets.transforms.ad_lines import AdLines
 from blogdata.lake.commit import Account, Commit
-from blogdata.landing.lines import is_replay
+from blogdata.landing.lines import completed, is_replay
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
@@ -29,9 +29,10 @@ def ads(step: Step) -> Mapping[str, Commit]:
     since = earliest_arrival(step.partitions)
     above = accounts.entries(step, "bronze.ads", since=since)
     require_usable(step)
-    displays = ad_displays.parse(
-        step.read("bronze.ads").where((F.col("arrival_hour") >= since) & F.col("display_hour").isin(*step.partitions))
+    shown = step.read("bronze.ads").where(
+        (F.col("arrival_hour") >= since) & F.col("display_hour").isin(*step.partitions) & (F.size("reasons") == 0)
     )
+    displays = completed(shown, AdLines(), partition="arrival_hour", older=published_before_read(above))
     rows = dict.fromkeys(step.partitions, 0)
     for entry in above.values():
         for (hour,), count in entry.breakdowns["display_hours"].items():

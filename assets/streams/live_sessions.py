@@ -17,7 +17,6 @@ from assets.streams import live_lines
 from assets.transforms import session_rules
 from assets.transforms.visit_times import hour_of
 from blogdata.lake.commit import Account
-from blogdata.landing.lines import Unread
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.data_value import stateful_sessionizer
 from blogdata.patterns.data_value.incremental_sessionizer import ENDED, STARTED
@@ -60,7 +59,9 @@ def take_in(batch: MicroBatch) -> None:
         with kept_rows.computed(judged(found, published)) as verdicts:
             counts = [F.sum(name).alias(name) for name in (LINES, "pages", CONFLICTS)]
             counted = verdicts.groupBy("event_hour", "verdict").agg(*counts).collect()
-            late = live_lines.late(batch, ((live_lines.events, SPEC.time, stateful_sessionizer.gap(SPEC)),))
+            late = live_lines.late(
+                batch, ((live_lines.VISITS, live_lines.events, SPEC.time, stateful_sessionizer.gap(SPEC)),)
+            )
             live_lines.publish(batch, verdicts, SESSIONS_LIVE, _accounts(counted, late), turn=turn)
 
 
@@ -104,7 +105,7 @@ def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
 STREAM = Stream(
     name="sessions",
     sources=(streams.VISITS,),
-    readers=(Unread(),),
+    readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=("user_id", SPEC.time, *SPEC.ties),
     watermark=f"max less {ALLOWED}, session windows over after {SPEC.inactivity}",

@@ -19,6 +19,7 @@ from quality.contracts.visits import (
     BOUNDED_DUPLICATES,
     EVENT,
     FEW_CONFLICTS,
+    READ,
     STANDS_FOR,
     STANDS_FOR_ITSELF,
 )
@@ -45,6 +46,7 @@ RECEIVED = Contract(
         c.fact(name="display_time", type="TIMESTAMP", description="When the ad was shown; null when rejected"),
         c.optional(c.DISPLAY_HOUR),
         c.REASONS,
+        *(c.optional(column) for column in c.AD if column.name != "display_time"),
     ),
     key=POSITION,
     partitioning=ARRIVAL,
@@ -61,6 +63,7 @@ RECEIVED = Contract(
     measures={
         "bytes": BYTES,
         "dead": "count_if(size(reasons) > 0)",
+        READ: "count(page)",
         "displays": "count_if(size(reasons) = 0)",
         "max_event_time": "max(display_time)",
     },

@@ -87,6 +87,15 @@ UTM = fact(
     type="STRING",
     description="Campaign of the followed link: utm source / medium / campaign, - for a missing one; null without any",
 )
+CLIENT = (
+    Column(
+        name="client",
+        type="STRING",
+        subject=VISITOR_DIRECT,
+        description="Address, or host name, that a request of an access log came from",
+    ),
+    quasi(name="agent", description="Agent of a request of an access log, as sent"),
+)
 IDENTIFIERS = ("visit_id", "user_id")
 """Columns of a visit that must not be blank: a blank value identifies nobody."""
 AD = (

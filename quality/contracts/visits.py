@@ -47,6 +47,8 @@ BOUNDED_DUPLICATES = Audit(
     expression="sum(occurrences) <= 10 * count(1)",
     description="A producer that repeats everything ten times is broken",
 )
+READ = "read"
+"""Measure: rows with the columns that lines are read into; hours that an older release published lack it."""
 ARRIVED = c.text(name="arrival_hour", description="Hour in which the row arrived (UTC)")
 
 RECEIVED = Contract(
@@ -78,6 +80,11 @@ RECEIVED = Contract(
             type="STRING",
             description="Name of the filter that removes a valid row, else null",
         ),
+        *(c.optional(column) for column in c.VISIT if column.name != "event_time"),
+        c.UTM,
+        *c.CONTEXT,
+        *c.IDENTITY,
+        *c.CLIENT,
     ),
     partitioning=ARRIVAL,
     rows_in=LANDED_LINES,
@@ -98,6 +105,7 @@ RECEIVED = Contract(
     measures={
         "bytes": BYTES,
         "dead": "count_if(size(reasons) > 0)",
+        READ: "count(page)",
         "visits": "count_if(size(reasons) = 0 and filtered_by is null)",
         "filtered": "count_if(size(reasons) = 0 and filtered_by is not null)",
         **{

@@ -11,7 +11,7 @@ The trap: a task for each file. A thousand small files are a few tasks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,12 +165,33 @@ def read_listed(
     return listed.select("path").mapInArrow(_Listed(work, partition_of), from_arrow_schema(work.schema))
 
 
+def completed(rows: DataFrame, reader: LineReader, *, partition: str, older: Collection[str]) -> DataFrame:
+    """Return lines that a table has with the columns of :data:`POSITION` and of the reader, each from the table.
+
+    Args:
+        partition: The table's name of the column `partition`.
+        older: Partitions that an earlier release has published, without these columns: their lines are read again.
+    """
+    from pyspark.sql import functions as F
+
+    names = [*(name for name in POSITION.names if name != "partition"), partition, *reader.schema.names]
+    if not older:
+        return rows.select(*names)
+    is_older = F.col(partition).isin(*sorted(older))
+    again = read_again(rows.where(is_older).withColumnRenamed(partition, "partition"), reader)
+    again = again.withColumnRenamed("partition", partition)
+    if not {*names} <= {*rows.columns}:
+        # Nothing was published since.
+        return again.select(*names)
+    return rows.where(~is_older).select(*names).unionByName(again.select(*names))
+
+
 def read_again(rows: DataFrame, reader: LineReader) -> DataFrame:
-    """Read lines again that a table has, with the columns of :data:`POSITION`, as :func:`read`."""
+    """Read lines again that are rows with the columns of :data:`POSITION`, as :func:`read`."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     # A line may depend on earlier ones of its file.
-    in_order = rows.select(*POSITION.names).repartition("source_file")
+    in_order = rows.select(*POSITION.names).repartition("partition", "source_file")
     in_order = in_order.sortWithinPartitions("partition", "source_file", "source_offset")
     return in_order.mapInArrow(_Again(reader), from_arrow_schema(schema_of(reader)))
 

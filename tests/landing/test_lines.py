@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,10 +17,22 @@ from blogdata.lake.store_faults import LandedFileUnreadable, LandedFileVanished,
 from blogdata.landing import lines as landed
 from blogdata.landing.lines import Unread
 from blogdata.landing.sizes import measure, measure_all
+from blogdata.patterns.error_management.streamed_files import arrival_hour
 
 MARK = b"\xef\xbb\xbf"
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
 """Carriage return, bytes that are no text, an empty line, a line separator of Unicode, control characters."""
+
+HOUR = "visits/date=2026-01-05/hour=10/a.json"
+OUT, PIPE = (f"visits/date=2026-01-05/hour=10/{name}" for name in ("link.json", "pipe.json"))
+MISNAMED = (
+    "visits/date=2026-01-05/hour=24/a.json",
+    "visits/date=2026-01-05/hour=99/a.json",
+    "visits/date=2026-13-45/hour=10/a.json",
+    "visits/date=2026-02-30/hour=10/a.json",
+    "visits/date=2026-01-05/hour=1/a.json",
+    "visits/date=2026-01-05/a.json",
+)
 
 
 @pytest.fixture
@@ -228,3 +242,17 @@ def test_spark_reads_the_counted_lines_and_bytes(read: Callable[..., Any], landi
         sum(size.lines for size in counted),
         sum(size.bytes for size in counted),
     )
+
+
+def test_a_stream_reads_the_files_that_spark_lists_if_they_lie_in_an_hour(tmp_path: Path) -> None:
+    for name in (*MISNAMED, HOUR, f"{HOUR} 100%20+é"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    (tmp_path / OUT).symlink_to(__file__)
+    os.mkfifo(tmp_path / PIPE)
+    names = (*MISNAMED, HOUR, f"{HOUR} 100%20+é", OUT, PIPE)
+    paths = [f"file:{tmp_path}/{name}" for name in names]
+    work = landed.Work(root=tmp_path, reader=Unread(), longest=100)
+    batches = landed._Listed(work, arrival_hour)(iter([pa.record_batch({"path": paths})]))
+    found = [(row["source_file"], row["partition"], row["raw"]) for batch in batches for row in batch.to_pylist()]
+    assert found == [(name, "2026-01-05T10", name.encode()) for name in names[len(MISNAMED) : -2]]
