@@ -12,6 +12,9 @@ Source: WHATWG URL Standard, section 5.1 (application/x-www-form-urlencoded pars
 
 from __future__ import annotations
 
+import re
+from urllib.parse import unquote_plus
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -24,6 +27,31 @@ OTHER, MISSING = "other", "-"
 _KEY = "utm(?:_|%5F)"
 _AT = "(?i)@|%(?:25)*40"
 _NOT_PRINTED = r"[\s\p{Z}\p{C}]+"
+
+
+_PARAMETERS = tuple(re.compile(f"(?:^|[&;]){_KEY}{part}=([^&#]*)", re.ASCII | re.IGNORECASE) for part in PARTS)
+_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+_ANY_AT = re.compile("@|%(?:25)*40")
+
+
+def campaign_of_page(page: str) -> str | None:
+    """Return the campaign of a page that may have a query; None without one."""
+    _, mark, query = page.partition("?")
+    return campaign_of(query) if mark else None
+
+
+def campaign_of(query: str) -> str | None:
+    """Return the campaign in the query of a page view, such as `newsletter / email / -`; None without one."""
+    # The `;` is that of an `&amp;` that was copied from HTML.
+    parts = [_value(found[1]) if found else "" for found in (one.search(query) for one in _PARAMETERS)]
+    return " / ".join(part or MISSING for part in parts) if any(parts) else None
+
+
+def _value(sent: str) -> str:
+    sent = log_targets.as_sent(sent)
+    decoded = sent if _NO_ESCAPE.search(sent) else unquote_plus(sent)
+    text = re.sub(" +", " ", "".join(one if one.isprintable() else " " for one in decoded)).strip(" ")
+    return OTHER if _ANY_AT.search(text) or len(text) > LONGEST else text.lower()
 
 
 def of_query(query: Column) -> Column:

@@ -11,6 +11,8 @@ Sources: RFC 3986, section 2.1 and 6.2.2.1; RFC 9112, section 3.2 (forms of a ta
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -77,6 +79,13 @@ def percent_escaped(text: Column) -> Column:
     escaped = F.replace(text, F.lit("\\\\"), F.lit("%5C"))
     escaped = F.regexp_replace(escaped, r"\\x([0-9A-Fa-f]{2})", "%$1")
     return F.replace(escaped, F.lit('\\"'), F.lit("%22"))
+
+
+def as_sent(text: str) -> str:
+    """Return the text as it was sent: the escapes of a server as percent escapes."""
+    # Two backslashes are one: the first of them begins no escape of the second.
+    text = re.sub(r"\\x([0-9A-Fa-f]{2})", r"%\1", text.replace(r"\\", "%5C"))
+    return text.replace(r"\"", "%22")
 
 
 def _without_origin(target: Column) -> Column:
