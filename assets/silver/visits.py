@@ -120,10 +120,12 @@ def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, 
 def read_events(step: Step, formats: frozenset[str], additions: Additions, older: Collection[str]) -> Events:
     """Read the visit events of the step's hours from bronze, with their typed columns; of some only what is added."""
     of_json = json_events(step, additions, step.partitions, older)
-    if not formats & visit_lines.LOGS:
+    if formats == {visit_lines.JSON}:
         return Events(rows=of_json, makes_stale={})
     logs = log_events(step, accounts.entries(step, "bronze.visits"))
-    return replace(logs, rows=of_json.unionByName(logs.rows)) if visit_lines.JSON in formats else logs
+    if visit_lines.JSON not in formats:
+        return logs
+    return replace(logs, rows=of_json.unionByName(logs.rows.select(*of_json.columns)))
 
 
 def json_events(step: Step, additions: Additions, hours: Sequence[str], older: Collection[str]) -> DataFrame:

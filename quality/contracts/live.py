@@ -22,7 +22,7 @@ LAG = Lag(within=timedelta(minutes=5))
 """How long landed files may wait to be read."""
 COUNTED = ("occurrences", "conflicts")
 """Columns of silver.visits that a stream cannot have: a repeated event does not change a published row."""
-OF_LOGS = ("crawler", *(column.name for column in c.CLIENT))
+OF_LOGS = ("crawler", *(column.name for column in c.REQUEST))
 """Columns of bronze.visits that only lines of access logs have, which no stream reads."""
 
 BRONZE = Contract(

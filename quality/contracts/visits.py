@@ -84,7 +84,7 @@ RECEIVED = Contract(
         c.UTM,
         *c.CONTEXT,
         *c.IDENTITY,
-        *c.CLIENT,
+        *c.REQUEST,
     ),
     partitioning=ARRIVAL,
     rows_in=LANDED_LINES,
