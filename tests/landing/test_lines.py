@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import tempfile
@@ -12,10 +13,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import functions as F
 
+from assets.transforms.visit_lines import VisitLines
 from blogdata.lake.store_faults import LandedFileUnreadable, LandedFileVanished, store_faults
 from blogdata.landing import lines as landed
-from blogdata.landing.lines import Unread
+from blogdata.landing.lines import Unread, completed
 from blogdata.landing.sizes import measure, measure_all
 from blogdata.patterns.error_management.streamed_files import arrival_hour
 
@@ -256,3 +259,24 @@ def test_a_stream_reads_the_files_that_spark_lists_if_they_lie_in_an_hour(tmp_pa
     batches = landed._Listed(work, arrival_hour)(iter([pa.record_batch({"path": paths})]))
     found = [(row["source_file"], row["partition"], row["raw"]) for batch in batches for row in batch.to_pylist()]
     assert found == [(name, "2026-01-05T10", name.encode()) for name in names[len(MISNAMED) : -2]]
+
+
+def test_lines_that_an_older_release_published_have_the_columns_of_today(spark: Any, tmp_path: Path) -> None:
+    hours = ("2026-01-05T09", "2026-01-05T10")
+    files = {hour: [land(tmp_path, f"{hour}.json", b"1\n{}\n" + visit(hour))] for hour in hours}
+    rows = landed.read(spark, tmp_path, files, VisitLines()).withColumnRenamed("partition", "arrival_hour")
+    expected = sorted(rows.collect())
+    assert [row.page for row in expected].count("/") == 2
+    older = rows.columns[:4]
+    for name in rows.columns[4:]:
+        rows = rows.withColumn(name, F.when(F.col("arrival_hour") != hours[0], F.col(name)))
+    for table, lacking in ((rows, hours[:1]), (rows.select(*older), hours)):
+        complete = completed(table, VisitLines(), partition="arrival_hour", older=lacking)
+        assert sorted(complete.select(*expected[0].__fields__).collect()) == expected
+    assert completed(rows, VisitLines(), partition="arrival_hour", older=()).where("page = '/'").count() == 1
+
+
+def visit(hour: str) -> bytes:
+    context: dict[str, Any] = {"user": {}, "technical": {}}
+    event = {"visit_id": "v", "user_id": "u", "page": "/", "event_time": f"{hour}:05:00Z", "context": context}
+    return json.dumps(event).encode()
