@@ -92,9 +92,9 @@ def _changes(lines: DataFrame, hours: Collection[str], logs: LogSettings) -> dic
     had = {name: F.col(name) if name in lines.columns else F.lit(None).cast("string") for name in _VERDICT}
     # Comments, too: later lines may depend on them.
     of_logs = lines.where(F.col("arrival_hour").isin(*hours) & (F.col("format") != JSON))
-    before = of_logs.select(*_PLACE, F.struct(*(had[name].alias(name) for name in _VERDICT)).alias("_before"))
-    read = read_again(of_logs.withColumnRenamed("arrival_hour", "partition"), ReceivedLines(logs))
-    again = with_acting_crawlers(read.withColumnRenamed("partition", "arrival_hour"), logs.crawlers)
+    before = of_logs.select("raw", *_PLACE, F.struct(*(had[name].alias(name) for name in _VERDICT)).alias("_before"))
+    reader = ReceivedLines(logs)
+    again = read_again(before, reader, reader.schema.names, partition="arrival_hour")
+    again = with_acting_crawlers(again, logs.crawlers)
     differs = ~F.struct(*_VERDICT).eqNullSafe(F.col("_before"))
-    changed = again.join(before, [*_PLACE]).where(differs).groupBy("arrival_hour").count()
-    return {row[0]: int(row[1]) for row in changed.collect()}
+    return {row[0]: int(row[1]) for row in again.where(differs).groupBy("arrival_hour").count().collect()}

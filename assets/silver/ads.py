@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, published_before_read, require_usable
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, older_hours, require_usable
 from assets.transforms.ad_lines import AdLines
 from blogdata.lake.commit import Account, Commit
 from blogdata.landing.lines import completed, is_replay
@@ -16,8 +16,10 @@ from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import windowed_deduplicator
 from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
+from quality.contracts.ads import FOUND
 
 IDENTITY = CONTRACTS["silver.ads"].key
+_FOUND = [column.name for column in FOUND]
 
 
 @computes("silver.ads")
@@ -32,7 +34,7 @@ def ads(step: Step) -> Mapping[str, Commit]:
     shown = step.read("bronze.ads").where(
         (F.col("arrival_hour") >= since) & F.col("display_hour").isin(*step.partitions) & (F.size("reasons") == 0)
     )
-    displays = completed(shown, AdLines(), partition="arrival_hour", older=published_before_read(above))
+    displays = completed(shown, AdLines(), _FOUND, partition="arrival_hour", older=older_hours(above))
     rows = dict.fromkeys(step.partitions, 0)
     for entry in above.values():
         for (hour,), count in entry.breakdowns["display_hours"].items():

@@ -35,6 +35,6 @@ def earliest_arrival(hours: Sequence[str]) -> str:
     return key_of(first - Grain.HOUR.length, Grain.HOUR)
 
 
-def published_before_read(above: Mapping[str, Entry]) -> frozenset[str]:
-    """Find the hours of arrival that an earlier release has published, without the columns that lines are read into."""
+def older_hours(above: Mapping[str, Entry]) -> frozenset[str]:
+    """Find the hours of arrival that an older release has published, without what is found in lines."""
     return frozenset(hour for hour, entry in above.items() if READ not in entry.measures)

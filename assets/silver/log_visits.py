@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import published_before_read
+from assets.silver.arrival_hours import older_hours
 from assets.transforms import visit_lines, visits_by_inactivity
 from assets.transforms.received_lines import ReceivedLines
 from blogdata.lake.commit import Entry
@@ -19,10 +19,12 @@ from blogdata.orchestration.step import Step
 from blogdata.patterns.security.pseudo_anonymizer import token
 from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts.keys import VISITOR_KEY
+from quality.contracts.visits import FOUND
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_FOUND = [column.name for column in FOUND]
 FIRST_LOOK = 6
 """Hours to look back and ahead at first; doubled until no visit can reach further."""
 
@@ -40,7 +42,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     key = step.token_key(VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
-    older = published_before_read(above)
+    older = older_hours(above)
     target = _page_views(step, key, older, ours)
     arrivals = _arrivals(above)
     known = [start_of(hour, Grain.HOUR) for hour in sorted(arrivals)]
@@ -73,7 +75,7 @@ def _page_views(step: Step, key: str, older: Collection[str], which: Column) -> 
         which & (F.col("format") != visit_lines.JSON) & (F.size("reasons") == 0) & F.col("filtered_by").isNull()
     )
     reader = ReceivedLines(step.deployment.settings().logs)
-    read = completed(rows, reader, partition="arrival_hour", older=older)
+    read = completed(rows, reader, _FOUND, partition="arrival_hour", older=older)
     return read.withColumn("user_id", token(F.concat_ws(" ", "client", "agent"), key, "user_id"))
 
 

@@ -10,7 +10,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, published_before_read, require_usable
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, older_hours, require_usable
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import legacy_visits, visit_lines
 from assets.transforms.legacy_visits import DELETED
@@ -23,6 +23,7 @@ from blogdata.patterns.error_management import filter_interceptor, windowed_dedu
 from blogdata.publish.partitions import Grain, following
 from blogdata.publish.target import Additions, Companion
 from quality.contracts import CONTRACTS
+from quality.contracts.visits import FOUND
 
 
 def hours_with_deletions(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
@@ -44,7 +45,7 @@ def without_deleted(
     rows = step.read("bronze.visits").where(
         F.col("event_hour").isin(*hours) & (F.col("filtered_by") == legacy_visits.DELETED)
     )
-    deletions = completed(rows, visit_lines.VisitLines(), partition="arrival_hour", older=older).withColumn(
+    deletions = completed(rows, visit_lines.VisitLines(), _FOUND, partition="arrival_hour", older=older).withColumn(
         "_replay", is_replay()
     )
     marked = legacy_visits.left(events, deletions, ARRIVAL_ORDER)
@@ -54,6 +55,7 @@ def without_deleted(
 
 IDENTITY = ("visit_id", "event_time", "page")
 CONFLICTS = CONTRACTS["silver.visit_conflicts"]
+_FOUND = [column.name for column in FOUND if column.name in visit_lines.COLUMNS]
 
 
 @computes("silver.visits")
@@ -68,7 +70,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
     integrated = step.events.publications(step.contract.dataset, step.partitions)
     require_usable(step)
     formats = formats_of(step, above, integrated)
-    deleting, older = hours_with_deletions(step, above), published_before_read(above)
+    deleting, older = hours_with_deletions(step, above), older_hours(above)
     additions = additions_of(step, formats, deleting, older)
     read = read_events(step, formats, additions, older)
     events, deleted = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting, older)
@@ -137,7 +139,7 @@ def json_events(step: Step, additions: Additions, hours: Sequence[str], older: C
         & (F.size("reasons") == 0)
         & (F.col("format") == visit_lines.JSON)
     )
-    return completed(rows, visit_lines.VisitLines(), partition="arrival_hour", older=older)
+    return completed(rows, visit_lines.VisitLines(), _FOUND, partition="arrival_hour", older=older)
 
 
 def arrivals_of(additions: Additions, hours: Sequence[str]) -> Column:

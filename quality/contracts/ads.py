@@ -34,6 +34,9 @@ IN_ITS_HOUR = RowRule(
     description="A row lies in the partition of its display time",
 )
 
+FOUND = tuple(c.optional(column) for column in c.AD if column.name != "display_time")
+"""What is found in a usable line."""
+
 RECEIVED = Contract(
     dataset="bronze.ads",
     description="Every line that was landed as a displayed ad, as received",
@@ -46,7 +49,7 @@ RECEIVED = Contract(
         c.fact(name="display_time", type="TIMESTAMP", description="When the ad was shown; null when rejected"),
         c.optional(c.DISPLAY_HOUR),
         c.REASONS,
-        *(c.optional(column) for column in c.AD if column.name != "display_time"),
+        *FOUND,
     ),
     key=POSITION,
     partitioning=ARRIVAL,

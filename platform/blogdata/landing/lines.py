@@ -165,8 +165,10 @@ def read_listed(
     return listed.select("path").mapInArrow(_Listed(work, partition_of), from_arrow_schema(work.schema))
 
 
-def completed(rows: DataFrame, reader: LineReader, *, partition: str, older: Collection[str]) -> DataFrame:
-    """Return lines that a table has with the columns of :data:`POSITION` and of the reader, each from the table.
+def completed(
+    rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str, older: Collection[str]
+) -> DataFrame:
+    """Return lines that a table has, each with the reader's columns.
 
     Args:
         partition: The table's name of the column `partition`.
@@ -174,26 +176,24 @@ def completed(rows: DataFrame, reader: LineReader, *, partition: str, older: Col
     """
     from pyspark.sql import functions as F
 
-    names = [*(name for name in POSITION.names if name != "partition"), partition, *reader.schema.names]
     if not older:
-        return rows.select(*names)
+        return rows
     is_older = F.col(partition).isin(*sorted(older))
-    again = read_again(rows.where(is_older).withColumnRenamed(partition, "partition"), reader)
-    again = again.withColumnRenamed("partition", partition)
-    if not {*names} <= {*rows.columns}:
-        # Nothing was published since.
-        return again.select(*names)
-    return rows.where(~is_older).select(*names).unionByName(again.select(*names))
+    again = read_again(rows.where(is_older), reader, columns, partition=partition)
+    # A table to which nothing was published since lacks the columns.
+    return again if {*columns} - {*rows.columns} else rows.where(~is_older).unionByName(again)
 
 
-def read_again(rows: DataFrame, reader: LineReader) -> DataFrame:
-    """Read lines again that are rows with the columns of :data:`POSITION`, as :func:`read`."""
+def read_again(rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str) -> DataFrame:
+    """Replace columns of lines that a table has by those that the reader finds; other columns stay."""
     from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType
 
     # A line may depend on earlier ones of its file.
-    in_order = rows.select(*POSITION.names).repartition("partition", "source_file")
-    in_order = in_order.sortWithinPartitions("partition", "source_file", "source_offset")
-    return in_order.mapInArrow(_Again(reader), from_arrow_schema(schema_of(reader)))
+    kept = rows.drop(*columns).repartition(partition, "source_file")
+    in_order = kept.sortWithinPartitions(partition, "source_file", "source_offset")
+    found = from_arrow_schema(pa.schema([reader.schema.field(name) for name in columns]))
+    return in_order.mapInArrow(_Again(reader, columns, partition), StructType([*kept.schema, *found]))
 
 
 def schema_of(reader: LineReader) -> pa.Schema:
@@ -272,20 +272,24 @@ class _Listed:
 
 @dataclass(frozen=True)
 class _Again:
-    """Reads the lines that a batch has, in the order of their files."""
+    """Adds columns that the reader finds in the lines of a batch, which are in the order of their files."""
 
     reader: LineReader
+    columns: Sequence[str]
+    partition: str
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema, of = schema_of(self.reader), None
+        place, of = (self.partition, "source_file", "source_offset", "raw"), None
+        schema = self.reader.schema
         for batch in rows:
             values = list[Values]()
-            for raw, offset, file, partition in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            for partition, file, offset, raw in zip(*(batch.column(name).to_pylist() for name in place), strict=True):
                 if of != (file, partition):
                     of, read_line = (file, partition), self.reader.of_file(file, partition)
                 values.append(read_line(offset, raw))
-            if values:
-                yield pa.record_batch([*batch.columns, *_columns(values, schema)], schema)
+            found = dict(zip(schema.names, _columns(values, schema), strict=True))
+            added = [found[name] for name in self.columns]
+            yield pa.record_batch([*batch.columns, *added], names=[*batch.schema.names, *self.columns])
 
 
 @contextmanager
@@ -298,19 +302,20 @@ def _named_for_spark() -> Iterator[None]:
 
 
 def _columns(values: Sequence[Values], schema: pa.Schema) -> list[pa.Array]:
-    fields = list(schema)[len(POSITION) :]
-    return [pa.array(column, field.type) for column, field in zip(zip(*values, strict=True), fields, strict=True)]
+    found = zip(*values, strict=True) if values else ((),) * len(schema)
+    return [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
 
 
 def _batches(
     piece: Piece, found: Iterable[tuple[int, bytes]], read_line: Callable[[int, bytes], Values], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
+    found_in_line = pa.schema(list(schema)[len(POSITION) :])
     raws, offsets, values, size = list[bytes](), list[int](), list[Values](), 0
 
     def batch() -> pa.RecordBatch:
         places = [pa.repeat(pa.scalar(text, pa.string()), len(raws)) for text in (piece.file, piece.partition)]
         position = [pa.array(raws, pa.binary()), pa.array(offsets, pa.int64()), *places]
-        return pa.record_batch([*position, *_columns(values, schema)], schema)
+        return pa.record_batch([*position, *_columns(values, found_in_line)], schema)
 
     for offset, raw in found:
         if is_erased(raw):
