@@ -73,7 +73,7 @@ def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
 
 
 def worker_python(settings: Settings) -> Path:
-    """Write the script that Spark starts as Python, for :mod:`.worker_daemon` and for :mod:`.stream_worker`.
+    """Write the script that Spark starts as Python: for `blogdata.landing.worker_daemon`, and :mod:`.stream_worker`.
 
     Where the folder allows no executables it is the interpreter itself; workers then start more slowly, and on a busy
     machine a stream's start may need a retry.
@@ -92,7 +92,7 @@ def worker_python_script() -> str:
         "#!/bin/sh\n"
         "# Spark gives the worker of a stream ten seconds to connect; PySpark's own program imports too much before.\n"
         'case "$1 $2" in\n'
-        f'"-m pyspark.daemon") shift 2; exec {interpreter} -m blogdata.services.worker_daemon "$@" ;;\n'
+        f'"-m pyspark.daemon") shift 2; exec {interpreter} -m blogdata.landing.worker_daemon "$@" ;;\n'
         f'"-m {_STREAM_WORKERS}"*) exec {interpreter} -m blogdata.services.stream_worker "$2" ;;\n'
         "esac\n"
         f'exec {interpreter} "$@"\n'
