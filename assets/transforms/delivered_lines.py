@@ -15,9 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.json_lines import JSON_OPTIONS, MAX_BYTES
+from blogdata.landing.landed_formats import has_extension
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
-from blogdata.patterns.ingestion.landed_formats import has_extension
 
 LINE_REASON = "line_reason"
 WRONG_TYPES = "wrong_types"

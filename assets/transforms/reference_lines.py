@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from assets.transforms import user_changes
 from blogdata.landing import csv_lines, json_lines
 from blogdata.landing.json_lines import Field, Kind, Read, arrow_type
+from blogdata.landing.landed_formats import extension
 from blogdata.landing.records import Values
 from blogdata.landing.times import iso_time
 from blogdata.patterns.idempotency.merger import DELETED
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED
-from blogdata.patterns.ingestion.landed_formats import extension
 
 if TYPE_CHECKING:
     import pyarrow as pa
