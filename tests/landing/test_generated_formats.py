@@ -9,8 +9,7 @@ import apachelogs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blogdata.patterns.ingestion.log_declarations import in_python
-from blogdata.patterns.ingestion.log_formats import formats
+from blogdata.landing.log_formats import formats
 
 _WORDS = st.text("abcXYZ019._/-", min_size=1, max_size=9)
 _TEXTS = st.text('ab /?=%[]{}();:,.-"\\0', max_size=20).map(
@@ -71,11 +70,10 @@ def test_a_generated_format_reads_what_apachelogs_reads(drawn: tuple[str, str]) 
     declaration, line = drawn
     plain = declaration.replace('\\"', '"')
     expected = apachelogs.parse(plain, line).directives
-    known = formats((declaration,))
-    assert re.fullmatch(in_python(known.usual[0].line), line, re.ASCII), line
-    assert known.format_of(line) == "declared"
-    read = known.read(line)
-    assert read is not None
+    parsed = formats((declaration,)).of_log().read(line)
+    assert isinstance(parsed, tuple), line
+    name, read = parsed
+    assert name == "declared", line
     found = {name.strip('"'): value for name, value in expected.items()}
     assert read["address"] == found.get("%h", found.get("%a"))
     assert int(read["status"]) == found.get("%>s", found.get("%s"))
