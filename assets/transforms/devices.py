@@ -14,32 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import delivered_lines
-from blogdata.patterns.error_management.dead_letter import RejectRule
-from quality.contracts import landed
-from quality.contracts.columns import filled
-
-KEY = ("type", "version")
-FIELDS = tuple(field.name for field in landed.DEVICE)
 DEVICE = ("device_type", "device_version")
-
-
-def judge(lines: DataFrame) -> DataFrame:
-    """Read every line of a delivery into rows of bronze.devices, with all reasons to reject it.
-
-    The header of a CSV file is a row with the reason `header`. `reasons` has the one reason about the line
-    (:func:`assets.transforms.delivered_lines.read`), or all of `missing_field:<field>` and `wrong_type:<field>`.
-    """
-    read = delivered_lines.read(lines, FIELDS)
-    rules = [
-        *(
-            RejectRule(name=f"missing_field:{field}", condition=F.col(field).isNull() | ~F.expr(filled(field)))
-            for field in KEY
-        ),
-        *(RejectRule(name=f"wrong_type:{field}", condition=delivered_lines.is_wrong(field)) for field in FIELDS),
-    ]
-    received = ("raw", "source_file", "source_offset", "load_date")
-    return read.select(*received, *FIELDS, delivered_lines.reasons(rules))
 
 
 def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import PlatformError
+from blogdata.landing.landed_links import LinkRefused, require_within
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_links import LinkRefused, require_within
 from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_progress import PROGRESS, LogRewritten, LogTaken
 from blogdata.patterns.ingestion.log_splitter import LogNotSplit, refused_logs, split_by_hour, unsplit_logs

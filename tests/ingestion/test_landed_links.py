@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.patterns.ingestion.landed_lines import measure_all
-from blogdata.patterns.ingestion.landed_links import LinkRefused
+from blogdata.landing.landed_links import LinkRefused
+from blogdata.landing.sizes import measure_all
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import SplitReport, refused_logs, split_by_hour, unsplit_logs

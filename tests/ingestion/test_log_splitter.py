@@ -14,7 +14,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blogdata.patterns.ingestion import landed_content, landed_formats, log_splitter, vanished_lines, whole_files
+from blogdata.landing import landed_formats
+from blogdata.patterns.ingestion import landed_content, log_splitter, vanished_lines, whole_files
 from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import LogNotSplit, SplitReport, split_all, split_by_hour, unsplit_logs

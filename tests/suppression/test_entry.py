@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from blogdata.landing.erased_lines import FILLER
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.erased_lines import FILLER
 from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_progress import LogTaken
 from blogdata.patterns.ingestion.log_splitter import split_by_hour, unsplit_logs

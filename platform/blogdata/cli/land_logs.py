@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.landing.landed_formats import DAMAGED
 from blogdata.patterns.ingestion import log_formats
-from blogdata.patterns.ingestion.landed_formats import DAMAGED
 from blogdata.patterns.ingestion.log_declarations import HEADER
 from blogdata.patterns.ingestion.log_formats import LogFormats
 from blogdata.patterns.ingestion.log_splitter import oldest_first

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import IO
 
 from blogdata.errors import PlatformError
+from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.landed_links import StrayLink, leading_out, require_within, stray
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_formats import DAMAGED
-from blogdata.patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
 from blogdata.patterns.ingestion.landed_partition import Obstacle, printable, unreadable
 from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark

@@ -36,9 +36,9 @@ from pathlib import Path
 from typing import IO, ClassVar, Literal
 
 from blogdata.errors import PlatformError
+from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.landed_links import require_within
 from blogdata.patterns.ingestion import log_comparison
-from blogdata.patterns.ingestion.landed_formats import DAMAGED
-from blogdata.patterns.ingestion.landed_links import require_within
 from blogdata.patterns.ingestion.log_comparison import Known
 from blogdata.patterns.ingestion.whole_files import (
     BLOCK,

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from blogdata.patterns.ingestion.landed_formats import MARK, content
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from blogdata.landing.landed_formats import MARK, content
 
 FILLER = b"\x7f"
 """What an erased line consists of: as many of it as the line had bytes."""
@@ -20,13 +16,6 @@ LONGEST = 64 << 20
 def is_erased(raw: bytes) -> bool:
     """Return whether a line, without its line feed, was erased."""
     return bool(raw) and not raw.strip(FILLER)
-
-
-def is_kept() -> Column:
-    """Build the condition that a line, the BINARY column `raw`, was not erased."""
-    from pyspark.sql import functions as F
-
-    return ~F.coalesce(F.col("raw").cast("string").rlike(r"\A\x7f+\z"), F.lit(False))
 
 
 def lines(file: Path) -> Iterator[tuple[int, bytes]]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import random
-from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 import oracle
-from assets.transforms import visit_events
+from assets.transforms import visit_lines
 
-LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
+LINES = visit_lines.VisitLines()
 HOUR = "2026-01-31T05"
 
 
@@ -58,7 +55,6 @@ VALID = {
     "empty context": line(context={}),
     "null user": line(context=context(user=None)),
     "no technical": line(context=context(technical="ABSENT")),
-    "numbers for optional texts": line(context=context(referral=5, ad_id=True, technical={"browser": 1.5})),
     "the word context elsewhere": line(context="ABSENT", page="/context"),
     "numbers as text are texts": line(visit_id="12", user_id="1e5", page="true"),
     "texts that look like objects": line(page='{"a":1}', user_id="[1]", visit_id="{}"),
@@ -75,6 +71,8 @@ VALID = {
     "no seconds": line(event_time="2026-01-31T05:30Z"),
     "comma fraction": line(event_time="2026-01-31T05:30:01,25Z"),
     "nanoseconds": line(event_time="2026-01-31T05:30:01.123456789Z"),
+    "numbers too long for the reader where no field is": GOOD[:-1] + ',"x":1e200000,"y":' + "1" * 5000 + "}",
+    "half a surrogate pair where no field is": GOOD[:-1] + ',"x":"\\ud83d"}',
     "deep nesting": line(deep=json.loads("[" * 500 + "]" * 500)),
     "just small enough": GOOD[:-1] + ',"x":"' + "x" * (1_048_576 - len(GOOD.encode()) - 7) + '"}',
     "astral plane": line(page="/\N{PILE OF POO}/é"),
@@ -113,6 +111,8 @@ REJECTED: dict[str, tuple[str | bytes, list[str]]] = {
     "an object and an open one": ("{}{", ["not_json"]),
     "an array": (f"[{GOOD}]", ["not_json"]),
     "an array of two": (f"[{GOOD},{GOOD}]", ["not_json"]),
+    "deep nesting in a cut line": (GOOD[:-1] + ',"x":' + "[" * 1500, ["truncated"]),
+    "deep nesting beside another object": ('{"x":' + "[" * 1500 + "]" * 1500 + "}{}", ["not_json"]),
     "dots": ("{........", ["not_json"]),
     "a page": ("<html></html>", ["not_json"]),
     "null": ("null", ["not_json"]),
@@ -185,7 +185,15 @@ REJECTED: dict[str, tuple[str | bytes, list[str]]] = {
     ),
     "number as connection time": (
         line(context=context(user={"connected_since": 5})),
-        ["invalid_time:context.user.connected_since"],
+        ["wrong_type:context.user.connected_since"],
+    ),
+    "numbers for optional texts": (
+        line(context=context(referral=5, ad_id=True, technical={"browser": 1.5})),
+        ["wrong_type:context.referral", "wrong_type:context.ad_id", "wrong_type:context.technical.browser"],
+    ),
+    "objects and lists for optional texts": (
+        line(context=context(user={"ip": ["10.0.0.1"], "login": {"n": "bo"}}, technical={"device_version": []})),
+        ["wrong_type:context.user.ip", "wrong_type:context.user.login", "wrong_type:context.technical.device_version"],
     ),
     "the epoch": (line(event_time="1970-01-01T00:00:00Z"), ["impossible_time"]),
     "just before 2000": (line(event_time="1999-12-31T23:59:59.999Z"), ["impossible_time"]),
@@ -213,59 +221,63 @@ REJECTED: dict[str, tuple[str | bytes, list[str]]] = {
 }
 
 
-BAD: list[str | bytes] = [
-    GOOD + GOOD,
-    GOOD + " tail",
-    line(user_id=5),
-    GOOD.encode().replace(b"/home", b"/\xe9"),
-]
+def read(line: str | bytes, file: str = "visits/a.json") -> dict[str, Any]:
+    raw = line if isinstance(line, bytes) else line.encode()
+    return dict(zip(visit_lines.COLUMNS, LINES.of_file(file, HOUR)(0, raw), strict=True))
 
 
-def judged(spark: SparkSession, lines: Sequence[str | bytes | None]) -> list[Any]:
-    rows = [
-        (one.encode() if isinstance(one, str) else one, "visits/a.json", number, HOUR, "json")
-        for number, one in enumerate(lines)
-    ]
-    frame = visit_events.judge(spark.createDataFrame(rows, LINES))
-    assert tuple(frame.columns) == visit_events.JUDGED
-    without_bytes = frame.withColumn("raw", F.octet_length("raw")).orderBy("source_offset").collect()
-    gc.collect()
-    return without_bytes
+def test_valid_lines_have_no_reason_and_a_time() -> None:
+    rows = {name: read(text) for name, text in VALID.items()}
+    assert {name: row["reasons"] for name, row in rows.items()} == dict.fromkeys(VALID, ())
+    assert all(row["event_time"] is not None and row["event_hour"] is not None for row in rows.values())
+    assert all(row["filtered_by"] is None for row in rows.values())
 
 
-@pytest.fixture(scope="module")
-def rows(spark: SparkSession) -> dict[str, list[Any]]:
-    """The rows of the lines of all these tests, judged once."""
-    texts: dict[str, list[Any]] = {
-        "valid": list(VALID.values()),
-        "rejected": [text for text, _ in REJECTED.values()],
-        "bad": [*BAD],
-        "null": [None],
-        "mutated": mutations(4000),
+def test_rejected_lines_have_all_reasons_and_nothing_else() -> None:
+    rows = {name: read(text) for name, (text, _) in REJECTED.items()}
+    assert {name: list(row.pop("reasons")) for name, row in rows.items()} == {
+        name: reasons for name, (_, reasons) in REJECTED.items()
     }
-    found = iter(judged(spark, [text for group in texts.values() for text in group]))
-    by_group = {name: [next(found) for _ in group] for name, group in texts.items()}
-    assert list(found) == []
-    return by_group
+    assert {(name, value) for row in rows.values() for name, value in row.items() if value} == {("format", "json")}
 
 
-def test_valid_lines_have_no_reason_and_a_time(rows: dict[str, list[Any]]) -> None:
-    found = {name: row["reasons"] for name, row in zip(VALID, rows["valid"], strict=True)}
-    assert found == {name: [] for name in VALID}
-    assert all(row["event_time"] is not None and row["event_hour"] is not None for row in rows["valid"])
-    assert all(row["filtered_by"] is None for row in rows["valid"])
+def test_every_field_has_its_column_and_type() -> None:
+    assert read(line(event_time="2026-01-31T06:10:00.250+01:00", page="/home?utm_source=News&utm_medium=email")) == {
+        "visit_id": "v1",
+        "event_time": datetime(2026, 1, 31, 5, 10, 0, 250_000, timezone.utc),
+        "event_hour": "2026-01-31T05",
+        "user_id": "u1",
+        "keep_private": False,
+        "page": "/home?utm_source=News&utm_medium=email",
+        "utm": "news / email / -",
+        "referral": "https://example.org",
+        "ad_id": None,
+        "ip": "10.0.0.1",
+        "login": "ann",
+        "connected_since": datetime(2026, 1, 30, 7, tzinfo=timezone.utc),
+        "browser": "Firefox",
+        "browser_version": "20.1",
+        "network_type": None,
+        "device_type": None,
+        "device_version": None,
+        "format": "json",
+        "filtered_by": None,
+        "reasons": (),
+    }
 
 
-def test_rejected_lines_have_all_reasons_and_no_time(rows: dict[str, list[Any]]) -> None:
-    found = {name: sorted(row["reasons"]) for name, row in zip(REJECTED, rows["rejected"], strict=True)}
-    assert found == {name: sorted(reasons) for name, (_, reasons) in REJECTED.items()}
-    assert all(row["event_time"] is None and row["event_hour"] is None for row in rows["rejected"])
+@pytest.mark.parametrize("answer", ["ABSENT", None])
+def test_a_missing_privacy_answer_means_private(answer: str | None) -> None:
+    assert read(line(keep_private=answer))["keep_private"] is True
 
 
-def test_no_row_disappears_and_no_byte_changes(rows: dict[str, list[Any]]) -> None:
-    texts = [*VALID.values(), *(text for text, _ in REJECTED.values())]
-    sizes = [len(text if isinstance(text, bytes) else text.encode()) for text in texts]
-    assert [row["raw"] for row in (*rows["valid"], *rows["rejected"])] == sizes
+def test_a_time_has_the_hour_it_is_in_whichever_lines_came_before() -> None:
+    times = ["06:04:59", "05:00:00", "04:59:59", "05:59:59.999999", "06:00:00", "00:00:00", "06:05:00"]
+    of_line = LINES.of_file("visits/a.json", HOUR)
+    rows = [of_line(0, line(event_time=f"2026-01-31T{time}Z").encode()) for time in times]
+    assert [row[visit_lines.COLUMNS.index("event_hour")] for row in rows] == [
+        f"2026-01-31T{time[:2]}" for time in times
+    ]
 
 
 def mutations(count: int) -> list[str | bytes]:
@@ -313,6 +325,8 @@ def mutations(count: int) -> list[str | bytes]:
         context(technical=[]),
         context(user={"connected_since": "x"}),
         context(user=None),
+        context(referral=5, user={"ip": [], "login": 7}),
+        context(ad_id={}, user={"connected_since": 5}, technical={"browser": True}),
     ]
     for _ in range(count // 3):
         names = draw.sample(sorted(event()), draw.randrange(1, 4))
@@ -327,33 +341,15 @@ def mutations(count: int) -> list[str | bytes]:
     return found
 
 
-def test_thousands_of_mutated_lines_get_the_oracles_verdict(rows: dict[str, list[Any]]) -> None:
+def test_thousands_of_mutated_lines_get_the_oracles_verdict() -> None:
     lines = mutations(4000)
     expected = [oracle.judge_json(one.encode() if isinstance(one, str) else one, HOUR) for one in lines]
+    found = [read(one) for one in lines]
     differing = [
         (text, row["reasons"], verdict.reasons)
-        for text, row, verdict in zip(lines, rows["mutated"], expected, strict=True)
-        if sorted(row["reasons"]) != sorted(verdict.reasons)
+        for text, row, verdict in zip(lines, found, expected, strict=True)
+        if sorted(row["reasons"]) != sorted(verdict.reasons) or row["event_time"] != verdict.time
     ]
     assert differing == []
     assert sum(not verdict.reasons for verdict in expected) > 200
     assert len({reason for verdict in expected for reason in verdict.reasons}) > 12
-
-
-def test_a_null_line_is_an_empty_line(rows: dict[str, list[Any]]) -> None:
-    assert [row["reasons"] for row in rows["null"]] == [["empty_line"]]
-
-
-def test_a_plain_parse_accepts_the_rejected_lines(spark: SparkSession, rows: dict[str, list[Any]]) -> None:
-    texts = [(one if isinstance(one, bytes) else one.encode(),) for one in BAD]
-    naive = spark.createDataFrame(texts, "raw binary").select(
-        F.from_json(F.col("raw").cast("string"), "user_id string, page string").alias("e")
-    )
-    assert naive.filter("e.user_id is not null and e.page is not null").count() == len(BAD)
-    assert all(row["reasons"] for row in rows["bad"])
-
-
-def test_an_unknown_format_is_refused(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([], LINES)
-    with pytest.raises(AssertionError, match="xml"):
-        visit_events.judge(frame, formats={"xml"})
