@@ -1,10 +1,9 @@
-"""The devices: judging the lines of a delivery, and the history of device names (SCD2).
+"""The history of device names (SCD2), continued with each delivery.
 
-Decisions: `type` and `version` are required, and may be JSON numbers, as visits may refer to a version by a number. If
-a device has several rows, the first by position is used and the others are only counted. A version is valid from the
-midnight of the delivery that introduced it. Versions of the first delivery have always been valid, as no earlier
-delivery could have contained them. A delivery closes the versions that it names differently or not at all. A device
-that is delivered again begins a new version.
+Decisions: if a device has several rows, the first by position is used and the others are only counted. A version is
+valid from the midnight of the delivery that introduced it. Versions of the first delivery have always been valid, as no
+earlier delivery could have contained them. A delivery closes the versions that it names differently or not at all. A
+device that is delivered again begins a new version.
 """
 
 from __future__ import annotations

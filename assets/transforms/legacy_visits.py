@@ -1,4 +1,4 @@
-"""Visits of a table: how its rows become lines, what bronze finds in them, and which events they delete.
+"""Visits of a table: how its rows become lines, and which events they delete.
 
 Decisions: a row that is marked as deleted is a line that the filter `deleted` removes, and deletes the event with its
 identity, whichever way that came, unless a row of the event came after it. Rows whose time of ingestion is null or

@@ -15,8 +15,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from assets.transforms.log_targets import as_sent
-
+_LOGGED = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _ESCAPES = re.compile("(?:%[0-9A-Fa-f]{2})+")
 _UNDECODED = re.compile("[\x00-\x7f\udc80-\udcff]")
 _ORIGIN = re.compile("[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*/?")
@@ -61,6 +60,13 @@ def referring_host(referrer: str | None) -> str | None:
         return None
     host = _HOST.fullmatch(page_of(found[1]).lower())
     return host[1] if host and (host[1][0] == "[" or all(map(_is_of_name, host[1]))) else None
+
+
+def as_sent(text: str) -> str:
+    """Return a text as it was sent: the escapes of a server as percent escapes."""
+    # Two backslashes are one: the first of them begins no escape of the second.
+    text = _LOGGED.sub(r"%\1", text.replace(r"\\", "%5C"))
+    return text.replace(r"\"", "%22")
 
 
 def _characters(escapes: str) -> str:

@@ -1,4 +1,4 @@
-"""Changed users of a table: how its rows become lines, and what bronze finds in them.
+"""Changed users of a table: how its rows become lines, and which of them hold.
 
 Decisions: a row of bronze.users is a change if a table's file has it, and then `is_deleted` is not null; all others are
 of full deliveries. A change whose `updated_at` is null, still to come or not of the day it landed in is a dead letter,

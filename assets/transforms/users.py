@@ -1,7 +1,6 @@
-"""The users: judging the lines of each day's full delivery, and their history, continued with each day.
+"""The history of the users, continued with each day's full delivery and with changes between deliveries.
 
-Decisions: only `id` is required; in JSON it must be a string, as in the visits that refer to it. `login` and `email`
-may be missing. What a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
+Decisions: what a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
 login and the email, stands for it, and changes with it. A version is a run of consecutive deliveries with the same
 identity and registration time; the other fields take the newest value of the run. A version is valid from its first day
 on. Versions of the first delivery are valid from the user's registration on, as no earlier delivery could have
@@ -27,7 +26,6 @@ from quality.contracts import landed
 from quality.contracts.columns import filled
 
 REGISTERED = "registered_datetime"
-TIMES = (REGISTERED, "first_connection_datetime", "last_connection_datetime")
 FIELDS = tuple(field.name for field in landed.USER)
 CALLED = ("login", "email")
 IDENTITY = "identity"

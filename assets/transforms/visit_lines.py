@@ -71,17 +71,18 @@ class VisitLines:
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
         name = PurePath(file).name
         is_of_table, is_untimed = legacy_visits.is_of_table(name), name.startswith(f"{legacy_visits.PREFIX}{UNTIMED}")
+        of_visit = len(_VISIT)
         fields_of, hour_of = reader(_LEGACY_VISIT if is_of_table else _VISIT), hours_of(partition)
 
         def read(offset: int, raw: bytes) -> Values:
             values, reasons = fields_of(raw)
-            visit_id, time, user_id, page, keep_private, *context = values[: len(_VISIT)]
+            visit_id, time, user_id, page, keep_private = values[:5]
             hour = hour_of(time) if time else None
             if time and not hour:
                 reasons = (*reasons, IMPOSSIBLE)
             filtered_by = None
             if is_of_table:
-                ingested, is_deleted = values[len(_VISIT) :]
+                ingested, is_deleted = values[of_visit:]
                 filtered_by = legacy_visits.DELETED if is_deleted else None
                 if is_untimed:
                     reason = "missing_field" if ingested is None else "impossible_time"
@@ -90,7 +91,7 @@ class VisitLines:
                 return (*_NOTHING, JSON, None, reasons)
             private = True if keep_private is None else keep_private
             utm = link_campaigns.campaign_of_page(page)
-            return (visit_id, time, hour, user_id, private, page, utm, *context, JSON, filtered_by, reasons)
+            return (visit_id, time, hour, user_id, private, page, utm, *values[5:of_visit], JSON, filtered_by, reasons)
 
         return read
 

@@ -36,7 +36,7 @@ _BLANK = " \t\n\r\f\v"
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _GAP = re.compile(r"\s*(,?)\s*", re.ASCII)
 
-Read = tuple[tuple[Any, ...], tuple[str, ...]]
+Read = tuple[Sequence[Any], tuple[str, ...]]
 """The values of the declared fields, None where one is absent or has a reason, and the reasons to reject the line."""
 
 
@@ -96,7 +96,7 @@ def reader(fields: tuple[Field, ...]) -> Callable[[bytes], Read]:
                 values[at] = iso_time(values[at])
                 if values[at] is None:
                     return _judged(raw, fields)
-        return tuple(values), ()
+        return values, ()
 
     return read
 
@@ -136,7 +136,7 @@ def values_of(found: Mapping[str, object], fields: Sequence[Field]) -> Read:
             unreadable.append(f"invalid_time:{field.path}")
         return time
 
-    values = tuple([value_of(field) for field in fields])
+    values = [value_of(field) for field in fields]
     return values, (*reasons, *unreadable)
 
 

@@ -13,10 +13,7 @@ import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol, cast
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from typing import IO, Protocol, cast
 
 BLOCK = 1 << 20
 MARK = b"\xef\xbb\xbf"
@@ -42,20 +39,13 @@ _FOREIGN = (
 """First bytes of formats that are known and not read."""
 
 
-_PACKED = r"\.(gz|bz2|xz|zst|part)"
+_PACKED = re.compile(r"\.(gz|bz2|xz|zst|part)$")
 """What may come behind the extension: a compression, or that a line of an access log has not ended yet."""
 
 
 def extension(name: str) -> str:
     """Return the last extension of a file name, in lower case, without what may come behind it: `log` of `a.LOG.gz`."""
-    return re.sub(f"{_PACKED}$", "", name.lower()).rpartition(".")[2]
-
-
-def has_extension(names: Column, wanted: str) -> Column:
-    """Build the condition that names in a column have an extension, as :func:`extension`."""
-    from pyspark.sql import functions as F
-
-    return F.lower(names).rlike(rf"\.{wanted}({_PACKED})?$")
+    return _PACKED.sub("", name.lower()).rpartition(".")[2]
 
 
 def compression(head: bytes) -> str | None:

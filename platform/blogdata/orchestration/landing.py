@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import WHOLE_TABLE, Account
-from blogdata.landing.lines import Bounds, Unread, read
+from blogdata.landing.lines import Bounds, read
 from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, judge_all
 from blogdata.orchestration.step import Step, Upstream
@@ -114,10 +114,6 @@ class Landed:
     def rows(self, reader: LineReader) -> DataFrame:
         """Read the lines; columns: those of :data:`blogdata.landing.lines.POSITION`, and those of the reader."""
         return read(self.step.spark, self.step.landing, self._files, reader, self.bounds)
-
-    def lines(self) -> DataFrame:
-        """Read the lines; columns: those of :data:`blogdata.landing.lines.POSITION`."""
-        return self.rows(Unread())
 
     def announce_new_fields(self) -> None:
         """Record the fields that the producer began to send without announcing them, each once.
