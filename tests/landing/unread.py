@@ -21,4 +21,4 @@ class Unread:
         return lambda offset, raw: ()
 
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
