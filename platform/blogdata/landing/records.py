@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Values = tuple[object, ...]
-"""One value for each column of a reader's schema; those of a rejected line are None, but for its reasons."""
+"""One value for each column of a reader's schema. Of a rejected line only the reasons are certain: others may be None."""
 
 
 class LineReader(Protocol):
