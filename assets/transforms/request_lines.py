@@ -23,7 +23,7 @@ from assets.transforms.request_targets import referring_host, target_of
 from blogdata.landing.log_formats import COMMENT, SPACE, UNKNOWN, Misfit, formats, time_of
 from blogdata.landing.records import Values
 from blogdata.publish.partitions import Grain, start_of
-from blogdata.services.config import CrawlerSettings, LogSettings
+from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,7 +119,7 @@ class LogLines:
             crawler, filtered_by = verdict_on(request)
             device = device_of(agent) if agent and filtered_by is None else _NO_DEVICE
             return (
-                *(None, time, hour, None, True, path, link_campaigns.campaign_of(query)),
+                *(None, time, hour, None, True, path, link_campaigns.campaign_of(query) if query else None),
                 *(referring_host(fields.get("referrer")), None, client if is_address(client) else None, None, None),
                 *(device.browser, device.browser_version, None, device.device_type, device.device_version),
                 *(client, agent, fields.get("host"), method, status, int(size) if size.isdecimal() else 0),
@@ -134,6 +134,7 @@ class Verdicts:
 
     def __init__(self, logs: LogSettings) -> None:
         self._exclude = logs.exclude
+        self._is_any_excluded = logs.exclude != ExcludedRequests()
         self._crawlers = logs.crawlers.addresses
 
     def on(self, request: Request) -> tuple[str | None, str | None]:
@@ -145,7 +146,7 @@ class Verdicts:
         return crawler, self._filter(request, crawler)
 
     def _filter(self, request: Request, crawler: str | None) -> str | None:
-        if self._excludes(request):
+        if self._is_any_excluded and self._excludes(request):
             return "excluded"
         if request.method != "GET" or request.path[:1] != "/":
             return "method"
