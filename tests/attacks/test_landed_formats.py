@@ -13,9 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from landing.unread import Unread
 
 from blogdata.lake.store_faults import LandedFileUnreadable
-from blogdata.landing.lines import Unread, read
+from blogdata.landing.lines import read
 from blogdata.landing.sizes import LandedSize, measure
 from blogdata.orchestration import landing as landed_step
 from blogdata.patterns.ingestion.landed_partition import Lack

@@ -13,12 +13,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from landing.unread import Unread
 from pyspark.sql import functions as F
 
 from assets.transforms.visit_lines import VisitLines
 from blogdata.lake.store_faults import LandedFileUnreadable, LandedFileVanished, store_faults
 from blogdata.landing import lines as landed
-from blogdata.landing.lines import Unread, completed
+from blogdata.landing.lines import completed
 from blogdata.landing.sizes import measure, measure_all
 from blogdata.patterns.error_management.streamed_files import arrival_hour
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -351,3 +352,31 @@ def test_an_object_of_a_container_is_read() -> None:
 def test_a_declaration_that_cannot_be_read_is_refused_with_the_reason(declaration: str, what: str) -> None:
     with pytest.raises(LogFormatUnusable, match=what):
         formats((declaration,))
+
+
+PIECES = (
+    *('"', '\\"', "a", "a ", "a,", "a, ", "1.1.1.1, ", "a : ", "a:1 ", "[a] ", "::", "0 ", "- ", "\t", '"a" ', "{["),
+)
+
+
+def seconds_for(line: str, known: LogFormats) -> float:
+    """Return the processor time of reading a line, the shortest of three."""
+
+    def once() -> float:
+        log, begin = known.of_log(), time.thread_time()
+        log.read(line)
+        log.hour_of(line.encode())
+        return time.thread_time() - begin
+
+    return min(once() for _ in range(3))
+
+
+def test_a_hostile_line_takes_no_more_time_than_its_length() -> None:
+    known = formats(('$host|$remote_addr - $remote_user [$time_local] "$request" $status $upstream_addr; "$host"',))
+    length = 8000
+    plain = seconds_for(f'203.0.113.9 - - {REST[:-1]}{"a" * length}"', known)
+    begun = {sample[: found.end()] for sample in SAMPLES.values() for found in re.finditer(r'^|[ \t"\[]', sample)}
+    lines = [begin + piece * (length // len(piece)) for begin in begun for piece in PIECES]
+    assert len(lines) > 1000
+    # A line that takes time by the square of its length takes thousands of times as long.
+    assert max(seconds_for(line, known) for line in lines) < 300 * plain

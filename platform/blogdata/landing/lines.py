@@ -225,20 +225,6 @@ class Work:
                     yield from _batches(piece, found, read_line, schema)
 
 
-class Unread:
-    """A reader that finds nothing in a line."""
-
-    schema = pa.schema([])
-
-    def has_state(self, file: str) -> bool:
-        """Return that no line depends on earlier ones."""
-        return False
-
-    def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
-        """Find no values in any line."""
-        return lambda offset, raw: ()
-
-
 @dataclass(frozen=True)
 class _Numbered:
     """Reads the tasks whose numbers a batch has."""

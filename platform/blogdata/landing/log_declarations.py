@@ -75,17 +75,19 @@ _PATTERNS = {
     "duration": r"\d+(?:\.\d+)?",
     "rest": r".*",
 }
+# No address and no host is longer; without a bound, a megabyte without a space would be tried at each of its places.
+_WORD = r"[^\s,]{1,300}"
 # What proxies have forwarded, in front of the address that the last of them has seen: `10.0.0.2, 198.51.100.1`.
-_LIST = r"(?:[^\s,]+, ?)+"
+_LIST = rf"(?:{_WORD}, ?)+"
 # The name of a user may hold spaces, and brackets if it is quoted; it may be missing.
 _USER_BEFORE_TIME = rf'(?:"{_TEXT}" (?=\[)|[^\[]*)'
-ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*:[0-9A-Fa-f]*:)[0-9A-Fa-f:.]+(?:%[^\s,]+)?)"
-_NAMED_HOST = r"(?=[0-9.]*[^\s:0-9.])[^\s:\[,\"]+"
-_HOST = rf"(?:{_NAMED_HOST}|\[[0-9A-Fa-f:.]+\])"
+ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f:.]{1,45}(?:%[^\s,]{1,45})?)"
+_NAMED_HOST = r"(?=[0-9.]{0,300}[^\s:0-9.])[^\s:\[,\"]{1,300}"
+_HOST = rf"(?:{_NAMED_HOST}|\[[0-9A-Fa-f:.]{{1,45}}\])"
 _HOST_FIRST = (
-    rf"(?:{_NAMED_HOST}:\d+ |(?:{_HOST}(?::\d+)?|[^\s:,]+:\d+) {ADDRESS}[ ,]"
-    rf"|{_HOST}(?::\d+)? (?:[^\s\[,]+ ){{1,6}}{ADDRESS}[ ,]"
-    rf"|{_HOST}(?::\d+)? [^\s,]+ - [^\s\[]+ \[)"
+    rf"(?:{_NAMED_HOST}:\d+ |(?:{_HOST}(?::\d+)?|[^\s:,]{{1,300}}:\d+) {ADDRESS}[ ,]"
+    rf"|{_HOST}(?::\d+)? (?:[^\s\[,]{{1,300}} ){{1,6}}{ADDRESS}[ ,]"
+    rf"|{_HOST}(?::\d+)? {_WORD} - [^\s\[]{{1,300}} \[)"
 )
 # `blog.example.org:443 …`, a name before an address, or one word more before the time than without a host. A number is
 # no client either: `uniq -c` writes one.
@@ -179,11 +181,11 @@ def _pattern(token: str, field: str, before: str, after: str) -> str:
     end = re.escape(after[:1].strip())
     if field == "address":
         # The port of an address is behind its last colon.
-        return r"[^\s,]+(?=:\d)" if end == ":" else rf"[^\s,{end}]+"
+        return rf"{_WORD}(?=:\d)" if end == ":" else rf"[^\s,{end}]{{1,300}}"
     if field == "host":
-        return rf"(?:\[[0-9A-Fa-f:.]+\]|[^\s:,{end}]+)"
+        return rf"(?:\[[0-9A-Fa-f:.]{{1,45}}\]|[^\s:,{end}]{{1,300}})"
     # Each server that nginx has asked, one after the other: `10.0.0.7:80, 10.0.0.8:80`.
-    return rf"[^\s,{end}]+(?:(?:,| :) [^\s,{end}]+)*" if "upstream_" in token else rf"[^\s{end}]+"
+    return rf"(?!: )[^\s,{end}]+(?:(?:,| :) [^\s,{end}]+)*" if "upstream_" in token else rf"[^\s{end}]+"
 
 
 def compile_columns(name: str, header: str) -> ColumnFormat:

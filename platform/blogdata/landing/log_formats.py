@@ -115,15 +115,19 @@ _COMMENTS = re.compile(r"#[A-Z][A-Za-z-]*: ")
 SPACE = " \t\n\r\f\v"
 _MARK = "\ufeff"
 _AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
+# Bounds, as without them a megabyte without a space would be tried at each of its places.
+_W = r"\S{1,300}"
 # A tag without a colon only behind a time that no access log begins with.
+_BSD = rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d {_W} (?:(?!{ADDRESS} |\{{)[^\s:]{{1,300}}:? )?"
+_STRUCTURED = r"(?:-|(?:\[(?:[^\]\\]|\\.)*\])+)"
 _SYSLOG = (
-    rf"(?:(?:<\d{{1,3}}>)?(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d \S+ (?:(?!{ADDRESS} )[^\s:]+:? )?"
-    rf"|{_AT} \S+ [^\s:]+: )|<\d{{1,3}}>1 (?:{_AT}|-) \S+ \S+ \S+ \S+ (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) {_MARK}?)"
+    rf"(?:(?:<\d{{1,3}}>)?(?:{_BSD}|{_AT} {_W} [^\s:]{{1,300}}: )"
+    rf"|<\d{{1,3}}>1 (?:{_AT}|-) {_W} {_W} {_W} {_W} {_STRUCTURED} {_MARK}?)"
 )
 _TAKEN_AT = rf"{_AT} (?:std(?:out|err) F |(?!std(?:out|err) ))"
 _CONTAINER = (
-    rf"(?:(?:\[pod/[^\s\]]+\] |[\w.-]+ +\| )(?:{_TAKEN_AT}|(?!{_AT} ))|{_TAKEN_AT})"
-    r"(?=\{|[^\s\[\"]+ [^\s\[\"]+ [^\[\"]*\[\d\d/)"
+    rf"(?:(?:\[pod/[^\s\]]{{1,300}}\] |[\w.-]{{1,300}} {{1,300}}\| )(?:{_TAKEN_AT}|(?!{_AT} ))|{_TAKEN_AT})"
+    r"(?=\{|[^\s\[\"]{1,300} [^\s\[\"]{1,300} [^\[\"]*\[\d\d/)"
 )
 _BEFORE = re.compile(rf"(?!{ADDRESS} |\{{)(?:{_SYSLOG}|{_CONTAINER})", re.ASCII)
 """What may stand before a line: what syslog writes, such as `Oct  3 21:59:42 web1 nginx: `, or what runs containers
