@@ -2,7 +2,8 @@
 
 A line is read by the first format that fits it (:mod:`blogdata.landing.log_formats`). A line that fits none is
 rejected, and the reason names the nearest format and the first field that does not fit, such as
-`not_combined_log:time`. Lines that are not page views are filtered by name, the first of :data:`FILTERS` that matches.
+`not_combined_log:time`. Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `excluded`,
+`method`, `status`, `asset`, `feed`, `crawler`, the first that matches.
 
 Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`, and who acts like a crawler by :func:`with_acting_crawlers`: that takes
@@ -20,7 +21,8 @@ from assets.transforms import crawlers, link_campaigns
 from assets.transforms.arrival_times import IMPOSSIBLE, hours_of
 from assets.transforms.request_clients import client_of, in_networks, is_address
 from assets.transforms.request_targets import referring_host, target_of
-from blogdata.landing.log_formats import COMMENT, SPACE, UNKNOWN, Misfit, formats, time_of
+from blogdata.landing.json_lines import text_of, unreadable_line
+from blogdata.landing.log_formats import COMMENT, UNKNOWN, Misfit, formats, time_of
 from blogdata.landing.records import Values
 from blogdata.publish.partitions import Grain, start_of
 from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
-MAX_BYTES = 1_048_576
 _LONGEST_AGENT = 4096
 _ROBOTS_TXT = "/robots.txt"
 _ASSETS = frozenset(
@@ -95,9 +95,9 @@ class LogLines:
         hour_of, begin = hours_of(partition), start_of(partition, Grain.HOUR)
 
         def read(offset: int, raw: bytes) -> Values:
-            text, reason = _text(raw)
+            text = text_of(raw)
             if text is None:
-                return _rejected(UNKNOWN, reason)
+                return _rejected(UNKNOWN, unreadable_line(raw))
             found = log.read(text)
             if isinstance(found, Misfit):
                 return _rejected(UNKNOWN, found.reason)
@@ -222,17 +222,6 @@ def _version(*parts: str | None) -> str | None:
             break
         given.append(part)
     return ".".join(given) or None
-
-
-def _text(raw: bytes) -> tuple[str | None, str]:
-    """Decode a line, or tell why it is none."""
-    if len(raw) > MAX_BYTES:
-        return None, "too_large"
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return None, "not_utf8"
-    return (text, "") if text.strip(SPACE) else (None, "empty_line")
 
 
 def _rejected(name: str, reason: str) -> Values:
