@@ -135,7 +135,8 @@ writes before an object or a line with its time in brackets, such as `2022-10-03
 `[pod/blog-5f/nginx] ` and `web-1  | `. Most lines begin with an address."""
 # Brackets are of the visitor in lines that have their time as JSON, in columns, or by ISO 8601.
 _BRACKETED = re.compile(
-    r"(?!\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t])\S+ \S+ (?:\"(?:[^\"\\\n]|\\.)*\" |[^\[\n]*)\[([^\]]{1,40})\](?= \"|\s*\Z)",
+    r"(?!\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t])\S+ \S+ (?:\"(?:[^\"\\\n]|\\.)*\" |[^\[\n]*)"
+    r"\[([^\]]{1,40})\](?= \"|\s*\Z)",
     re.ASCII,
 )
 _STAMP = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):([0-5]\d):([0-5]\d|60) ([+-])(\d\d)([0-5]\d)", re.ASCII)
