@@ -186,7 +186,7 @@ def with_acting_crawlers(rows: DataFrame, settings: CrawlerSettings) -> DataFram
     client = F.coalesce("client", F.concat_ws(" ", "source_file", "source_offset"))
     who = Window.partitionBy("arrival_hour", client, "agent")
     robots = F.lit(settings.robots_txt) & (F.col("page") == _ROBOTS_TXT)
-    views = F.count_if(F.col("client").isNotNull() & F.col("filtered_by").isNull()).over(who)
+    views = F.count(F.when(F.col("filtered_by").isNull(), F.col("client"))).over(who)
     acts = F.max(F.coalesce(robots, F.lit(False))).over(who) | (views > settings.most_views)
     crawler = F.coalesce("crawler", F.when(F.col("client").isNotNull() & acts, F.lit("other")))
     by_act = F.when(F.col("crawler").isNotNull(), F.lit("crawler"))
