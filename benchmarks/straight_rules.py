@@ -30,30 +30,33 @@ ARRIVAL = ("arrival_hour", "source_file", "source_offset")
 
 def judged_visits(lines: DataFrame) -> DataFrame:
     """Judge each line: all reasons for rejection, and the time of visit events."""
-    event = F.get("look", F.lit(0))
+    event, context, user, technical = F.get("look", F.lit(0)), F.col("context"), F.col("user"), F.col("technical")
     looked = with_look(lines, LOOK)
     looked = looked.withColumn("is_object", is_object("look")).withColumns(
         {
             "time": iso_time(F.try_variant_get(event["event_time"], "$", "string")),
-            "context": F.try_variant_get(event["context"], "$", "struct<user: variant, technical: variant>"),
+            "context": object_of(event["context"], ("referral", "ad_id", "user", "technical")),
         }
     )
     looked = looked.withColumns(
         {
-            "user": F.try_variant_get(F.col("context")["user"], "$", "struct<connected_since: string>"),
-            "technical": F.try_variant_get(F.col("context")["technical"], "$", "struct<browser: string>"),
+            "user": object_of(context["user"], ("ip", "login", "connected_since")),
+            "technical": object_of(context["technical"], TECHNICAL),
         }
     )
-    since, time = F.col("user")["connected_since"], F.col("time")
+    since, time = F.try_variant_get(user["connected_since"], "$", "string"), F.col("time")
     not_boolean = F.schema_of_variant(event["keep_private"]) != "BOOLEAN"
     rules = [
         *field_rules(event, REQUIRED, IDENTIFIERS),
         ("wrong_type:keep_private", present(event["keep_private"]) & not_boolean),
-        ("wrong_type:context", present(event["context"]) & F.col("context").isNull()),
-        ("wrong_type:context.user", present(F.col("context")["user"]) & F.col("user").isNull()),
-        ("wrong_type:context.technical", present(F.col("context")["technical"]) & F.col("technical").isNull()),
+        ("wrong_type:context", present(event["context"]) & context.isNull()),
+        *text_rules(context, "context", ("referral", "ad_id")),
+        ("wrong_type:context.user", present(context["user"]) & user.isNull()),
+        *text_rules(user, "context.user", ("ip", "login", "connected_since")),
+        ("wrong_type:context.technical", present(context["technical"]) & technical.isNull()),
+        *text_rules(technical, "context.technical", TECHNICAL),
         ("invalid_time:event_time", is_text(event["event_time"]) & time.isNull()),
-        ("invalid_time:context.user.connected_since", since.isNotNull() & iso_time(since).isNull()),
+        ("invalid_time:context.user.connected_since", is_text(user["connected_since"]) & iso_time(since).isNull()),
         ("impossible_time", impossible(time)),
     ]
     none = F.lit(None).cast("string")
@@ -99,6 +102,16 @@ def field_rules(row: Column, required: Sequence[str], identifiers: Sequence[str]
         rules.append((f"missing_field:{name}", missing))
         rules.append((f"wrong_type:{name}", present(row[name]) & ~is_text(row[name])))
     return rules
+
+
+def text_rules(found: Column, path: str, names: Sequence[str]) -> list[tuple[str, Column]]:
+    """Return the rules that optional fields of an object are texts."""
+    return [(f"wrong_type:{path}.{name}", present(found[name]) & ~is_text(found[name])) for name in names]
+
+
+def object_of(value: Column, names: Sequence[str]) -> Column:
+    """Read the fields of an object; null if the value is none."""
+    return F.try_variant_get(value, "$", f"struct<{', '.join(f'{name}: variant' for name in names)}>")
 
 
 def reasons_of(rules: Sequence[tuple[str, Column]]) -> Column:

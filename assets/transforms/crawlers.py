@@ -75,15 +75,18 @@ class Lists:
     untagged: tuple[str, ...]
     removed: tuple[str, ...]
 
-    @cached_property
-    def category(self) -> Callable[[str], str | None]:
+    def category(self, agent: str) -> str | None:
         """Find the category of an agent, None if it is a person's; characters after the first 1,024 are ignored."""
-        return lru_cache(maxsize=65_536)(self._category)
+        return self._known(agent[:_LONGEST_AGENT])
+
+    @cached_property
+    def _known(self) -> Callable[[str], str | None]:
+        return lru_cache(maxsize=16_384)(self._category)
 
     def _category(self, agent: str) -> str | None:
         if agent in NO_AGENT:
             return "other"
-        text = _PEOPLE.sub("", agent[:_LONGEST_AGENT])
+        text = _PEOPLE.sub("", agent)
         tags = set(self._tags(text))
         if not tags and not self._is_untagged(text):
             return None

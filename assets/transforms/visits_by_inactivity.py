@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from blogdata.landing.lines import REPLAY_PREFIX, is_replay
 from blogdata.patterns.idempotency import keyed_idempotency
-from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX, is_replay
 from blogdata.patterns.ingestion.log_splitter import PART
 from blogdata.patterns.security.pseudo_anonymizer import token
 from quality.contracts.sessions import INACTIVITY

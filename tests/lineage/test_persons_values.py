@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assets.transforms.visit_events import JSON
+from assets.transforms.visit_lines import JSON
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from lineage import found_values, odd_lines
 from lineage.canaries import Canaries, Canary

@@ -73,10 +73,10 @@ def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
 
 
 def worker_python(settings: Settings) -> Path:
-    """Write the script that Spark starts as Python: for a stream's worker :mod:`blogdata.services.stream_worker`.
+    """Write the script that Spark starts as Python: for `blogdata.landing.worker_daemon`, and :mod:`.stream_worker`.
 
-    Where the folder allows no executables it is the interpreter itself; on a busy machine a stream's start may then
-    need a retry.
+    Where the folder allows no executables it is the interpreter itself; workers then start more slowly, and on a busy
+    machine a stream's start may need a retry.
     """
     executable = settings.service_folder(settings.spark.service) / "python"
     script = worker_python_script()
@@ -92,6 +92,7 @@ def worker_python_script() -> str:
         "#!/bin/sh\n"
         "# Spark gives the worker of a stream ten seconds to connect; PySpark's own program imports too much before.\n"
         'case "$1 $2" in\n'
+        f'"-m pyspark.daemon") shift 2; exec {interpreter} -m blogdata.landing.worker_daemon "$@" ;;\n'
         f'"-m {_STREAM_WORKERS}"*) exec {interpreter} -m blogdata.services.stream_worker "$2" ;;\n'
         "esac\n"
         f'exec {interpreter} "$@"\n'

@@ -16,7 +16,7 @@ from enum import Enum
 from pathlib import Path
 
 from blogdata.errors import PlatformError, shown
-from blogdata.patterns.ingestion.landed_links import StrayLink, stray
+from blogdata.landing.landed_links import StrayLink, stray
 from blogdata.publish.contract import Arrival
 
 DEEPEST = 8
