@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from landing.unread import Unread
 
 from blogdata.lake.store_faults import LandedFileUnreadable
 from blogdata.landing.lines import read
@@ -26,6 +25,7 @@ from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.planning import arrivals
 from blogdata.publish.partitions import Grain
 from blogdata.publish.write_faults import AuditFailed
+from landing.unread import Unread
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import event

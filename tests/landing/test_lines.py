@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from landing.unread import Unread
 from pyspark.sql import functions as F
 
 from assets.transforms.visit_lines import VisitLines
@@ -22,6 +21,7 @@ from blogdata.landing import lines as landed
 from blogdata.landing.lines import completed
 from blogdata.landing.sizes import measure, measure_all
 from blogdata.patterns.error_management.streamed_files import arrival_hour
+from landing.unread import Unread
 
 MARK = b"\xef\xbb\xbf"
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
