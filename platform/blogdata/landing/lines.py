@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -284,7 +285,8 @@ def _named_for_spark() -> Iterator[None]:
     try:
         yield
     except PlatformError as error:
-        raise OSError(f"error while reading file {Path(error.where).as_uri()}. {error.__cause__!r}") from None
+        address = f"file://{quote(error.where, safe='/=')}"
+        raise OSError(f"error while reading file {address}. {error.__cause__!r}") from None
 
 
 def _columns(values: Sequence[Values], schema: pa.Schema) -> list[pa.Array]:
