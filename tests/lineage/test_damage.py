@@ -35,17 +35,17 @@ from lineage.origins import three_hours
 from quality.contracts import CONTRACTS, GRAPH
 from table_files import data_files, log_of
 
-UNREADABLE, MERGED, GONE, FLIPPED = "gold.page_stats", "silver.devices", "gold.visits_cube_daily", "silver.late_visits"
+UNREADABLE, GONE = "gold.requests_daily", "gold.sessions_daily"
+MERGED, FLIPPED, OLDER = "silver.devices", "silver.late_visits", "silver.users"
 LOST = (
     "bronze.visits",
     "bronze.devices",
     "silver.visit_conflicts",
     "silver.sessions",
     "silver.users_current",
-    "gold.visits_weekly",
 )
-"""A source, copies behind a pointer, a companion, a main table, one executed in order, weeks behind a pointer."""
-AGAIN = (UNREADABLE, MERGED, GONE, FLIPPED, *LOST[2:])
+"""A source, copies behind a pointer, a companion, a main table, one executed in order."""
+AGAIN = (UNREADABLE, GONE, MERGED, FLIPPED, OLDER, *LOST[2:])
 """What is computed again, with everything upstream."""
 BRONZE, ENRICHED = "bronze.visits", "silver.visits_enriched"
 HOURS = ("2026-01-05T10", "2026-01-05T11")
@@ -110,7 +110,7 @@ def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deploym
     assert code == 0, errors
     for name in LOST:
         shutil.rmtree(lake.path(name))
-    older(Path(lake.path("silver.users")))
+    older(Path(lake.path(OLDER)))
     code, out, _ = said("ledger", "bronze.visits")
     assert (code, f"version {versions['bronze.visits']} was published" in out) == (1, True)
     assert json.loads(said("plan", "--json")[1])["runs"][0]["datasets"][0] == "bronze.visits"

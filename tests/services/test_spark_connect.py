@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,17 @@ def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
     assert token
     assert token not in f"{server!r} {spark_connect.status(own)}"
     assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_copied_home_has_a_server_of_its_own(own: Settings, tmp_path: Path) -> None:
+    server = spark_connect.running_server(own)
+    copy = replace(own, home=tmp_path / "copy", lake=tmp_path / "copy" / "lake")
+    subprocess.run(["cp", "-a", own.home, copy.home], check=True)
+    assert spark_connect.status(copy).state == "stopped"
+    assert not spark_connect.stop(copy)
+    assert spark_connect.running_server(copy).pid != server.pid
+    assert spark_connect.stop(copy)
+    assert spark_connect.status(own).pid == server.pid
 
 
 @pytest.mark.campaign
