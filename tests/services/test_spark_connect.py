@@ -16,6 +16,7 @@ from blogdata.services import processes, spark_attached, spark_connect, spark_pr
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from kills import kill
+from resources.spark import SparkResource
 
 
 def starter(settings: Settings) -> subprocess.Popen[str]:
@@ -82,6 +83,26 @@ def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
     again = spark_connect.running_server(own)
     assert again.pid != server.pid
     assert f"process {server.pid}) had ended" in again.notices[0]
+
+
+@pytest.mark.campaign
+def test_a_server_killed_during_work_raises_transient_error(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLOGDATA_SPARK_HEAP", "600m")
+    monkeypatch.setenv("BLOGDATA_JARS", str(own.jars))
+    resource = SparkResource(home=str(own.home), mode="local")
+    server = spark_connect.running_server(resource.settings)
+    work = resource.spark_session.range(3)
+
+    def killed() -> None:
+        kill(server.process)
+        work.count()
+
+    with pytest.raises(spark_probe.SparkServerLost) as caught, resource.guard():
+        killed()
+    assert caught.value.transient
+    assert "token" not in str(caught.value)
+    with resource.guard() as session:
+        assert session.range(3).count() == 3
 
 
 @pytest.mark.campaign
