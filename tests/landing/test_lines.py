@@ -62,12 +62,8 @@ def lines(content: bytes) -> list[tuple[int, bytes]]:
     return [] if content == MARK else found
 
 
-@pytest.fixture(params=["here", "by workers"])
-def read(request: pytest.FixtureRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Read files as few lines are read, and as many are."""
-    if request.param == "by workers":
-        monkeypatch.setattr(landed, "_few", lambda *_: None)
-
+@pytest.fixture
+def read(spark: Any) -> Callable[..., Any]:
     def read(root: Path, files: Sequence[Path]) -> Any:
         return landed.read(spark, root, {"2026-01-05T03": files}, Unread())
 
@@ -214,11 +210,10 @@ def test_a_file_without_read_permission_is_named(landing: Path, monkeypatch: pyt
     assert "make it readable" in told.value.next_step
 
 
-def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "my é+%20. " / "visits" / "date=2026-01-05" / "hour=03"
     folder.mkdir(parents=True)
     root, file = folder.parents[2], land(folder, "a.json", b"1\n")
-    monkeypatch.setattr(landed, "_few", lambda *_: None)
     frame = landed.read(spark, root, {"2026-01-05T03": [file]}, Unread())
     file.unlink()
     attempts: list[Callable[[], object]] = [

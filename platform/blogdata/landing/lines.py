@@ -3,9 +3,10 @@
 Problem: Spark's own file sources take paths as patterns, leave out names that look temporary, decode lines, and break
 them at more than line feeds. To find a row again, its file's exact name, its offset and its exact bytes are needed.
 How it works: files are opened by their exact names and decompressed by their content. The lines of a plain file belong
-to the byte range in which they begin, so that a large file is read by several tasks. Few lines are read by this process
-and sent as Arrow; many by Spark's Python workers, which need this project in their environment. Both run one function.
-The trap: a task for each file. A thousand small files are a few tasks.
+to the byte range in which they begin, so that a large file is read by several tasks. Spark's Python workers read them,
+and need this project in their environment.
+The trap: a task for each file. A thousand small files are a few tasks. And to read few lines in the client, and send
+them: while workers wait for work (:mod:`.worker_daemon`) that takes longer, whether they are 200 lines or 40,000.
 """
 
 from __future__ import annotations
@@ -43,14 +44,11 @@ POSITION = pa.schema(
 """The columns before those of the reader; `source_file` is relative to the landing zone."""
 _LANDED = "landed:"
 """The alias by which `ColumnLineage.java` knows landed lines, before the folder of their first file."""
-FEW_BYTES = 16 << 20
-"""Most bytes in memory of lines that this process reads itself; workers take longer for fewer, since they start first.
-"""
 _TASK_BYTES = 8 << 20
 _OPENING_BYTES = 1 << 16
 _PACKED = 6
 """How many bytes of work a stored byte of a compressed file is, about."""
-_BATCH_LINES, _BATCH_BYTES = 10_000, 8 << 20
+_BATCH_LINES, _BATCH_BYTES = 5_000, 8 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,11 +141,7 @@ def read(
     work = Work(root=root, reader=reader, longest=bounds.longest_line)
     tasks = _tasks(root, files, reader)
     schema = from_arrow_schema(work.schema)
-    few = _few(work, tasks[0]) if len(tasks) == 1 else None
-    if few is not None:
-        frame = spark.createDataFrame(few, schema)
-    else:
-        frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Numbered(work, tasks), schema)
+    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Numbered(work, tasks), schema)
     first = next((file for found in files.values() for file in found), root)
     return frame.alias(f"{_LANDED}{first.parent}")
 
@@ -325,17 +319,6 @@ def _is_inside(file: Path, root: Path) -> bool:
     One that is gone is opened, for the error that names it.
     """
     return leading_out(file, root) is None and (file.is_file() or not file.exists())
-
-
-def _few(work: Work, pieces: Sequence[Piece]) -> pa.Table | None:
-    """Read lines here if they are few; a compressed file shows only while it is read how many it has."""
-    found, size = list[pa.RecordBatch](), 0
-    for batch in work.batches(pieces):
-        size += batch.nbytes
-        if size > FEW_BYTES:
-            return None
-        found.append(batch)
-    return pa.Table.from_batches(found, work.schema)
 
 
 def _tasks(root: Path, files: Mapping[str, Sequence[Path]], reader: LineReader) -> list[list[Piece]]:
