@@ -337,12 +337,12 @@ def impossible(time: datetime, hour: str) -> bool:
     return time < EARLIEST or time > arrival + timedelta(hours=1, minutes=5)
 
 
-def judge_logs(lines: list[bytes], hour: str) -> list[Verdict]:
-    """Judge log lines of one arrival hour; clients that read /robots.txt or a thousand pages in it are crawlers."""
+def judge_logs(lines: list[bytes], hour: str, most_views: int = 1000) -> list[Verdict]:
+    """Judge log lines of one arrival hour; clients that read /robots.txt or too many pages in it are crawlers."""
     verdicts = [judge_log(raw, hour) for raw in lines]
     views = Counter(verdict.client for verdict in verdicts if verdict.client and not verdict.filtered_by)
     acting = {verdict.client for verdict in verdicts if verdict.identity and verdict.identity[-1] == "/robots.txt"}
-    acting |= {client for client, count in views.items() if count > 1000}
+    acting |= {client for client, count in views.items() if count > most_views}
     return [
         replace(verdict, filtered_by="crawler") if not verdict.filtered_by and verdict.client in acting else verdict
         for verdict in verdicts

@@ -16,10 +16,10 @@ import pytest
 
 from blogdata.lake.store_faults import LandedFileUnreadable
 from blogdata.landing.lines import read
+from blogdata.landing.log_formats import formats
 from blogdata.landing.sizes import LandedSize, measure
 from blogdata.orchestration import landing as landed_step
 from blogdata.patterns.ingestion.landed_partition import Lack
-from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import refused_logs, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.planning import arrivals
@@ -196,5 +196,5 @@ def test_a_log_that_cannot_be_read_is_named_and_keeps_no_other_from_being_split(
         ]
     for log in unsplit_logs(zone):
         if log.name != "secret.log":
-            split_by_hour(log, zone, formats().hour_of, now=datetime(2026, 1, 6, tzinfo=timezone.utc))
+            split_by_hour(log, zone, formats(), now=datetime(2026, 1, 6, tzinfo=timezone.utc))
     assert len(list((zone / "visits").rglob("*.log"))) == 2

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cache, cached_property, lru_cache
@@ -146,7 +146,6 @@ _FARTHEST = timedelta(hours=18)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 Fields = dict[str, str]
-HourOf = Callable[[bytes], "str | None"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,12 +246,13 @@ class LogReader:
         a request or user agent that is truncated or full of invalid bytes does not affect the time.
         """
         text = line.decode(errors="replace")
-        if found := _BRACKETED.match(_body(_bare(text))):
-            time = time_of(found[1])
-        else:
+        found = _BRACKETED.match(_body(_bare(text)))
+        time = _stamp(found[1]) if found else None
+        if time is None:
             read = self.read(text)
             time = time_of(read[1]["time"]) if isinstance(read, tuple) and read[1] else None
-        return hour_key(time) if time else None
+        # The hour of the time in ISO 8601.
+        return time.isoformat()[:13] if time else None
 
     def _object(self, body: str) -> tuple[str, Fields] | Misfit:
         try:
@@ -296,11 +296,6 @@ def time_of(text: str) -> datetime | None:
     return iso_time(text)
 
 
-def hour_key(time: datetime) -> str:
-    """Return the hour of a time in UTC, such as `2026-01-31T05`."""
-    return time.isoformat()[:13]
-
-
 @lru_cache(maxsize=4096)
 def _stamp(text: str) -> datetime | None:
     """Cached, as the lines of a second share it."""
@@ -321,7 +316,7 @@ def _stamp(text: str) -> datetime | None:
         instant = local + offset if sign == "-" else local - offset
     except (ValueError, OverflowError):
         return None
-    return instant if offset <= _FARTHEST else None
+    return instant if offset <= _FARTHEST and instant.year >= 1000 else None
 
 
 @cache

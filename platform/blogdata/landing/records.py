@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Values = tuple[object, ...]
-"""One value for each column of a reader's schema; those of a rejected line are None, but for its reasons."""
+"""One value for each column of a reader's schema; of a rejected line any may be None but the reasons."""
 
 
 class LineReader(Protocol):

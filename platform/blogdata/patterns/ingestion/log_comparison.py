@@ -11,8 +11,8 @@ from typing import Literal
 
 from blogdata.landing.landed_formats import DAMAGED
 from blogdata.landing.landed_links import leading_out
+from blogdata.landing.log_formats import formats
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.whole_files import BLOCK, SourceMissing, content, skip
 
 Relation = Literal["same", "beginning", "grown"]
