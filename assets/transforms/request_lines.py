@@ -2,7 +2,8 @@
 
 A line is read by the first format that fits it (:mod:`blogdata.landing.log_formats`). A line that fits none is
 rejected, and the reason names the nearest format and the first field that does not fit, such as
-`not_combined_log:time`. Lines that are not page views are filtered by name, the first of :data:`FILTERS` that matches.
+`not_combined_log:time`. Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `excluded`,
+`method`, `status`, `asset`, `feed`, `crawler`, the first that matches.
 
 Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`, and who acts like a crawler by :func:`with_acting_crawlers`: that takes
@@ -20,17 +21,16 @@ from assets.transforms import crawlers, link_campaigns
 from assets.transforms.arrival_times import IMPOSSIBLE, hours_of
 from assets.transforms.request_clients import client_of, in_networks, is_address
 from assets.transforms.request_targets import referring_host, target_of
-from blogdata.landing.log_formats import COMMENT, SPACE, UNKNOWN, Misfit, formats, time_of
+from blogdata.landing.json_lines import text_of, unreadable_line
+from blogdata.landing.log_formats import COMMENT, UNKNOWN, Misfit, formats, time_of
 from blogdata.landing.records import Values
 from blogdata.publish.partitions import Grain, start_of
-from blogdata.services.config import CrawlerSettings, LogSettings
+from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
-MAX_BYTES = 1_048_576
 _LONGEST_AGENT = 4096
 _ROBOTS_TXT = "/robots.txt"
 _ASSETS = frozenset(
@@ -95,9 +95,9 @@ class LogLines:
         hour_of, begin = hours_of(partition), start_of(partition, Grain.HOUR)
 
         def read(offset: int, raw: bytes) -> Values:
-            text, reason = _text(raw)
+            text = text_of(raw)
             if text is None:
-                return _rejected(UNKNOWN, reason)
+                return _rejected(UNKNOWN, unreadable_line(raw))
             found = log.read(text)
             if isinstance(found, Misfit):
                 return _rejected(UNKNOWN, found.reason)
@@ -119,7 +119,7 @@ class LogLines:
             crawler, filtered_by = verdict_on(request)
             device = device_of(agent) if agent and filtered_by is None else _NO_DEVICE
             return (
-                *(None, time, hour, None, True, path, link_campaigns.campaign_of(query)),
+                *(None, time, hour, None, True, path, link_campaigns.campaign_of(query) if query else None),
                 *(referring_host(fields.get("referrer")), None, client if is_address(client) else None, None, None),
                 *(device.browser, device.browser_version, None, device.device_type, device.device_version),
                 *(client, agent, fields.get("host"), method, status, int(size) if size.isdecimal() else 0),
@@ -134,6 +134,7 @@ class Verdicts:
 
     def __init__(self, logs: LogSettings) -> None:
         self._exclude = logs.exclude
+        self._is_any_excluded = logs.exclude != ExcludedRequests()
         self._crawlers = logs.crawlers.addresses
 
     def on(self, request: Request) -> tuple[str | None, str | None]:
@@ -145,7 +146,7 @@ class Verdicts:
         return crawler, self._filter(request, crawler)
 
     def _filter(self, request: Request, crawler: str | None) -> str | None:
-        if self._excludes(request):
+        if self._is_any_excluded and self._excludes(request):
             return "excluded"
         if request.method != "GET" or request.path[:1] != "/":
             return "method"
@@ -185,7 +186,7 @@ def with_acting_crawlers(rows: DataFrame, settings: CrawlerSettings) -> DataFram
     client = F.coalesce("client", F.concat_ws(" ", "source_file", "source_offset"))
     who = Window.partitionBy("arrival_hour", client, "agent")
     robots = F.lit(settings.robots_txt) & (F.col("page") == _ROBOTS_TXT)
-    views = F.count_if(F.col("client").isNotNull() & F.col("filtered_by").isNull()).over(who)
+    views = F.count(F.when(F.col("filtered_by").isNull(), F.col("client"))).over(who)
     acts = F.max(F.coalesce(robots, F.lit(False))).over(who) | (views > settings.most_views)
     crawler = F.coalesce("crawler", F.when(F.col("client").isNotNull() & acts, F.lit("other")))
     by_act = F.when(F.col("crawler").isNotNull(), F.lit("crawler"))
@@ -221,17 +222,6 @@ def _version(*parts: str | None) -> str | None:
             break
         given.append(part)
     return ".".join(given) or None
-
-
-def _text(raw: bytes) -> tuple[str | None, str]:
-    """Decode a line, or tell why it is none."""
-    if len(raw) > MAX_BYTES:
-        return None, "too_large"
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return None, "not_utf8"
-    return (text, "") if text.strip(SPACE) else (None, "empty_line")
 
 
 def _rejected(name: str, reason: str) -> Values:

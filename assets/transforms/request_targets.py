@@ -20,7 +20,7 @@ _ESCAPES = re.compile("(?:%[0-9A-Fa-f]{2})+")
 _UNDECODED = re.compile("[\x00-\x7f\udc80-\udcff]")
 _ORIGIN = re.compile("[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*/?")
 _AUTHORITY = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?(?:[^/?#@\s]*@)?([^/?#]*)", re.ASCII)
-_HOST = re.compile(r"([^:\[\]]+|\[[0-9a-f:.]+\])(?::[0-9]*)?")
+_HOST = re.compile(r"(([a-z0-9._-]+|\[[0-9a-f:.]+\])|[^:\[\]]+)(?::[0-9]*)?")
 
 
 class Target(NamedTuple):
@@ -59,7 +59,7 @@ def referring_host(referrer: str | None) -> str | None:
     if referrer in (None, "", "-") or not (found := _AUTHORITY.match(referrer)):
         return None
     host = _HOST.fullmatch(page_of(found[1]).lower())
-    return host[1] if host and (host[1][0] == "[" or all(map(_is_of_name, host[1]))) else None
+    return host[1] if host and (host[2] or all(map(_is_of_name, host[1]))) else None
 
 
 def as_sent(text: str) -> str:

@@ -112,7 +112,7 @@ COMMENT = "comment"
 UNKNOWN = "log"
 """The name where a line fits no format."""
 _COMMENTS = re.compile(r"#[A-Z][A-Za-z-]*: ")
-SPACE = " \t\n\r\f\v"
+_SPACE = " \t\n\r\f\v"
 _MARK = "\ufeff"
 _AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
 # Bounds, as without them a megabyte without a space would be tried at each of its places.
@@ -135,10 +135,12 @@ writes before an object or a line with its time in brackets, such as `2022-10-03
 `[pod/blog-5f/nginx] ` and `web-1  | `. Most lines begin with an address."""
 # Brackets are of the visitor in lines that have their time as JSON, in columns, or by ISO 8601.
 _BRACKETED = re.compile(
-    r"(?!\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t])\S+ \S+ (?:\"(?:[^\"\\\n]|\\.)*\" |[^\[\n]*)\[([^\]]*)\](?= \"|\s*\Z)",
+    r"(?!\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t])\S+ \S+ (?:\"(?:[^\"\\\n]|\\.)*\" |[^\[\n]*)"
+    r"\[([^\]]{1,40})\](?= \"|\s*\Z)",
     re.ASCII,
 )
 _STAMP = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):([0-5]\d):([0-5]\d|60) ([+-])(\d\d)([0-5]\d)", re.ASCII)
+_LONGEST_STAMP = 40
 _SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?", re.ASCII)
 _MONTHS = {name: at for at, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)}
 _FARTHEST = timedelta(hours=18)
@@ -289,7 +291,7 @@ def time_of(text: str) -> datetime | None:
     None for what is no instant. A leap second (`23:59:60`) counts as the second before: it stays in its hour.
     """
     if "/" in text:
-        return _stamp(text)
+        return _stamp(text) if len(text) <= _LONGEST_STAMP else None
     if _SECONDS.fullmatch(text):
         seconds, _, fraction = text.partition(".")
         return _EPOCH + timedelta(seconds=int(seconds), microseconds=int(fraction[:6].ljust(6, "0")))
@@ -342,7 +344,7 @@ def _of_paths(name: str) -> JsonFormat:
 
 def _bare(line: str) -> str:
     """Remove NUL bytes, as `copytruncate` leaves them, and a byte order mark before a line, and white space behind."""
-    line = line.rstrip(SPACE)
+    line = line.rstrip(_SPACE)
     if line[:1] in ("\0", _MARK):
         line = line.lstrip("\0").removeprefix(_MARK).lstrip("\0")
     return line
