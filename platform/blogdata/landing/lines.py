@@ -167,19 +167,22 @@ def completed(
 
     Args:
         partition: The table's name of the column `partition`.
-        older: Partitions that an earlier release has published, without these columns: their lines are read again.
+        older: Partitions that an earlier release has published, without these columns: their lines are read again. A
+            line that was usable then, and is rejected now, ends the query: its partition has to be computed again.
     """
     from pyspark.sql import functions as F
 
     if not older:
         return rows
     is_older = F.col(partition).isin(*sorted(older))
-    again = read_again(rows.where(is_older), reader, columns, partition=partition)
+    again = read_again(rows.where(is_older), reader, columns, partition=partition, usable=True)
     # A table to which nothing was published since lacks the columns.
     return again if {*columns} - {*rows.columns} else rows.where(~is_older).unionByName(again)
 
 
-def read_again(rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str) -> DataFrame:
+def read_again(
+    rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str, usable: bool = False
+) -> DataFrame:
     """Replace columns of lines that a table has by those that the reader finds; other columns stay."""
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
@@ -188,7 +191,7 @@ def read_again(rows: DataFrame, reader: LineReader, columns: Sequence[str], *, p
     kept = rows.drop(*columns).repartition(partition, "source_file")
     in_order = kept.sortWithinPartitions(partition, "source_file", "source_offset")
     found = from_arrow_schema(pa.schema([reader.schema.field(name) for name in columns]))
-    return in_order.mapInArrow(_Again(reader, columns, partition), StructType([*kept.schema, *found]))
+    return in_order.mapInArrow(_Again(reader, columns, partition, usable), StructType([*kept.schema, *found]))
 
 
 def schema_of(reader: LineReader) -> pa.Schema:
@@ -258,16 +261,22 @@ class _Again:
     reader: LineReader
     columns: Sequence[str]
     partition: str
+    usable: bool
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         place, of = (self.partition, "source_file", "source_offset", "raw"), None
         schema = self.reader.schema
+        reasons = schema.get_field_index("reasons")
         for batch in rows:
             values = list[Values]()
             for partition, file, offset, raw in zip(*(batch.column(name).to_pylist() for name in place), strict=True):
                 if of != (file, partition):
                     of, read_line = (file, partition), self.reader.of_file(file, partition)
                 values.append(read_line(offset, raw))
+                if self.usable and values[-1][reasons]:
+                    raise ValueError(
+                        f"{file}, byte {offset}, was usable once: {values[-1][reasons]}; run {partition} again"
+                    )
             found = dict(zip(schema.names, _columns(values, schema), strict=True))
             added = [found[name] for name in self.columns]
             yield pa.record_batch([*batch.columns, *added], names=[*batch.schema.names, *self.columns])
