@@ -23,7 +23,7 @@ ARRIVAL = ("arrival_hour", "source_file", "source_offset")
 
 
 def judged_visits(lines: DataFrame) -> DataFrame:
-    """Judge each line: all reasons for rejection, and the time of visit events."""
+    """Judge each line: all reasons for rejection, or the columns of a visit event."""
     event, context, user, technical = F.get("look", F.lit(0)), F.col("context"), F.col("user"), F.col("technical")
     looked = with_look(lines, LOOK)
     looked = looked.withColumn("is_object", is_object("look")).withColumns(
@@ -65,7 +65,7 @@ def judged_visits(lines: DataFrame) -> DataFrame:
 
 
 def judged_ads(lines: DataFrame) -> DataFrame:
-    """Judge each line: all reasons for rejection, and the time of displays."""
+    """Judge each line: all reasons for rejection, or the columns of a display."""
     ad = F.get("look", F.lit(0))
     looked = with_look(lines, AD_LOOK).withColumns(
         {"is_object": is_object("look"), "time": iso_time(text_of(ad["display_time"]))}
