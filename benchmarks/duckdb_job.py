@@ -7,7 +7,7 @@ the files in Python and parsed once; everything else is :mod:`benchmarks.straigh
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,9 @@ LINES = pa.schema(
     [("raw", pa.binary()), ("source_file", pa.string()), ("source_offset", pa.int64()), ("part", pa.string())]
 )
 MOST_BYTES = 1_048_576
+IDENTIFIERS = ("ad_id", "user_id", "visit_id")
+KINDS = {"keep_private": "BOOLEAN", **dict.fromkeys(("context", "context.user", "context.technical"), "OBJECT")}
+"""Path to its type in JSON; others are texts."""
 SHAPE = rf"""CASE
     WHEN octet_length(raw) > {MOST_BYTES} THEN 'too_large'
     WHEN octet_length(raw) = 0 OR regexp_full_match(text, '\s*') THEN 'empty_line'
@@ -52,81 +55,62 @@ SHAPE = rf"""CASE
     ELSE 'not_json' END"""
 
 
-def judged(lines: str, types: Mapping[str, str], *, identifiers: Sequence[str], time: str, texts: Sequence[str]) -> str:
-    """Query each line with its columns and all reasons for rejection.
-
-    Args:
-        types: Path to its type in JSON; the texts among them are required.
-        time: The required text that is a time.
-        texts: Paths of further columns; one whose name ends with `_since` is a time.
-    """
-    required = [name for name, kind in types.items() if kind == "VARCHAR"]
-    paths = [*required, *texts]
-    found = {name: f"found[{number}]" for number, name in enumerate(paths, 1)}
-    kinds = {name: f"kinds[{number}]" for number, name in enumerate(types, 1)}
-    times = [name for name in texts if name.endswith("_since")]
-    columns = [f"{found[name]} AS {name.split('.')[-1]}" for name in paths if name not in (time, *times)]
-    columns += [f"{iso_time(found[name])} AS {name.split('.')[-1]}" for name in times]
+def judged(table: str, required: Sequence[str], optional: Sequence[str] = ()) -> str:
+    """Query each landed line of a table with its columns, those of valid lines, and all reasons for rejection."""
+    paths = (*required, *optional)
+    found = {path: f"found[{number}]" for number, path in enumerate(paths, 1)}
+    kinds = {path: f"kinds[{number}]" for number, path in enumerate(paths, 1)}
+    times = {path: path.split(".")[-1] for path in paths if path.endswith(("_time", "_since"))}
+    columns = {path.split(".")[-1]: found[path] for path in paths if path not in KINDS} | {
+        name: name for name in times.values()
+    }
+    if "keep_private" in paths:
+        columns["keep_private"] = f"coalesce(CAST({found['keep_private']} AS BOOLEAN), true)"
+    time, *_ = times
+    columns[time.replace("_time", "_hour")] = hour_of(time)
     rules = []
-    for name, kind in types.items():
-        if name in required:
-            blank = f" OR trim({found[name]}, ' ') = ''" if name in identifiers else ""
-            rules.append((f"missing_field:{name}", f"coalesce({kinds[name]}, 'NULL') = 'NULL'{blank}"))
-        rules.append((f"wrong_type:{name}", f"{kinds[name]} NOT IN ('{kind}', 'NULL')"))
-    rules.append((f"invalid_time:{time}", f"{kinds[time]} = 'VARCHAR' AND time IS NULL"))
-    rules += [
-        (f"invalid_time:{name}", f"{found[name]} IS NOT NULL AND {iso_time(found[name])} IS NULL") for name in times
-    ]
+    for path in paths:
+        if path in required:
+            blank = f" OR trim({found[path]}, ' ') = ''" if path in IDENTIFIERS else ""
+            rules.append((f"missing_field:{path}", f"coalesce({kinds[path]}, 'NULL') = 'NULL'{blank}"))
+        rules.append((f"wrong_type:{path}", f"{kinds[path]} NOT IN ('{KINDS.get(path, 'VARCHAR')}', 'NULL')"))
+    rules += [(f"invalid_time:{path}", f"{kinds[path]} = 'VARCHAR' AND {name} IS NULL") for path, name in times.items()]
     end = "to_timestamp(part || ':00:00Z') + INTERVAL 65 MINUTES"
-    rules.append(("impossible_time", f"time < TIMESTAMPTZ '2000-01-01 00:00:00Z' OR time > {end}"))
+    rules.append(("impossible_time", f"{time} < TIMESTAMPTZ '2000-01-01 00:00:00Z' OR {time} > {end}"))
     broken = ", ".join(f"CASE WHEN {rule} THEN '{reason}' END" for reason, rule in rules)
     return f"""
 WITH documents AS (
-    SELECT *, CASE WHEN json_valid(text) AND json_type(text) = 'OBJECT' THEN text::JSON END AS document FROM {lines}
+    SELECT *, CASE WHEN json_valid(text) AND json_type(text) = 'OBJECT' THEN text::JSON END AS document
+    FROM landed_{table}
 ), looked AS (
-    SELECT *, json_extract_string(document, {[f"$.{name}" for name in paths]}) AS found,
-        json_type(document, {[f"$.{name}" for name in types]}) AS kinds
+    SELECT *, json_extract_string(document, {[f"$.{path}" for path in paths]}) AS found,
+        json_type(document, {[f"$.{path}" for path in paths]}) AS kinds
     FROM documents
-), timed AS (SELECT *, {iso_time(found[time])} AS time FROM looked), judged AS (
+), timed AS (
+    SELECT *, {", ".join(f"{iso_time(found[path])} AS {name}" for path, name in times.items())} FROM looked
+), judged AS (
     SELECT *, CASE WHEN document IS NULL THEN [{SHAPE}]
         ELSE list_filter([{broken}], lambda reason: reason IS NOT NULL) END AS reasons
     FROM timed
 )
-SELECT raw, source_file, source_offset, part AS arrival_hour, reasons, {", ".join(columns)},
-    CASE WHEN len(reasons) = 0 THEN time END AS {time},
-    CASE WHEN len(reasons) = 0 THEN {hour_of("time")} END AS {time.replace("_time", "_hour")},
-    coalesce(try_cast(json_extract_string(document, '$.keep_private') AS BOOLEAN), true) AS keep_private
+SELECT raw, source_file, source_offset, part AS arrival_hour, reasons,
+    {", ".join(f"CASE WHEN len(reasons) = 0 THEN {column} END AS {name}" for name, column in columns.items())}
 FROM judged
 """
 
 
-VISITS = judged(
-    "landed_visits",
-    {
-        **dict.fromkeys(("visit_id", "event_time", "user_id", "page"), "VARCHAR"),
-        "keep_private": "BOOLEAN",
-        **dict.fromkeys(("context", "context.user", "context.technical"), "OBJECT"),
-    },
-    identifiers=("visit_id", "user_id"),
-    time="event_time",
-    texts=(
-        *("context.referral", "context.ad_id", "context.user.ip", "context.user.login"),
-        *("context.user.connected_since", *(f"context.technical.{name}" for name in TECHNICAL)),
+JUDGED = {
+    "visits": judged(
+        "visits",
+        ("visit_id", "event_time", "user_id", "page"),
+        (
+            *("keep_private", "context", "context.referral", "context.ad_id", "context.user", "context.user.ip"),
+            *("context.user.login", "context.user.connected_since", "context.technical"),
+            *(f"context.technical.{name}" for name in TECHNICAL),
+        ),
     ),
-)
-ADS = judged(
-    "landed_ads",
-    dict.fromkeys(("ad_id", "page", "visit_id", "display_time", "campaign"), "VARCHAR"),
-    identifiers=("ad_id", "visit_id"),
-    time="display_time",
-    texts=(),
-)
-BRONZE_VISITS = """
-SELECT raw, source_file, source_offset, arrival_hour, format, event_time, event_hour, reasons,
-    NULL::VARCHAR AS crawler, NULL::VARCHAR AS filtered_by
-FROM judged_visits
-"""
-BRONZE_ADS = "SELECT raw, source_file, source_offset, arrival_hour, display_time, display_hour, reasons FROM judged_ads"
+    "ads": judged("ads", ("ad_id", "page", "visit_id", "display_time", "campaign")),
+}
 
 
 class Job:
@@ -144,14 +128,13 @@ class Job:
 
     def run(self) -> None:
         """Compute bronze, silver and gold, then remove the work file."""
-        for table in ("users", "devices", "visits", "ads"):
-            self._load(table)
-        for judge, table, bronze in ((VISITS, "visits", BRONZE_VISITS), (ADS, "ads", BRONZE_ADS)):
-            self._db.execute(f"CREATE TABLE judged_{table} AS SELECT *, 'json' AS format FROM ({judge})")
-            self._db.execute(f"DROP TABLE landed_{table}")
-            self._db.execute(f"CREATE VIEW bronze_{table} AS {bronze}")
-            self._db.execute(f"CREATE VIEW valid_{table} AS SELECT * FROM judged_{table} WHERE len(reasons) = 0")
-            self._write(f"bronze.{table}", "arrival_hour")
+        text = f"CASE WHEN octet_length(raw) <= {MOST_BYTES} THEN TRY(decode(raw)) END AS text"
+        for table in ("users", "devices", *JUDGED):
+            # The files are read when bronze is computed from the view.
+            self._db.register(f"lines_{table}", pa.RecordBatchReader.from_batches(LINES, self._lines(table)))
+            self._db.execute(f"CREATE TEMP VIEW landed_{table} AS SELECT *, {text} FROM lines_{table}")
+        for table, judge in JUDGED.items():
+            self._db.execute(f"CREATE TEMP VIEW judged_{table} AS {judge}")
         for name, query in TABLES.items():
             self._compute(name, *query)
         found = places([ip for (ip,) in self._db.sql(ADDRESSES).fetchall()])
@@ -171,12 +154,6 @@ class Job:
         rows = self._db.sql(f"FROM {name.replace('.', '_')}").to_arrow_reader(100_000)
         folder = str(self._lake / name.replace(".", "/"))
         write_deltalake(folder, rows, mode="overwrite", partition_by=[partition] if partition else None)
-
-    def _load(self, table: str) -> None:
-        self._db.register("lines", pa.RecordBatchReader.from_batches(LINES, self._lines(table)))
-        text = f"CASE WHEN octet_length(raw) <= {MOST_BYTES} THEN TRY(decode(raw)) END AS text"
-        self._db.execute(f"CREATE TABLE landed_{table} AS SELECT *, {text} FROM lines")
-        self._db.unregister("lines")
 
     def _lines(self, table: str) -> Iterator[pa.RecordBatch]:
         days = sorted((self._landing / table).glob("date=*"))

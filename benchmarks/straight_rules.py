@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -14,27 +14,21 @@ LOOK = (
     "array<struct<visit_id: variant, event_time: variant, user_id: variant, page: variant, keep_private: variant,"
     " context: variant, _end: boolean>>"
 )
-EVENT = (
-    "visit_id string, user_id string, keep_private boolean, page string, context struct<referral: string,"
-    " ad_id: string, user: struct<ip: string, login: string, connected_since: string>, technical: struct<"
-    "browser: string, browser_version: string, network_type: string, device_type: string, device_version: string>>"
-)
 REQUIRED = ("visit_id", "event_time", "user_id", "page")
 IDENTIFIERS = ("visit_id", "user_id")
 AD_IDENTIFIERS = ("ad_id", "visit_id")
 AD_FIELDS = ("ad_id", "page", "visit_id", "display_time", "campaign")
 AD_LOOK = f"array<struct<{', '.join(f'{name}: variant' for name in AD_FIELDS)}, _end: boolean>>"
-DISPLAY = "ad_id string, page string, visit_id string, campaign string"
 ARRIVAL = ("arrival_hour", "source_file", "source_offset")
 
 
 def judged_visits(lines: DataFrame) -> DataFrame:
-    """Judge each line: all reasons for rejection, and the time of visit events."""
+    """Judge each line: all reasons for rejection, or the columns of a visit event."""
     event, context, user, technical = F.get("look", F.lit(0)), F.col("context"), F.col("user"), F.col("technical")
     looked = with_look(lines, LOOK)
     looked = looked.withColumn("is_object", is_object("look")).withColumns(
         {
-            "time": iso_time(F.try_variant_get(event["event_time"], "$", "string")),
+            "time": iso_time(text_of(event["event_time"])),
             "context": object_of(event["context"], ("referral", "ad_id", "user", "technical")),
         }
     )
@@ -44,7 +38,7 @@ def judged_visits(lines: DataFrame) -> DataFrame:
             "technical": object_of(context["technical"], TECHNICAL),
         }
     )
-    since, time = F.try_variant_get(user["connected_since"], "$", "string"), F.col("time")
+    since, time = iso_time(text_of(user["connected_since"])), F.col("time")
     not_boolean = F.schema_of_variant(event["keep_private"]) != "BOOLEAN"
     rules = [
         *field_rules(event, REQUIRED, IDENTIFIERS),
@@ -56,33 +50,39 @@ def judged_visits(lines: DataFrame) -> DataFrame:
         ("wrong_type:context.technical", present(context["technical"]) & technical.isNull()),
         *text_rules(technical, "context.technical", TECHNICAL),
         ("invalid_time:event_time", is_text(event["event_time"]) & time.isNull()),
-        ("invalid_time:context.user.connected_since", is_text(user["connected_since"]) & iso_time(since).isNull()),
+        ("invalid_time:context.user.connected_since", is_text(user["connected_since"]) & since.isNull()),
         ("impossible_time", impossible(time)),
     ]
-    none = F.lit(None).cast("string")
-    return kept(looked, rules, "event", "format", none.alias("crawler"), none.alias("filtered_by"))
+    found = {
+        **texts(event, ("visit_id", "user_id", "page")),
+        "keep_private": F.coalesce(F.try_variant_get(event["keep_private"], "$", "boolean"), F.lit(True)),
+        **texts(context, ("referral", "ad_id")),
+        **texts(technical, TECHNICAL),
+        **texts(user, ("ip", "login")),
+        "connected_since": since,
+    }
+    return kept(looked, rules, "event", found)
 
 
 def judged_ads(lines: DataFrame) -> DataFrame:
-    """Judge each line: all reasons for rejection, and the time of displays."""
+    """Judge each line: all reasons for rejection, or the columns of a display."""
     ad = F.get("look", F.lit(0))
     looked = with_look(lines, AD_LOOK).withColumns(
-        {"is_object": is_object("look"), "time": iso_time(F.try_variant_get(ad["display_time"], "$", "string"))}
+        {"is_object": is_object("look"), "time": iso_time(text_of(ad["display_time"]))}
     )
     rules = [
         *field_rules(ad, AD_FIELDS, AD_IDENTIFIERS),
         ("invalid_time:display_time", is_text(ad["display_time"]) & F.col("time").isNull()),
         ("impossible_time", impossible(F.col("time"))),
     ]
-    return kept(looked, rules, "display")
+    return kept(looked, rules, "display", texts(ad, ("ad_id", "page", "visit_id", "campaign")))
 
 
-def kept(looked: DataFrame, rules: Sequence[tuple[str, Column]], kind: str, *more: str | Column) -> DataFrame:
-    """Select what bronze keeps of each line; only a row without reasons has a time and an hour."""
-    judged = looked.withColumn("reasons", reasons_of(rules))
-    timed = judged.withColumn(f"{kind}_time", F.when(F.size("reasons") == 0, F.col("time")))
-    hour = F.expr(hour_of(f"{kind}_time")).alias(f"{kind}_hour")
-    return timed.select("raw", *ARRIVAL, f"{kind}_time", hour, "reasons", *more)
+def kept(looked: DataFrame, rules: Sequence[tuple[str, Column]], kind: str, found: Mapping[str, Column]) -> DataFrame:
+    """Select what bronze keeps of each line; only a row without reasons has what was found in it."""
+    columns = {f"{kind}_time": F.col("time"), f"{kind}_hour": F.expr(hour_of("time")), **found}
+    kept_of = [F.when(F.size("reasons") == 0, column).alias(name) for name, column in columns.items()]
+    return looked.withColumn("reasons", reasons_of(rules)).select("raw", *ARRIVAL, "reasons", *kept_of)
 
 
 def with_look(lines: DataFrame, fields: str) -> DataFrame:
@@ -97,7 +97,7 @@ def field_rules(row: Column, required: Sequence[str], identifiers: Sequence[str]
     """Return the rules that fields are there and are texts, and those that identify something not blank."""
     rules = []
     for name in required:
-        blank = F.trim(F.try_variant_get(row[name], "$", "string")) == ""
+        blank = F.trim(text_of(row[name])) == ""
         missing = absent(row[name]) | blank if name in identifiers else absent(row[name])
         rules.append((f"missing_field:{name}", missing))
         rules.append((f"wrong_type:{name}", present(row[name]) & ~is_text(row[name])))
@@ -139,31 +139,6 @@ def shape(text: Column) -> Column:
     )
 
 
-def valid_visits(bronze: DataFrame) -> DataFrame:
-    """Parse the columns of visit events."""
-    read = _valid(bronze).withColumn("event", F.from_json(F.col("raw").cast("string"), EVENT, STRICT))
-    event, context = F.col("event"), F.col("event")["context"]
-    return read.select(
-        *("event_hour", "event_time", "format", "raw", *ARRIVAL),
-        *(event[name].alias(name) for name in ("visit_id", "user_id", "page")),
-        F.coalesce(event["keep_private"], F.lit(True)).alias("keep_private"),
-        *(context[name].alias(name) for name in ("referral", "ad_id")),
-        *(context["technical"][name].alias(name) for name in TECHNICAL),
-        *(context["user"][name].alias(name) for name in ("ip", "login")),
-        iso_time(context["user"]["connected_since"]).alias("connected_since"),
-    )
-
-
-def valid_ads(bronze: DataFrame) -> DataFrame:
-    """Parse the columns of displays."""
-    ad = F.from_json(F.col("raw").cast("string"), DISPLAY, STRICT)
-    return _valid(bronze).withColumn("ad", ad).select("display_hour", "display_time", "raw", *ARRIVAL, "ad.*")
-
-
-def _valid(bronze: DataFrame) -> DataFrame:
-    return bronze.where(F.size("reasons") == 0)
-
-
 def wrapped(text: Column) -> Column:
     """Wrap a line in an array with a marker: Spark ignores text after the first value, but not inside an array."""
     return F.concat(F.lit("["), text, F.lit(',{"_end":true}]'))
@@ -185,6 +160,14 @@ def present(value: Column) -> Column:
 
 def is_text(value: Column) -> Column:
     return F.schema_of_variant(value) == "STRING"
+
+
+def text_of(value: Column) -> Column:
+    return F.try_variant_get(value, "$", "string")
+
+
+def texts(row: Column, names: Sequence[str]) -> dict[str, Column]:
+    return {name: text_of(row[name]) for name in names}
 
 
 def iso_time(text: Column) -> Column:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.straight_rules import judged_ads, judged_visits, valid_ads, valid_visits
+from benchmarks.straight_rules import judged_ads, judged_visits
 from benchmarks.straight_sql import ADDRESSES, TABLES, WITH_PLACES, Table, places
 
 
@@ -32,9 +32,8 @@ class Script:
         devices.where(F.col("part") == self.days[-1]).createOrReplaceTempView("landed_devices")
         hour = F.format_string("%sT%02d", day, F.col("hour"))
         visits, ads = (self.lines(name).withColumn("arrival_hour", hour) for name in ("visits", "ads"))
-        bronze = self.write(judged_visits(visits.withColumn("format", F.lit("json"))), "bronze.visits", "arrival_hour")
-        valid_visits(bronze).createOrReplaceTempView("valid_visits")
-        valid_ads(self.write(judged_ads(ads), "bronze.ads", "arrival_hour")).createOrReplaceTempView("valid_ads")
+        judged_visits(visits).createOrReplaceTempView("judged_visits")
+        judged_ads(ads).createOrReplaceTempView("judged_ads")
         for name, table in TABLES.items():
             self.compute(name, table)
         found = places([row[0] for row in self.spark.sql(ADDRESSES).collect()])
@@ -50,7 +49,7 @@ class Script:
         else:
             frame.createOrReplaceTempView(name)
 
-    def write(self, frame: DataFrame, name: str, partition: str | None = None) -> DataFrame:
+    def write(self, frame: DataFrame, name: str, partition: str | None) -> None:
         path = f"{self.lake}/{name.replace('.', '/')}"
         writer = frame.write.format("delta").mode("overwrite")
         if partition:
@@ -59,9 +58,7 @@ class Script:
             monday = first - timedelta(days=first.weekday())
             writer = writer.partitionBy(partition).option("replaceWhere", f"{partition} >= '{monday}'")
         writer.save(path)
-        written = self.spark.read.format("delta").load(path)
-        written.createOrReplaceTempView(name.replace(".", "_"))
-        return written
+        self.spark.read.format("delta").load(path).createOrReplaceTempView(name.replace(".", "_"))
 
     def lines(self, table: str) -> DataFrame:
         read = self.spark.read.format("lines").load(str(self.landing / table))

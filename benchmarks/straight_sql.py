@@ -1,9 +1,9 @@
 """From bronze to gold in plain SQL, once for both peers: in the words of Spark, of which DuckDB is told a few.
 
-A peer provides the views `landed_users`, `landed_devices` (the newest list), `valid_visits` and `valid_ads` (read from
-their lines), the tables `bronze.visits` and `bronze.ads`, and the view `addresses` of what :func:`places` returns; a
-dataset's name has `_` for its dot here. It trusts its input where the platform does not: users and devices are
-formatted as by the simulator, whose pages have no queries, and whose visits are in every hour.
+A peer provides the views `landed_users` and `landed_devices` (the newest list), `judged_visits` and `judged_ads` (lines
+with the columns of valid ones, and the reasons of others), and `addresses` of what :func:`places` returns; a dataset's
+name has `_` for its dot here. It trusts its input where the platform does not: users and devices are formatted as by
+the simulator, whose lines are not deeply nested, whose pages have no queries, and whose visits are in every hour.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def _user(name: str) -> str:
     return f"get_json_object(text, '$.{name}')"
 
 
-def _unique(valid: str, identity: str, columns: str) -> str:
+def _unique(bronze: str, identity: str, columns: str) -> str:
     # What is compared is a hash, so that no engine sorts the lines.
     return f"""
-WITH hashed AS (SELECT *, xxhash64(raw) AS payload FROM {valid}), in_order AS (
+WITH hashed AS (SELECT *, xxhash64(raw) AS payload FROM {bronze} WHERE size(reasons) = 0), in_order AS (
     SELECT *, row_number() OVER arrived AS place, first_value(payload) OVER arrived AS winner FROM hashed
     WINDOW arrived AS (PARTITION BY {identity} ORDER BY {POSITION})
 ), counted AS (
@@ -69,18 +69,27 @@ SELECT {identity}, {columns}, {POSITION}, occurrences, conflicts FROM counted WH
 """
 
 
-def _conflicts(valid: str, unique: str, identity: str) -> str:
+def _conflicts(bronze: str, unique: str, identity: str) -> str:
     return f"""
 WITH disputed AS (SELECT {identity}, {POSITION} FROM {unique} WHERE conflicts > 0), won AS (
     SELECT /*+ BROADCAST(disputed) */ {identity}, raw AS winner
-    FROM {valid} JOIN disputed USING ({identity}, {POSITION})
+    FROM {bronze} JOIN disputed USING ({identity}, {POSITION})
 )
-SELECT /*+ BROADCAST(won) */ {identity}, raw, {POSITION} FROM {valid} JOIN won USING ({identity}) WHERE raw <> winner
+SELECT /*+ BROADCAST(won) */ {identity}, raw, {POSITION} FROM {bronze} JOIN won USING ({identity}) WHERE raw <> winner
 """
 
 
 _USER_ROW = f"(login, email, {', '.join(USER_TIMES)})"
 _VISIT = "event_hour, visit_id, event_time, page"
+_OF_LOGS = ", ".join(
+    f"CAST(NULL AS {kind}) AS {name}"
+    for kind, names in (
+        ("STRING", ("crawler", "filtered_by", "utm", "client", "agent", "host", "method", "status")),
+        ("BIGINT", ("bytes",)),
+        ("BOOLEAN", ("is_asset", "is_feed")),
+    )
+    for name in names
+)
 _AD = "display_hour, visit_id, ad_id, display_time"
 _PAIRS = """count(CASE WHEN side = 'display' THEN 1 END) AS displays_alone,
     count(DISTINCT CASE WHEN side = 'both' THEN (visit_id, event_time, page) END) AS events,
@@ -163,6 +172,7 @@ SELECT type AS device_type, version AS device_version, min_by(full_name, source_
 FROM bronze_devices WHERE size(reasons) = 0 GROUP BY type, version
 """
     ),
+    "bronze.visits": Table(f"SELECT *, 'json' AS format, {_OF_LOGS} FROM judged_visits", "arrival_hour"),
     "bronze.dead_letters": Table(
         """
 SELECT raw, source_file, source_offset, arrival_hour, format, reasons, source_file LIKE '%/replay-%' AS replay
@@ -187,20 +197,20 @@ FROM bronze_visits JOIN marks USING (arrival_hour) WHERE event_time < watermark
     ),
     "silver.visits": Table(
         _unique(
-            "valid_visits",
+            "bronze_visits",
             _VISIT,
-            "user_id, keep_private, CAST(NULL AS STRING) AS utm, referral, ad_id,"
-            f" {', '.join(TECHNICAL)}, ip, login, connected_since, format",
+            f"user_id, keep_private, utm, referral, ad_id, {', '.join(TECHNICAL)}, ip, login, connected_since, format",
         ),
         "event_hour",
     ),
-    "silver.visit_conflicts": Table(_conflicts("valid_visits", "silver_visits", _VISIT), "event_hour"),
+    "silver.visit_conflicts": Table(_conflicts("bronze_visits", "silver_visits", _VISIT), "event_hour"),
+    "bronze.ads": Table("SELECT * FROM judged_ads", "arrival_hour"),
     "bronze.ad_dead_letters": Table(
         "SELECT raw, source_file, source_offset, arrival_hour, reasons FROM bronze_ads WHERE size(reasons) > 0",
         "arrival_hour",
     ),
-    "silver.ads": Table(_unique("valid_ads", _AD, "page, campaign, raw"), "display_hour"),
-    "silver.ad_conflicts": Table(_conflicts("valid_ads", "silver_ads", _AD), "display_hour"),
+    "silver.ads": Table(_unique("bronze_ads", _AD, "page, campaign, raw"), "display_hour"),
+    "silver.ad_conflicts": Table(_conflicts("bronze_ads", "silver_ads", _AD), "display_hour"),
     "silver.visits_with_ads": Table(
         f"""
 WITH views AS (SELECT * FROM silver_visits WHERE ad_id IS NOT NULL)
