@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assets.transforms import crawlers, link_campaigns
 from assets.transforms.arrival_times import IMPOSSIBLE, hours_of
+from assets.transforms.crawlers import Lists
 from assets.transforms.request_clients import client_of, in_networks, is_address
 from assets.transforms.request_targets import referring_host, target_of
 from blogdata.landing.json_lines import text_of, unreadable_line
@@ -74,10 +75,13 @@ class Request(NamedTuple):
 
 
 class LogLines:
-    """Reads lines of access logs into :data:`COLUMNS`; `user_id` and `visit_id` stay null."""
+    """Reads lines of access logs into :data:`COLUMNS`; `user_id` and `visit_id` stay null.
+
+    It has the lists of crawlers with it: Spark's workers may have been started before these were upgraded.
+    """
 
     def __init__(self, logs: LogSettings) -> None:
-        self.logs = logs
+        self.logs, self.lists = logs, crawlers.installed()
 
     @property
     def schema(self) -> pa.Schema:
@@ -91,7 +95,11 @@ class LogLines:
         return True
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
-        log, verdict_on, proxies = formats(self.logs.formats).of_log(), Verdicts(self.logs).on, self.logs.proxies
+        log, verdict_on, proxies = (
+            formats(self.logs.formats).of_log(),
+            Verdicts(self.logs, self.lists).on,
+            self.logs.proxies,
+        )
         hour_of, begin = hours_of(partition), start_of(partition, Grain.HOUR)
 
         def read(offset: int, raw: bytes) -> Values:
@@ -132,15 +140,15 @@ class LogLines:
 class Verdicts:
     """Judges requests by the settings and by the lists of crawlers."""
 
-    def __init__(self, logs: LogSettings) -> None:
-        self._exclude = logs.exclude
+    def __init__(self, logs: LogSettings, lists: Lists) -> None:
+        self._lists, self._exclude = lists, logs.exclude
         self._is_any_excluded = logs.exclude != ExcludedRequests()
         self._crawlers = logs.crawlers.addresses
 
     def on(self, request: Request) -> tuple[str | None, str | None]:
         """Return the category of the crawler that sent a request, and the filter that removes it; None for none."""
         agent = request.agent
-        crawler = crawlers.category(agent) if agent is not None else None
+        crawler = self._lists.category(agent) if agent is not None else None
         if crawler is None and in_networks(request.client, self._crawlers):
             crawler = "other"
         return crawler, self._filter(request, crawler)

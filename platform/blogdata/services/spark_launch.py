@@ -11,6 +11,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
@@ -25,6 +28,7 @@ from blogdata.services.spark_conf import SparkParts, scratch
 _SCALA_VERSION = "2.13"
 _LAUNCHER_SECONDS = 120
 _STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
+_WORKER_PACKAGES = ("blogdata.landing", "assets.transforms")
 
 
 def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
@@ -97,6 +101,19 @@ def worker_python_script() -> str:
         "esac\n"
         f'exec {interpreter} "$@"\n'
     )
+
+
+def worker_code() -> str:
+    """Return a digest of what Python workers import when they start: the readers of lines, and installed packages.
+
+    Workers live as long as their server: another digest needs another server.
+    """
+    facts = sorted(folder.name for folder in package_folder("pyspark").parent.glob("*.dist-info"))
+    for package in _WORKER_PACKAGES:
+        for file in sorted(files(package).iterdir(), key=attrgetter("name")):
+            if isinstance(file, Path) and file.suffix == ".py":
+                facts.append(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}")
+    return sha256("\n".join(facts).encode()).hexdigest()
 
 
 def _failed(parts: SparkParts, reason: str) -> PlatformError:
