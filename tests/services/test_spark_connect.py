@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.services import processes, spark_attached, spark_connect, spark_probe
+from blogdata.services import processes, spark_attached, spark_connect, spark_launch, spark_probe
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from kills import kill
@@ -115,6 +115,18 @@ def test_a_changed_configuration_restarts_the_server(own: Settings) -> None:
     session = spark_attached.attach(again.url)
     assert session.conf.get("spark.sql.shuffle.partitions") == "3"
     spark_attached.release(session)
+
+
+def test_changed_readers_of_lines_need_another_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module = tmp_path / "some_readers" / "__init__.py"
+    module.parent.mkdir()
+    module.write_text("LONGEST = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(spark_launch, "_WORKER_PACKAGES", ("some_readers",))
+    before = spark_launch.worker_code()
+    assert spark_launch.worker_code() == before
+    module.write_text("LONGEST = 12\n")
+    assert spark_launch.worker_code() != before
 
 
 @pytest.mark.campaign
