@@ -124,7 +124,7 @@ def test_figure_4_4_merger_inserts_updates_and_deletes_changed_users(blog: Blog)
     entry = made.published(CURRENT)[FIFTH]
     assert (entry.rows_in, dict(entry.reasons)) == (9, {"dead_lettered": 2, "deleted": 1, "duplicates": 1, "kept": 0})
     # A deletion has nothing to encrypt.
-    assert sorted(made.rows("silver.identities", "snapshots")) == [1] * 5
+    assert sorted(made.rows("silver.identities", "snapshots")) == [1] * 6
 
     # Insert, update and delete in one batch; of two changes of one user the newest is merged.
     first = blog.files()
