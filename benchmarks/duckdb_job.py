@@ -16,7 +16,7 @@ import pyarrow as pa
 from datasketches import hll_sketch
 from deltalake import write_deltalake
 
-from benchmarks.straight_sql import ADDRESSES, TABLES, TECHNICAL, WITH_PLACES, hour_of, iso_time, places
+from benchmarks.straight_sql import ADDRESSES, TABLES, TECHNICAL, WITH_PLACES, hour_of, iso_time, landed, places
 
 WORDS_OF_SPARK = (
     "array_join(x, separator) AS array_to_string(x, separator)",
@@ -156,18 +156,16 @@ class Job:
         write_deltalake(folder, rows, mode="overwrite", partition_by=[partition] if partition else None)
 
     def _lines(self, table: str) -> Iterator[pa.RecordBatch]:
-        days = sorted((self._landing / table).glob("date=*"))
-        for file in sorted(file for day in days[-1 if table == "devices" else 0 :] for file in day.glob("**/*.*")):
+        for part, file in landed(self._landing, table):
             lines = file.read_bytes().split(b"\n")
             if not lines[-1]:
                 lines.pop()
-            parts = [folder.name.split("=")[1] for folder in reversed(file.parents) if "=" in folder.name]
             offsets = [0]
             for line in lines[:-1]:
                 offsets.append(offsets[-1] + len(line) + 1)
             name = pa.repeat(file.relative_to(self._landing).as_posix(), len(lines))
             columns = [pa.array(lines, pa.binary()), name, pa.array(offsets[: len(lines)], pa.int64())]
-            yield pa.record_batch([*columns, pa.repeat("T".join(parts), len(lines))], schema=LINES)
+            yield pa.record_batch([*columns, pa.repeat(part, len(lines))], schema=LINES)
 
 
 def _sketch(visitors: list[str]) -> bytes:

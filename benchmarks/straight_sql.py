@@ -9,7 +9,8 @@ the simulator, whose lines are not deeply nested, whose pages have no queries, a
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import iptocc
@@ -30,6 +31,13 @@ class Table(NamedTuple):
 
     query: str
     partition: str | None = None
+
+
+def landed(landing: Path, table: str) -> Iterator[tuple[str, Path]]:
+    """Find the files of a landed table, of devices those of the newest day, each after its hour or day."""
+    days = sorted((landing / table).glob("date=*"))
+    for file in sorted(file for day in days[-1 if table == "devices" else 0 :] for file in day.glob("**/*.*")):
+        yield "T".join(folder.name.split("=")[1] for folder in reversed(file.parents) if "=" in folder.name), file
 
 
 def iso_time(text: str) -> str:
@@ -81,15 +89,9 @@ SELECT /*+ BROADCAST(won) */ {identity}, raw, {POSITION} FROM {bronze} JOIN won 
 
 _USER_ROW = f"(login, email, {', '.join(USER_TIMES)})"
 _VISIT = "event_hour, visit_id, event_time, page"
-_OF_LOGS = ", ".join(
-    f"CAST(NULL AS {kind}) AS {name}"
-    for kind, names in (
-        ("STRING", ("crawler", "filtered_by", "utm", "client", "agent", "host", "method", "status")),
-        ("BIGINT", ("bytes",)),
-        ("BOOLEAN", ("is_asset", "is_feed")),
-    )
-    for name in names
-)
+_TEXTS_OF_LOGS = ("crawler", "filtered_by", "utm", "client", "agent", "host", "method", "status")
+_OF_LOGS = f"""{", ".join(f"CAST(NULL AS STRING) AS {name}" for name in _TEXTS_OF_LOGS)},
+    CAST(NULL AS BIGINT) AS bytes, CAST(NULL AS BOOLEAN) AS is_asset, CAST(NULL AS BOOLEAN) AS is_feed"""
 _AD = "display_hour, visit_id, ad_id, display_time"
 _PAIRS = """count(CASE WHEN side = 'display' THEN 1 END) AS displays_alone,
     count(DISTINCT CASE WHEN side = 'both' THEN (visit_id, event_time, page) END) AS events,
