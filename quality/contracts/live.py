@@ -36,7 +36,7 @@ BRONZE = Contract(
         BATCH,
     ),
     partitioning=landed.ARRIVAL,
-    rows_in="lines of each file the checkpoint lists for the batch, counted by a second reader; their bytes too",
+    rows_in="lines of each file the checkpoint lists for the batch, counted without Spark; their bytes too",
     left_out={"taken_in_before": "under an earlier checkpoint", **landed.ERASED},
     rules=visits.RECEIVED.rules,
     measures=visits.RECEIVED.measures,

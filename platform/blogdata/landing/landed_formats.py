@@ -1,7 +1,4 @@
-"""Opens a file for its decompressed content: its first bytes determine the compression, never its name.
-
-The engine's `LandedContent.java` knows the same formats by the same bytes.
-"""
+"""Opens a file for its decompressed content: its first bytes determine the compression, never its name."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ BLOCK = 1 << 20
 MARK = b"\xef\xbb\xbf"
 """The UTF-8 byte order mark."""
 XZ_MEMORY = 128 << 20
-"""Maximum memory for the dictionary of an xz file, bytes: twice what `xz -9` needs; the engine's, too."""
+"""Maximum memory for the dictionary of an xz file, bytes: twice what `xz -9` needs."""
 DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 """What reading a damaged or unreadable file raises."""
 HEAD = 16
