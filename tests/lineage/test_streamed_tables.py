@@ -48,10 +48,7 @@ def test_a_stream_stops_at_another_lake_and_the_advice_restores_its_tables(
     assert said("stream", "--once")[0] == 0
     expected = contents(deployment)
 
-    def stopped_and_restored() -> None:
-        code, _, err = said("stream", "--once")
-        assert (code, "the lake lacks what the stream 'visits' has published" in err) == (1, True), err
-        assert "blogdata stream visits --new-checkpoint" in err
+    def restored() -> None:
         assert said("stream", "visits", "--once", "--new-checkpoint")[0] == 0
         assert contents(deployment) == expected
         assert problems(deployment) == []
@@ -59,7 +56,10 @@ def test_a_stream_stops_at_another_lake_and_the_advice_restores_its_tables(
     shutil.rmtree(lake if lost in (OLDER, EMPTY) else deployment.lake.path(lost))
     if lost == OLDER:
         shutil.copytree(copy, lake)
-    stopped_and_restored()
+    code, _, err = said("stream", "--once")
+    assert (code, "the lake lacks what the stream 'visits' has published" in err) == (1, True), err
+    assert "blogdata stream visits --new-checkpoint" in err
+    restored()
     # One of its tables alone is older than what was published of it; then it is gone.
     alone = Path(deployment.lake.path(VISITS))
     shutil.rmtree(alone)
@@ -67,5 +67,5 @@ def test_a_stream_stops_at_another_lake_and_the_advice_restores_its_tables(
     code, _, err = said("stream", "--once", "--new-checkpoint")
     assert (code, "is older than what was published of it" in err) == (1, True), err
     shutil.rmtree(alone)
-    stopped_and_restored()
+    restored()
     assert said("stream", "--once")[0] == 0
