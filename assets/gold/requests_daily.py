@@ -38,15 +38,15 @@ def daily(lines: DataFrame) -> DataFrame:
     if "crawler" not in lines.columns:
         # All lines were judged before crawlers had categories.
         lines = lines.withColumn("crawler", F.lit(None).cast("string"))
-    status = F.when(F.col("status").rlike(r"^[1-5]\d\d\z"), F.col("status")).otherwise(r.OTHER)
+    status = F.coalesce("status", F.lit(r.OTHER))
     is_missing = status.isin("404", "410") | status.startswith("5")
-    path = F.when(is_missing, F.substring("page", 1, r.LONGEST_PATH)).otherwise("")
+    path = F.when(is_missing & F.col("page").isNotNull(), F.substring("page", 1, r.LONGEST_PATH)).otherwise("")
     rows = lines.select(
         F.substring("event_hour", 1, 10).alias("event_date"),
-        _host(F.col("host")).alias("host"),
+        F.coalesce("host", F.lit(UNKNOWN)).alias("host"),
         _kind().alias("kind"),
         status.alias("status"),
-        F.when(F.col("method").isin(*r.METHODS), F.col("method")).otherwise(r.OTHER).alias("method"),
+        F.coalesce("method", F.lit(r.OTHER)).alias("method"),
         path.alias("path"),
         F.when(path != "", F.substring(F.coalesce("referral", F.lit(DIRECT)), 1, 253))
         .otherwise("")
@@ -57,11 +57,6 @@ def daily(lines: DataFrame) -> DataFrame:
     summed = _bounded(counted).groupBy(*_BY).agg(F.sum("requests").alias("requests"), F.sum("bytes").alias("bytes"))
     of_class = F.concat(F.substring("status", 1, 1), F.lit("xx"))
     return summed.withColumn("status_class", F.when(F.col("status") == r.OTHER, F.col("status")).otherwise(of_class))
-
-
-def _host(host: Column) -> Column:
-    name = F.regexp_replace(F.lower(host), r":\d+\z", "")
-    return F.when(name.rlike(r"^[a-z0-9._-]{1,253}\z|^\[[0-9a-f:.]+\]\z"), name).otherwise(UNKNOWN)
 
 
 def _kind() -> Column:

@@ -36,5 +36,8 @@ def earliest_arrival(hours: Sequence[str]) -> str:
 
 
 def older_hours(above: Mapping[str, Entry]) -> frozenset[str]:
-    """Find the hours of arrival that an older release has published, without what is found in lines."""
-    return frozenset(hour for hour, entry in above.items() if READ not in entry.measures)
+    """Find the hours of arrival without what is found in lines: an older release has published their rows.
+
+    Such rows stay so when those of a person are taken out of them.
+    """
+    return frozenset(hour for hour, entry in above.items() if not entry.measures.get(READ))

@@ -14,6 +14,7 @@ from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, older_h
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import legacy_visits, visit_lines
 from assets.transforms.legacy_visits import DELETED
+from assets.transforms.visit_lines import VisitLines
 from blogdata.lake.commit import Account, Commit, Entry
 from blogdata.landing.lines import completed, is_replay
 from blogdata.orchestration import accounts, slices
@@ -45,7 +46,7 @@ def without_deleted(
     rows = step.read("bronze.visits").where(
         F.col("event_hour").isin(*hours) & (F.col("filtered_by") == legacy_visits.DELETED)
     )
-    deletions = completed(rows, visit_lines.VisitLines(), _FOUND, partition="arrival_hour", older=older).withColumn(
+    deletions = completed(rows, VisitLines(older=True), _FOUND, partition="arrival_hour", older=older).withColumn(
         "_replay", is_replay()
     )
     marked = legacy_visits.left(events, deletions, ARRIVAL_ORDER)
@@ -139,7 +140,7 @@ def json_events(step: Step, additions: Additions, hours: Sequence[str], older: C
         & (F.size("reasons") == 0)
         & (F.col("format") == visit_lines.JSON)
     )
-    return completed(rows, visit_lines.VisitLines(), _FOUND, partition="arrival_hour", older=older)
+    return completed(rows, VisitLines(older=True), _FOUND, partition="arrival_hour", older=older)
 
 
 def arrivals_of(additions: Additions, hours: Sequence[str]) -> Column:

@@ -27,6 +27,7 @@ from blogdata.landing.log_formats import COMMENT, UNKNOWN, Misfit, formats, time
 from blogdata.landing.records import Values
 from blogdata.publish.partitions import Grain, start_of
 from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
+from quality.contracts.requests import METHODS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +42,10 @@ _ASSETS = frozenset(
 _ASSET_PATHS = (_ROBOTS_TXT, "/favicon.ico", "/sitemap.xml")
 _FEED_PATH = re.compile(r"(?:^|/)(?:feed|rss|atom)(?:/|\Z)|\.(?:rss|atom)\Z|(?:^|/)(?:index|atom|rss|feed)\.xml\Z")
 _FEED_QUERY = re.compile("flav=rss|flav=atom|feed=")
+_STATUS = re.compile(r"[1-5]\d\d\Z")
+_HOST = re.compile(r"[a-z0-9._-]{1,253}\Z|\[[0-9a-f:.]+\]\Z")
+_PORT = re.compile(r":\d+\Z")
+_MOST_DIGITS = 18
 _TIMES = ("event_time", "connected_since")
 _TRUTHS = ("keep_private", "is_asset", "is_feed")
 PARSED = (
@@ -122,15 +127,17 @@ class LogLines:
             if hour is None:
                 return _rejected(name, IMPOSSIBLE)
             method, path, query = target_of(fields["request"])
-            agent, status, size = fields.get("agent"), fields["status"], fields.get("bytes", "")
+            agent, status = fields.get("agent"), fields["status"]
             request = Request(client, agent, path, method, status, _is_asset(path), _is_feed(path, query))
             crawler, filtered_by = verdict_on(request)
             device = device_of(agent) if agent and filtered_by is None else _NO_DEVICE
             return (
-                *(None, time, hour, None, True, path, link_campaigns.campaign_of(query) if query else None),
+                *(None, time, hour, None, True, path if path[:1] == "/" else None),
+                link_campaigns.campaign_of(query) if query else None,
                 *(referring_host(fields.get("referrer")), None, client if is_address(client) else None, None, None),
                 *(device.browser, device.browser_version, None, device.device_type, device.device_version),
-                *(client, agent, fields.get("host"), method, status, int(size) if size.isdecimal() else 0),
+                *(client, agent, _host(fields.get("host")), method if method in METHODS else None),
+                *(status if _STATUS.match(status) else None, _bytes(fields.get("bytes", ""))),
                 *(request.is_asset, request.is_feed, name, crawler, filtered_by, []),
             )
 
@@ -234,6 +241,16 @@ def _version(*parts: str | None) -> str | None:
 
 def _rejected(name: str, reason: str) -> Values:
     return (*_NOTHING, name, None, None, [reason])
+
+
+def _host(logged: str | None) -> str | None:
+    """Return the name of a host as logged; clients make up others."""
+    name = _PORT.sub("", logged.lower()) if logged else ""
+    return name if _HOST.match(name) else None
+
+
+def _bytes(logged: str) -> int:
+    return int(logged) if logged.isdecimal() and len(logged) <= _MOST_DIGITS else 0
 
 
 def _is_asset(path: str) -> bool:

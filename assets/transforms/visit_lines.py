@@ -57,6 +57,10 @@ COLUMNS = (*FIELDS, "format", "filtered_by", "reasons")
 class VisitLines:
     """Reads lines of visit events into :data:`COLUMNS`."""
 
+    def __init__(self, *, older: bool = False) -> None:
+        """Read lines that an earlier release found usable (`older`): an optional field of another type is null."""
+        self._older = older
+
     @property
     def schema(self) -> pa.Schema:
         import pyarrow as pa
@@ -87,8 +91,13 @@ class VisitLines:
                 if is_untimed:
                     reason = "missing_field" if ingested is None else "impossible_time"
                     reasons = (*reasons, f"{reason}:{legacy_visits.DELTA}")
+            if self._older and not is_untimed and hour and visit_id and user_id and page is not None:
+                reasons = ()
             if reasons:
                 return (*_NOTHING, JSON, None, reasons)
+            if filtered_by:
+                # What tells which event it deletes.
+                return (visit_id, time, hour, None, None, page, *_NOTHING[6:], JSON, filtered_by, reasons)
             private = True if keep_private is None else keep_private
             utm = link_campaigns.campaign_of_page(page)
             return (visit_id, time, hour, user_id, private, page, utm, *values[5:of_visit], JSON, filtered_by, reasons)

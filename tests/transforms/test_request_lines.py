@@ -139,6 +139,15 @@ def test_the_rows_have_the_types_of_the_schema() -> None:
     assert table.to_pylist() == rows
 
 
+def test_what_clients_make_up_is_in_no_column_of_a_request() -> None:
+    huge = row_of(line().replace(" 200 123 ", f" 200 {'9' * 5000} "))
+    made_up = [row_of(line(request)) for request in ("CONNECT jane:pw@blog:443 HTTP/1.1", "jane@x.org /reset HTTP/1.1")]
+    assert (huge["reasons"], huge["bytes"]) == ([], 0)
+    assert [(row["page"], row["method"]) for row in made_up] == [(None, "CONNECT"), ("/reset", None)]
+    of_hosts = [row_of(f"{host}:443 {line()}") for host in ("Blog.Example.org", "jane!x")]
+    assert [row["host"] for row in of_hosts] == ["blog.example.org", None]
+
+
 def test_all_forms_of_an_address_are_one_client_and_a_name_has_no_place() -> None:
     marked = [b"\0" * 512 + line().encode(), b"\xef\xbb\xbf" + line().encode()]
     rows = rows_of([*(line(address=one) for one in (*CLIENTS, *FORMS)), *marked])

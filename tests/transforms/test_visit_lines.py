@@ -353,3 +353,19 @@ def test_thousands_of_mutated_lines_get_the_oracles_verdict() -> None:
     assert differing == []
     assert sum(not verdict.reasons for verdict in expected) > 200
     assert len({reason for verdict in expected for reason in verdict.reasons}) > 12
+
+
+def test_a_deletion_has_what_tells_which_event_it_deletes() -> None:
+    raw = line(ingestion_time="2026-01-31T05:00:00Z", is_deleted=True).encode()
+    found = LINES.of_file("visits/legacy_visits-1.json", HOUR)(0, raw)
+    row = dict(zip(visit_lines.COLUMNS, found, strict=True))
+    known = {name for name, value in row.items() if value is not None and name not in ("format", "reasons")}
+    assert known == {"visit_id", "event_time", "event_hour", "page", "filtered_by"}
+
+
+def test_lines_that_were_usable_once_stay_usable() -> None:
+    older = visit_lines.VisitLines(older=True).of_file("visits/a.json", HOUR)
+    raw = line(context=context(ad_id=42)).encode()
+    row = dict(zip(visit_lines.COLUMNS, older(0, raw), strict=True))
+    assert (row["reasons"], row["ad_id"], row["login"]) == ((), None, "ann")
+    assert "missing_field:page" in older(0, line(page=None).encode())[-1]

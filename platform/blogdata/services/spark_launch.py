@@ -12,8 +12,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from hashlib import sha256
-from importlib.resources import files
-from operator import attrgetter
 from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
@@ -28,7 +26,7 @@ from blogdata.services.spark_conf import SparkParts, scratch
 _SCALA_VERSION = "2.13"
 _LAUNCHER_SECONDS = 120
 _STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
-_WORKER_PACKAGES = ("blogdata.landing", "assets.transforms")
+_WORKER_PACKAGES = ("blogdata", "assets", "quality")
 
 
 def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
@@ -104,15 +102,14 @@ def worker_python_script() -> str:
 
 
 def worker_code() -> str:
-    """Return a digest of what Python workers import when they start: the readers of lines, and installed packages.
+    """Return a digest of what Python workers may have imported: the project's code, and installed packages.
 
     Workers live as long as their server: another digest needs another server.
     """
     facts = sorted(folder.name for folder in package_folder("pyspark").parent.glob("*.dist-info"))
     for package in _WORKER_PACKAGES:
-        for file in sorted(files(package).iterdir(), key=attrgetter("name")):
-            if isinstance(file, Path) and file.suffix == ".py":
-                facts.append(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}")
+        for file in sorted(package_folder(package).rglob("*.py")):
+            facts.append(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}")
     return sha256("\n".join(facts).encode()).hexdigest()
 
 
