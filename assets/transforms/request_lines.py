@@ -42,7 +42,7 @@ _ASSETS = frozenset(
 _ASSET_PATHS = (_ROBOTS_TXT, "/favicon.ico", "/sitemap.xml")
 _FEED_PATH = re.compile(r"(?:^|/)(?:feed|rss|atom)(?:/|\Z)|\.(?:rss|atom)\Z|(?:^|/)(?:index|atom|rss|feed)\.xml\Z")
 _FEED_QUERY = re.compile("flav=rss|flav=atom|feed=")
-_STATUS = re.compile(r"[1-5]\d\d\Z")
+_STATUS = re.compile(r"[1-5][0-9]{2}\Z")
 _HOST = re.compile(r"[a-z0-9._-]{1,253}\Z|\[[0-9a-f:.]+\]\Z")
 _PORT = re.compile(r":\d+\Z")
 _MOST_DIGITS = 18

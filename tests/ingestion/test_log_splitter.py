@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import re
 from collections import Counter, defaultdict
@@ -274,6 +275,9 @@ def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> N
     split(tmp_path)
     whole = [first, HEADER + second, OTHER + third]
     assert [path.read_bytes() for path in parts(tmp_path)] == whole
+    # Progress of 0.1.0 has no header.
+    progress = log_progress.file_of(tmp_path / "access_logs" / "a.log")
+    progress.write_text(json.dumps({**json.loads(progress.read_bytes()), "header": None}))
     appended = b"13:05:03 2015-05-17 203.0.113.9 GET /d 200\n"
     put(tmp_path, first + second + third + appended + b"#Fields: da")
     split(tmp_path, now=NOW + timedelta(seconds=1))
@@ -282,10 +286,10 @@ def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> N
     split(tmp_path, now=NOW + timedelta(seconds=2))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
     # Without its progress a log is compared with its parts.
-    log_progress.file_of(tmp_path / "access_logs" / "a.log").unlink()
+    progress.unlink()
     split(tmp_path, now=NOW + timedelta(seconds=3))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
-    log_progress.file_of(tmp_path / "access_logs" / "a.log").unlink()
+    progress.unlink()
     put(tmp_path, first + second.replace(b"/b", b"/x") + third + appended + HEADER)
     with pytest.raises(log_progress.LogRewritten):
         split(tmp_path, now=NOW + timedelta(seconds=4))

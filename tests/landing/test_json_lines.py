@@ -139,6 +139,11 @@ def test_a_text_is_the_time_that_the_oracle_finds(text: str, data: st.DataObject
     assert iso_time(text) == oracle.iso_time(text)
 
 
+@pytest.mark.parametrize("fraction", ["", "123456junk9", "1234567 foo 9", "１２３"])
+def test_a_fraction_has_nothing_but_digits(fraction: str) -> None:
+    assert iso_time(f"2026-01-31T05:00:00.{fraction}Z") is None
+
+
 @pytest.mark.parametrize(
     "line",
     [

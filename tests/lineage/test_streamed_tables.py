@@ -49,7 +49,8 @@ def test_a_stream_stops_at_another_lake_and_the_advice_restores_its_tables(
     expected = contents(deployment)
 
     def restored() -> None:
-        assert said("stream", "visits", "--once", "--new-checkpoint")[0] == 0
+        code, _, err = said("stream", "visits", "--once", "--new-checkpoint")
+        assert code == 0, err
         assert contents(deployment) == expected
         assert problems(deployment) == []
 

@@ -22,7 +22,8 @@ def iso_time(text: str) -> datetime | None:
     offsets reach 18 hours; there is no 24:00 and no leap second. A time whose year in UTC is not 1 to 9999 is none.
     """
     # With these separators, the standard library takes nothing but digits between them.
-    if text[4:20:3] == "--T::." and text[-1] == "Z" and text[11:13] < "24":
+    is_usual = text[4:20:3] == "--T::." and text[-1] == "Z" and text[11:13] < "24"
+    if is_usual and text[20:-1].isdigit() and text.isascii():
         try:
             return datetime.fromisoformat(f"{text[:-1]}+00:00")
         except ValueError:

@@ -179,8 +179,9 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
         ) from error
     taken_at = max([taken_at, *stamps])
     run = _Run(prefix=prefix, landing=landing, log=known.of_log(), newest=newest, hour=hour, stamp=taken_at)
-    if taken and taken.header:
-        run.log.begin(taken.header)
+    above = _last_header(log, start) if taken and taken.header is None else taken and taken.header
+    if above:
+        run.log.begin(above)
     run.starts = {offset for offset, _ in before}
     with content(log) as file:
         skip(file, start)
@@ -215,6 +216,15 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
                 end = position + block.rindex(b"\n") + 1
             position += len(block)
     return end, position
+
+
+def _last_header(log: Path, end: int) -> str:
+    """Return the last `#Fields` line of the beginning of a log; empty if it has none."""
+    header = b""
+    with content(log) as file:
+        for piece, begins in _pieces(file, end):
+            header = piece if begins and piece.startswith(HEADER.encode()) else header
+    return header.decode(errors="replace").strip()
 
 
 def _first_hour(log: Path, known: LogFormats, newest: str) -> str | None:
