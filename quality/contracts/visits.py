@@ -109,7 +109,7 @@ RECEIVED = Contract(
     measures={
         "bytes": BYTES,
         "dead": "count_if(size(reasons) > 0)",
-        READ: "count(coalesce(client, page))",
+        READ: "count_if(page is not null or keep_private is not null)",
         "visits": "count_if(size(reasons) = 0 and filtered_by is null)",
         "filtered": "count_if(size(reasons) = 0 and filtered_by is not null)",
         **{
