@@ -17,13 +17,16 @@ from lineage.live import BRONZE, HOURS, ONE_BY_ONE, VISITS, contents, problems
 OLDER, EMPTY = "an older lake", "an empty lake"
 
 
+pytestmark = pytest.mark.campaign
+
+
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> Deployment:
     """A simulated day, not landed yet."""
     return live.simulate(deploy("lake-world"))
 
 
-@pytest.fixture(params=[OLDER, *(pytest.param(other, marks=pytest.mark.campaign) for other in (EMPTY, BRONZE))])
+@pytest.fixture(params=[OLDER, EMPTY, BRONZE])
 def lost(request: pytest.FixtureRequest) -> str:
     """What is put back, or the table that is gone."""
     return str(request.param)
