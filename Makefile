@@ -50,8 +50,10 @@ run: setup ## Run the main job: simulated visits (BEGIN=day), or LOGS=access.log
 	fi; \
 	$(BLOGDATA) run
 
-test: lint ## Set up, lint and run the suite, in JOBS processes (ARGS="-k name" narrows it; make laws has the rest)
-	@$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: setup ## Lint beside the suite, which runs in JOBS processes (ARGS="-k name" narrows it; make laws has the rest)
+	@make --no-print-directory lint & lint=$$!; \
+	$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS); tests=$$?; \
+	wait $$lint && exit $$tests
 
 test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=folder keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
