@@ -147,11 +147,6 @@ def versions() -> dict[str, str]:
     return {**{name: version(name) for name in ("crawler-user-agents", "crawlerdetect")}, **own}
 
 
-def category(agent: str) -> str | None:
-    """Return the category of an agent by the installed lists, one of :data:`CATEGORIES`; None if it is a person's."""
-    return installed().category(agent)
-
-
 def _found(names: Mapping[str, str], text: str) -> Iterator[str]:
     return (kind for kind, pattern in names.items() if re.search(pattern, text, re.IGNORECASE))
 

@@ -25,6 +25,7 @@ from assets.transforms.request_targets import referring_host, target_of
 from blogdata.landing.json_lines import text_of, unreadable_line
 from blogdata.landing.log_formats import COMMENT, UNKNOWN, Misfit, formats, time_of
 from blogdata.landing.records import Values
+from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
 from blogdata.publish.partitions import Grain, start_of
 from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
 from quality.contracts.requests import METHODS
@@ -204,7 +205,7 @@ def with_acting_crawlers(rows: DataFrame, settings: CrawlerSettings) -> DataFram
     views = F.count(F.when(F.col("filtered_by").isNull(), F.col("client"))).over(who)
     acts = F.max(F.coalesce(robots, F.lit(False))).over(who) | (views > settings.most_views)
     crawler = F.coalesce("crawler", F.when(F.col("client").isNotNull() & acts, F.lit("other")))
-    by_act = F.when(F.col("crawler").isNotNull(), F.lit("crawler"))
+    by_act = first_match([Filter(name="crawler", removes=F.col("crawler").isNotNull())])
     return rows.withColumn("crawler", crawler).withColumn("filtered_by", F.coalesce("filtered_by", by_act))
 
 

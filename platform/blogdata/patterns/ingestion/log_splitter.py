@@ -179,7 +179,9 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
         ) from error
     taken_at = max([taken_at, *stamps])
     run = _Run(prefix=prefix, landing=landing, log=known.of_log(), newest=newest, hour=hour, stamp=taken_at)
-    above = _last_header(log, start) if taken and taken.header is None else taken and taken.header
+    above = taken.header if taken else ""
+    if above is None:
+        above = _last_header(log, start)
     if above:
         run.log.begin(above)
     run.starts = {offset for offset, _ in before}
