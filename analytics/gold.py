@@ -72,7 +72,6 @@ PAGE_STATS = Upstream(
     owner="team:analytics",
     columns={"event_date": "string", "page": "string", "events": "long", "hours_present": "integer"},
 )
-UPSTREAM = (DAILY_REPORT, PAGE_STATS)
 
 
 class GoldChanged(Exception):
