@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assets import corrected
+from blogdata.cli import land_commands
 from blogdata.patterns.error_management import dead_letter_replay as replays
 from blogdata.patterns.error_management.dead_letter_replay import (
     Correction,
@@ -59,14 +59,14 @@ def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
     for name in (file, f"{Path(file).parent}/_SUCCESS"):
         (tmp_path / name).touch()
     correction = replace(CORRECTION, source_file=file)
-    judged = corrected.of_one_table([correction])
-    assert (judged.letters.dataset, judged.time) == ("bronze.ad_dead_letters", "display_time")
-    files, _ = replays.land_corrections([correction], [(file, 17)], tmp_path, letters=judged.letters)
+    letters = land_commands._letters_of([correction])
+    assert letters.dataset == "bronze.ad_dead_letters"
+    files, _ = replays.land_corrections([correction], [(file, 17)], tmp_path, letters=letters)
     assert Path(files[0]).parent == Path(file).parent
     with pytest.raises(ReplayRefused, match="of ads and visits"):
-        corrected.of_one_table([correction, CORRECTION])
+        land_commands._letters_of([correction, CORRECTION])
     with pytest.raises(ReplayRefused, match="lines of users are not corrected"):
-        corrected.of_one_table([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
+        land_commands._letters_of([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
 
 
 def test_a_replay_is_idempotent_until_a_better_correction(landing: Path) -> None:

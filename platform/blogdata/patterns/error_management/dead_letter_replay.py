@@ -1,8 +1,7 @@
 """Replays of dead letters (see Dead-Letter): a corrected line is landed in the arrival hour of the line it corrects.
 
 The correction is a file named after the position of the dead letter, so a better correction replaces it. The name also
-contains a hash of the payload, because a stream reads no name twice. A file in a planned batch is not replaced before
-that batch is committed.
+contains a hash of the payload, because a stream reads no name twice.
 
 The trap: an hour whose landed files are gone. Bronze is computed from the landed files, so the hour would consist of
 the correction alone.
@@ -15,12 +14,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from blogdata.errors import PlatformError, foreign
-from blogdata.errors.remedies import Query, Remedy, RunStream
+from blogdata.errors.remedies import Query, Remedy
 from blogdata.landing.landed_formats import extension
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import REPLAY_PREFIX
@@ -105,7 +104,6 @@ def land_corrections(
     landing: Path,
     *,
     letters: Contract,
-    awaited: Callable[[], Collection[str]] = tuple,
     convention: Convention = "flag",
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Land corrections in the arrival hours of their dead letters; if one is refused, none is landed.
@@ -113,13 +111,6 @@ def land_corrections(
     Returns all files of the corrections, and those that changed, relative to the landing zone.
 
     After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
-
-    Args:
-        awaited: Returns the paths of the files in planned, uncommitted batches of a stream; called only when a file
-            would be replaced.
-
-    Raises:
-        LinkRefused: The hour lies behind a link that leads out of the landing zone.
     """
     corrections = _last_ones(corrections)
     there = set(dead)
@@ -140,7 +131,6 @@ def land_corrections(
         for place, content in contents.items()
         if not (landing / place).is_file() or (landing / place).read_bytes() != content
     }
-    _require_unawaited([landing / place for place in changed], awaited)
     for place, content in changed.items():
         _write(landing / place, content)
     for folder in sorted({(landing / place).parent for place in contents}):
@@ -156,22 +146,6 @@ def land_corrections(
 def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
     """Keep the last correction of each position: two would replace each other, as names differ by payload."""
     return list({correction.position: correction for correction in corrections}.values())
-
-
-def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[str]]) -> None:
-    replaced = {str(earlier) for file in files for earlier in _earlier(file) if earlier != file}
-    needed = sorted(replaced.intersection(awaited())) if replaced else []
-    if needed:
-        raise ReplayRefused(
-            what=f"{len(needed)} earlier correction(s) belong to a batch that the stream has planned and not done, "
-            "and would be gone from it",
-            where=needed[0],
-            next_step=Remedy(
-                "nothing was landed; let the stream finish its batch: ",
-                RunStream(once=True),
-                ", then land the corrections again",
-            ),
-        )
 
 
 def _require_hours(corrections: Iterable[Correction], landing: Path, convention: Convention) -> None:
