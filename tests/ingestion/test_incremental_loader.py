@@ -15,10 +15,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from blogdata.errors import ConfigurationError
 from blogdata.landing.erased_lines import FILLER
 from blogdata.patterns.ingestion import incremental_loader
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED, DeltaTable, Load
-from blogdata.patterns.ingestion.table_rows import TableRefused
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.partitions import Grain
 
@@ -242,16 +242,16 @@ def test_incremental_loader_does_not_bring_back_rows_of_forgotten_persons(
 def test_incremental_loader_says_what_a_table_lacks(source: psycopg.Connection, landed: Path) -> None:
     # A mark that is no boolean would be taken for none.
     source.execute("ALTER TABLE legacy ALTER is_deleted DROP DEFAULT, ALTER is_deleted TYPE int USING is_deleted::int")
-    with pytest.raises(TableRefused, match="is_deleted integer, which has to be boolean"):
+    with pytest.raises(ConfigurationError, match="is_deleted integer, which has to be boolean"):
         load(source, landed)
     # A date is no instant: its rows would be dead letters, all of them.
     for type_ in ("date", "text"):
         source.execute(f"ALTER TABLE legacy ALTER at TYPE {type_} USING at::{type_}")
-        with pytest.raises(TableRefused, match=f"at {type_}, which has to be timestamptz"):
+        with pytest.raises(ConfigurationError, match=f"at {type_}, which has to be timestamptz"):
             load(source, landed)
     source.execute("ALTER TABLE legacy ALTER at TYPE timestamptz USING at::timestamptz")
     source.execute("ALTER TABLE legacy DROP COLUMN is_deleted")
-    with pytest.raises(TableRefused, match="is_deleted"):
+    with pytest.raises(ConfigurationError, match="is_deleted"):
         load(source, landed)
     assert not list(landed.rglob("legacy-*"))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blogdata.cli.output import console, errors, say_json
-from blogdata.errors import ConfigurationError
+from blogdata.errors import ConfigurationError, PlatformError
 
 if TYPE_CHECKING:
     from blogdata.patterns.error_management.dead_letter_replay import Correction
@@ -206,7 +206,6 @@ def replay_corrections(
 
 def _letters_of(corrections: Sequence[Correction]) -> Contract:
     """Find the dead letters of the table whose lines are corrected; corrections of several tables are refused."""
-    from blogdata.patterns.error_management.dead_letter_replay import ReplayRefused
     from blogdata.planning.reach import EventsOf, landed_input
     from quality.contracts import CONTRACTS
 
@@ -219,13 +218,13 @@ def _letters_of(corrections: Sequence[Correction]) -> Contract:
     }
     named = sorted({correction.table for correction in corrections})
     if unknown := [name for name in named if name not in tables]:
-        raise ReplayRefused(
+        raise PlatformError(
             what=f"lines of {unknown[0]} are not corrected one by one",
             where="source_file",
             next_step=f"correct lines of {' or '.join(tables)}; of other tables, land the delivery again",
         )
     if len(named) > 1:
-        raise ReplayRefused(
+        raise PlatformError(
             what=f"the corrections are of {' and '.join(named)}",
             where="source_file",
             next_step="write those of each into a file of their own",

@@ -7,11 +7,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from blogdata.erasure.persons import TABLES, Found, named_in
 from blogdata.erasure.rows import Rows, has_lines, without_landed_files
-from blogdata.errors import PlatformError, refuse_unknown
+from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.planning.plan import Plan, Planner, estimate
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
@@ -31,12 +30,6 @@ _KINDS = {
     "visits": "visit_ids",
     "addresses": "addresses",
 }
-
-
-class NotReached(PlatformError):
-    """Raised when persons would stay somewhere, and nobody has said that this is known."""
-
-    exit_code: ClassVar[int] = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,11 +74,11 @@ class ErasurePlan:
         """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`.
 
         Raises:
-            NotReached: They would.
+            ConfigurationError: They would.
         """
         refuse_unknown(leave, self.left, where="leave", kind="place that is not reached")
         if missed := {place: why for place, why in self.left.items() if place not in leave}:
-            raise NotReached(
+            raise ConfigurationError(
                 what="the persons would stay in " + "; ".join(f"{place}: {why}" for place, why in missed.items()),
                 where="forget",
                 next_step="nothing was erased; remove what is named, or go on without it: "

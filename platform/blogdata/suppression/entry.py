@@ -51,7 +51,7 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
 
     Raises:
         ListUnusable: The list cannot be read.
-        NotOverwritten: A file cannot be written.
+        PlatformError: A file cannot be written.
         FileChanged: A file was changed meanwhile; transient.
         LockTimeout: Others are overwriting or splitting for too long; transient.
     """

@@ -59,10 +59,6 @@ class OutboxUnusable(PlatformError):
     transient = True
 
 
-class RowsUnaccounted(PlatformError):
-    """Raised when the rows of a partition are not those of the ledger, or not all of them are accounted for."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """A row that may be sent, with its event time in microseconds since 1970."""
@@ -165,7 +161,7 @@ class Outbox(SqliteStore):
             )
             line = _line(connection.execute(_LINES, (partition,)).fetchone())
             if line.missing:
-                raise RowsUnaccounted(
+                raise PlatformError(
                     what=f"{line.missing} of {rows_in} rows are not accounted for",
                     where=f"{partition}, {source}",
                     next_step=Remedy("nothing of it was taken; look at the account: ", ShowLedger()),

@@ -46,14 +46,6 @@ _SPEC = "stream.json"
 _NUMBERED = re.compile(r"v([1-9][0-9]*)")
 
 
-class IncompatibleCheckpoint(PlatformError):
-    """Raised when a stream's spec differs from the one its checkpoint was created with."""
-
-
-class CheckpointDamaged(PlatformError):
-    """Raised when a checkpoint file is missing, or its content cannot be what Spark wrote."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class StreamSpec:
     """The definition of a stream that its checkpoint depends on; after any change the checkpoint no longer fits."""
@@ -89,7 +81,7 @@ class PlannedBatch:
 class Checkpoint:
     """One checkpoint of a stream, on a file system of this machine.
 
-    What reads its files raises :class:`CheckpointDamaged` where they are not what Spark wrote.
+    What reads its files raises :class:`PlatformError` where they are not what Spark wrote.
     """
 
     stream: str
@@ -251,7 +243,7 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
     if changed:
         was, new = ({name: json.dumps(each.get(name)) for name in changed} for each in (made_by, now))
         diff = "; ".join(f"{name} was {was[name]} and is {new[name]}" for name in changed)
-        raise IncompatibleCheckpoint(
+        raise PlatformError(
             what=f"the stream '{spec.name}' has changed since its checkpoint was made: {diff}",
             where=str(checkpoint.folder),
             next_step=Remedy(
@@ -307,10 +299,10 @@ def _text(file: Path) -> str:
         raise _damaged(file, f"cannot be read: {error}") from error
 
 
-def _damaged(file: Path, problem: str) -> CheckpointDamaged:
+def _damaged(file: Path, problem: str) -> PlatformError:
     # The greedy match finds the last such folder: a parent of the checkpoints may be named like `v1`, too.
     named = re.match(r".*/([^/]+)/v\d+/", file.as_posix())
-    return CheckpointDamaged(
+    return PlatformError(
         what=f"a file of the checkpoint {problem}",
         where=str(file),
         next_step=Remedy(

@@ -31,10 +31,6 @@ Position = tuple[str, int]
 HOUR_FOLDER = re.compile(r"([^/]+)/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
 
 
-class ReplayRefused(PlatformError):
-    """Raised when a correction cannot be replayed; nothing was landed."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Correction:
     """The corrected line of a dead letter."""
@@ -62,7 +58,7 @@ class Correction:
     def _hour_folder(self) -> re.Match[str]:
         found = HOUR_FOLDER.match(self.source_file)
         if found is None:
-            raise ReplayRefused(
+            raise PlatformError(
                 what=f"'{self.source_file}' is not a file of an hour of arrival",
                 where="source_file",
                 next_step="take source_file and source_offset from the dead letter as they are",
@@ -89,7 +85,7 @@ def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
                 source_file=str(item["source_file"]), source_offset=int(item["source_offset"]), payload=text
             )
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise ReplayRefused(
+            raise PlatformError(
                 what=f"line {number} is not a correction: {foreign.unquoted(error)}",
                 where=where,
                 next_step='write {"source_file": …, "source_offset": …, "payload": …} a line, and no line breaks in it',
@@ -118,7 +114,7 @@ def land_corrections(
     if unknown:
         hour = f"{letters.partition_column} = '{unknown[0].arrival_hour}'"
         query = f"SELECT source_file, source_offset, reasons FROM {letters.dataset} WHERE {hour}"
-        raise ReplayRefused(
+        raise PlatformError(
             what=f"{len(unknown)} position(s) are not those of dead letters, the first is {unknown[0].position}",
             where=letters.dataset,
             next_step=Remedy("list those of its hour: ", Query(sql=query)),
@@ -153,7 +149,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
     require_within([landing / file for file in files], landing)
     gone = [file for file in files if not (landing / file).is_file()]
     if gone:
-        raise ReplayRefused(
+        raise PlatformError(
             what=f"{len(gone)} file(s) with dead letters are not in the landing zone any more, the first is {gone[0]}",
             where=str(landing),
             next_step="bring all files of its hour back first: the hour is computed again from what is landed there, "
@@ -162,7 +158,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
     unflagged = [file for file in files if not (landing / _folder(file) / FLAG).is_file()]
     # Without flags it is enough that the hour has been published, which its dead letters prove.
     if unflagged and convention == "flag":
-        raise ReplayRefused(
+        raise PlatformError(
             what=f"the hour of {unflagged[0]} has no {FLAG}",
             where=str(landing),
             next_step="wait for the producer, or put the flag there once the files are whole",

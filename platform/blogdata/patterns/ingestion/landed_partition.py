@@ -23,10 +23,6 @@ DEEPEST = 8
 """How many folders deep the files of a partition may lie."""
 
 
-class LandedEntryRefused(PlatformError):
-    """Raised when an entry of the landing zone can be neither read nor passed over."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Obstacle:
     """An entry that can be neither read nor passed over."""
@@ -38,9 +34,9 @@ class Obstacle:
         """Return the entry and the problem, as one line."""
         return shown.line(f"{self.path} {self.why}")
 
-    def refusal(self) -> LandedEntryRefused:
+    def refusal(self) -> PlatformError:
         """Build the error to raise where the entry would have to be read."""
-        return LandedEntryRefused(
+        return PlatformError(
             what=f"an entry of the landing zone {self.why}",
             where=self.path,
             next_step="what it belongs to is not published; make it readable, give it another name, or remove it",

@@ -27,14 +27,6 @@ PROGRESS = ".replicated"
 _OFFSET = re.compile(rf"-(?:{STAMP}-)?(\d{{12}})\.log(?:\.part)?")
 
 
-class LogRewritten(PlatformError):
-    """Raised when a log no longer begins with the bytes that were taken from it before."""
-
-
-class LogTaken(PlatformError):
-    """Raised when a log begins with what was taken from another one: it is that log, rotated or copied."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Taken:
     """Progress of a log: its complete lines, and possibly an incomplete last line in a part of its own.
@@ -141,7 +133,7 @@ def require_new(log: Path) -> None:
             if position < covered:
                 return
             if digest.hexdigest() == sha256:
-                raise LogTaken(
+                raise PlatformError(
                     what=f"the log begins with what was taken from {name}: it is the same one, rotated or copied",
                     where=str(log),
                     next_step="nothing was taken from it: remove the copy; the command that lands logs knows a rotated "
@@ -149,9 +141,9 @@ def require_new(log: Path) -> None:
                 )
 
 
-def rewritten(log: Path) -> LogRewritten:
+def rewritten(log: Path) -> PlatformError:
     """Build the error of a log that no longer begins with what was taken from it."""
-    return LogRewritten(
+    return PlatformError(
         what="the log no longer begins with what was taken from it",
         where=str(log),
         next_step="land it under another name, so that its lines are taken as a log of their own",

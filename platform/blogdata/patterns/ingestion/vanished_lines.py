@@ -41,10 +41,6 @@ _STEM = len(REPLAY_PREFIX) + 16
 """Length of the beginning that the names of all corrections of one dead letter have in common."""
 
 
-class LinesVanished(PlatformError):
-    """Raised when published lines are in no landed file any more, and no person has accepted that."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Loss:
     """What a partition lost."""
@@ -87,11 +83,11 @@ def loss(
     return Loss(partition=partition, published=lacking, landed=landed, lines=lines) if lines else None
 
 
-def refusal(losses: Collection[Loss], *, where: str) -> LinesVanished:
+def refusal(losses: Collection[Loss], *, where: str) -> PlatformError:
     """Build the error for partitions that lost lines; it names them as those at fault."""
     named = [str(one) for one in losses][:_NAMED]
     more = f" and {len(losses) - _NAMED} more" if len(losses) > _NAMED else ""
-    error = LinesVanished(
+    error = PlatformError(
         what=f"published lines are in no landed file any more: {'; '.join(named)}{more}",
         where=where,
         next_step=Remedy(

@@ -137,10 +137,6 @@ RIGHTS: Mapping[Role, Rights] = {
 """What each role sees, of every dataset."""
 
 
-class NotForRole(ConfigurationError):
-    """A role asks for what it may not see."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Sight:
     """What a role sees of one dataset; `rows` is an SQL condition, empty for all."""
@@ -187,7 +183,7 @@ def require_sight(contract: Contract, role: Role) -> Sight:
     """Derive what a role sees of a dataset, which must be something."""
     sight = sight_of(contract, role)
     if sight is None:
-        raise NotForRole(
+        raise ConfigurationError(
             what=f"the role {role.value} does not see {contract.dataset}",
             where=contract.dataset,
             next_step=Remedy("see what the roles see: ", ShowRights()),
