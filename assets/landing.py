@@ -84,7 +84,6 @@ def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description
 
 
 def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefinition]:
-    """List the assets of the tables that a deployment loads."""
     # Single-run backfills are marked beta in this Dagster; it is pinned.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)

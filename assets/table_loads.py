@@ -115,7 +115,6 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
 
 
 def _delta_table(settings: Settings, table: str) -> DeltaTable:
-    """Describe a table that is loaded by its delta column."""
     from assets.transforms import legacy_visits, user_changes
     from blogdata.patterns.ingestion.incremental_loader import DeltaTable
 
@@ -137,7 +136,6 @@ def _delta_table(settings: Settings, table: str) -> DeltaTable:
 
 
 def _folder(settings: Settings, table: str) -> Path:
-    """Return the folder of the landing zone in which rows of a table land."""
     return settings.landing / READERS[table].partition(".")[2]
 
 

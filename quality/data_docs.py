@@ -87,7 +87,6 @@ def published(spark: SparkSession, access: LakeResource, contract: Contract, new
 
 
 def summary(validation: Validation) -> str:
-    """Summarize the validation of a dataset in one line."""
     line = f"{validation.kept} of {len(validation.results)} promises kept"
     if validation.broken:
         line += f"; broken: {', '.join(map(str, validation.broken))}"

@@ -209,27 +209,22 @@ class PageViews:
 
     @cached_property
     def hours(self) -> Numbers:
-        """The hour of each row, in order."""
         found: Numbers = self.rows["hour"].to_numpy()
         return found
 
     @property
     def first(self) -> int:
-        """The first hour with a page view."""
         return int(self.hours[0])
 
     @property
     def last(self) -> int:
-        """The last hour with a page view."""
         return int(self.hours[-1])
 
     def within(self, first: int, last: int) -> pa.Table:
-        """Return the rows of a span, both hours included."""
         begins, ends = np.searchsorted(self.hours, [first, last + 1])
         return self.rows.slice(int(begins), int(ends - begins))
 
     def counted(self, first: int, last: int) -> Counted:
-        """Count a span, both hours included."""
         rows = self.within(first, last)
         visits = rows.group_by("visit_id").aggregate([([], "count_all"), ("time", "min"), ("time", "max")])
         views = visits["count_all"].to_numpy()

@@ -175,5 +175,4 @@ def filled(text: str) -> str:
 
 
 def optional(column: Column) -> Column:
-    """Return the same column, nullable."""
     return replace(column, nullable=True)

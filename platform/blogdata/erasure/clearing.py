@@ -217,7 +217,6 @@ class Clearing:
 
 
 def look(settings: Settings, values: Iterable[str]) -> Searched:
-    """Search all files of a deployment for values, and those of the copies for roles."""
     copies = {f"exports/{one.role}{one.folder}": one.folder for one in exports.known(settings)}
     return search(settings.home, values, elsewhere={"lake": settings.lake, "landing": settings.landing, **copies})
 

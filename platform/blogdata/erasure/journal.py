@@ -58,7 +58,6 @@ class Journal:
         return self.home / FILE
 
     def under_way(self) -> Erasure | None:
-        """Return the erasure that has not ended."""
         if (earlier := self.home / "forgetting.sqlite").exists():
             raise ConfigurationError(
                 what="an erasure of an earlier version has not ended",
@@ -88,7 +87,6 @@ class Journal:
         self.write(replace(erasure, notes={place: text, **erasure.notes}))
 
     def end(self, certificate: Mapping[str, Any]) -> Path:
-        """Write the certificate, and remove the journal."""
         folder = self.home / CERTIFICATES
         folder.mkdir(exist_ok=True)
         file = folder / f"{certificate['erasure']}.json"
@@ -97,7 +95,6 @@ class Journal:
         return file
 
     def known(self) -> Erasure:
-        """Return the erasure that has not ended; there is one."""
         erasure = self.under_way()
         assert erasure is not None
         return erasure

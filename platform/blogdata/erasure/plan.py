@@ -53,7 +53,6 @@ class ErasurePlan:
 
     @property
     def known_by(self) -> str:
-        """By how many values of which kind the persons are known."""
         counts = ((name, len(getattr(self.found.persons, kind))) for name, kind in _KINDS.items())
         return ", ".join(f"{count:,} {name}" for name, count in counts if count)
 
@@ -94,7 +93,6 @@ def look(
     landed: Collection[Contract],
     kept: Collection[Contract],
 ) -> ErasurePlan:
-    """Plan an erasure."""
     landing, suppressed = planner.look.zone.folder, Suppressed.of(found.persons, secrets.token_bytes())
     registered: list[float] = []
     lines: dict[Path, int] = {}

@@ -58,7 +58,6 @@ class SuppressionList(SqliteStore):
 
     @classmethod
     def of(cls, settings: Settings) -> SuppressionList:
-        """Return the list of a deployment; its file may not exist yet."""
         return cls(path=settings.home / FILE, settings=settings)
 
     def add(self, persons: Identifiers, at: float, registered: float | None = None) -> None:
@@ -145,7 +144,6 @@ class Suppressed:
         return cls(key=key, known=dict.fromkeys(_hashes(key, persons), for_ever))
 
     def goes(self, line: Named, *, is_of_users: bool) -> bool:
-        """Return whether a line is that of a forgotten person."""
         at = line.logged if line.at is None else line.at
         found = self._found(line.fields, at) | self._found(line.words, at)
         if not found:

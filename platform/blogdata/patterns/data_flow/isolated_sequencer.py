@@ -65,8 +65,6 @@ class Call:
 
 
 class Consumer(Protocol):
-    """The interface of another team's pipelines."""
-
     def run_for(self, call: Call, period: str) -> str | None:
         """Find the run that was started for a period; None if there is none.
 
@@ -85,8 +83,6 @@ class Consumer(Protocol):
 
 @dataclass(kw_only=True)
 class Called:
-    """What came of some calls."""
-
     runs: dict[str, str] = field(default_factory=dict)
     faults: dict[str, ConsumerFault] = field(default_factory=dict)
 

@@ -71,8 +71,6 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """A record to deliver."""
-
     id: str
     key: str
     sequence: int
@@ -115,8 +113,6 @@ class Forgotten:
 
 @dataclass(frozen=True, kw_only=True)
 class Outbox(SqliteStore):
-    """The outbox of a deployment."""
-
     # A commit is on the disk when it returns: the request may be at the target a moment later.
     schema = _SCHEMA
     busy_seconds = 10.0
@@ -169,7 +165,6 @@ class Outbox(SqliteStore):
         return line
 
     def lines(self) -> list[OutboxLine]:
-        """Return the account of each partition, in order."""
         return [_line(row) for row in self.rows(_LINES, None)]
 
     def due(self, *, before: str) -> list[Delivery]:
@@ -242,7 +237,6 @@ class Outbox(SqliteStore):
 
 
 def _merge(connection: sqlite3.Connection, partition: str, row: Row, known: Mapping[str, sqlite3.Row]) -> str:
-    """Take a row, and return the id of its record."""
     identity = _digest(list(row.identity))
     payload = json.dumps(row.payload, sort_keys=True, separators=(",", ":"))
     digest, before = _digest([row.key, payload]), known.get(identity)

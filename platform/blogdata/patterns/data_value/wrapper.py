@@ -23,7 +23,6 @@ from blogdata.errors import PlatformError
 
 
 def envelope(record: Mapping[str, Any], computed: Mapping[str, Any], *, field: str) -> dict[str, Any]:
-    """Put a record into an envelope of computed values."""
     if field in computed:
         raise PlatformError(
             what=f"{field} would be both raw and computed",

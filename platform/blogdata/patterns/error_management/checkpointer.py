@@ -57,7 +57,6 @@ class StreamSpec:
     watermark: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the spec as plain values, as stored beside the checkpoint."""
         return {**asdict(self), "source": dict(self.source), "key": list(self.key)}
 
 
@@ -90,7 +89,6 @@ class Checkpoint:
 
     @property
     def location(self) -> str:
-        """The checkpoint location to pass to Spark."""
         return str(self.folder / "query")
 
     @property
@@ -157,7 +155,6 @@ class Checkpoint:
         return tuple(sorted(found))
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Build the rows of :data:`STREAM_OFFSETS` for this checkpoint, with the columns of :data:`OFFSETS_DDL`."""
         files = {source: self._batch_files(source) for source in self._sources()}
         return [
             (
@@ -189,7 +186,6 @@ class Checkpoint:
         return found
 
     def _source_log(self, source: int) -> list[tuple[int, str]]:
-        """List the offset and the path of each file that a source has noted."""
         folder = self._notes("sources", str(source))
         compacted = sorted((int(file.name.split(".")[0]), file) for file in folder.glob("[0-9]*.compact"))
         files = [file for _, file in compacted[-1:]]
@@ -268,7 +264,6 @@ def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
 
 
 def parsed(file: Path, text: str) -> dict[str, Any]:
-    """Parse a line of a checkpoint's file as a JSON object."""
     try:
         value = json.loads(text)
     except ValueError as error:

@@ -33,15 +33,12 @@ HOUR_FOLDER = re.compile(r"([^/]+)/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """The corrected line of a dead letter."""
-
     source_file: str
     source_offset: int
     payload: str
 
     @property
     def position(self) -> Position:
-        """Position of the dead letter."""
         return (self.source_file, self.source_offset)
 
     @property

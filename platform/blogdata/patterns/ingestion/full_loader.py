@@ -56,7 +56,6 @@ class FullLoadRefused(PlatformError):
 
 
 def guard(last_rows: int | None, rows: int, *, where: str) -> None:
-    """Refuse a load whose number of rows is implausible."""
     last = last_rows or 0
     if rows == 0:
         problem = f"the source has 0 rows, the last load had {last}"
@@ -75,8 +74,6 @@ def guard(last_rows: int | None, rows: int, *, where: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A table as it landed."""
-
     file: Path
     rows: int
     changed: bool

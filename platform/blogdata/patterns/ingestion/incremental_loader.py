@@ -170,7 +170,6 @@ class _Loading:
                 self.window(key, [])
 
     def window(self, key: str, lines: Sequence[bytes], part: str = "-") -> None:
-        """Land the lines that have not landed."""
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
         left -= Counter(_digest(line) for each in files for _, line in erased_lines.kept(each))

@@ -56,13 +56,11 @@ _TAKEN = TypeAdapter(Taken)
 
 
 def file_of(log: Path) -> Path:
-    """Return the path of the file with the progress of a log."""
     # Written under `.….json.partial`.
     return log.parent / PROGRESS / f"{shortened(log.name, LONGEST_NAME - 14)}.json"
 
 
 def write(log: Path, taken: Taken) -> None:
-    """Keep the progress of a log."""
     write_whole(file_of(log), json.dumps(asdict(taken)).encode())
 
 
@@ -142,7 +140,6 @@ def require_new(log: Path) -> None:
 
 
 def rewritten(log: Path) -> PlatformError:
-    """Build the error of a log that no longer begins with what was taken from it."""
     return PlatformError(
         what="the log no longer begins with what was taken from it",
         where=str(log),

@@ -335,7 +335,6 @@ def _folder(landing: Path, hour: str) -> Path:
 
 
 def _prefix(log: Path) -> str:
-    """Return what the names of all parts of a log begin with."""
     stem = re.sub(r"[^A-Za-z0-9.-]", "-", re.sub(r"(\.log)?(\.(gz|bz2|xz|zst))?$", "", log.name)).lstrip(".") or "log"
     # Written under `.…-2026-03-01T10-59-58-000000000000.log.part.partial`.
     return f"{stem[: LONGEST_NAME - 60]}-{hashlib.sha256(os.fsencode(log.name)).hexdigest()[:8]}"

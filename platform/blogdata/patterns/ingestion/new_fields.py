@@ -41,16 +41,12 @@ OTHERS = "…"
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """What was found in some files."""
-
     lines: int
     names: Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewField:
-    """A field that nobody announced."""
-
     dataset: str
     name: str
     partition: str
@@ -72,7 +68,6 @@ def seen(events: EventLog, dataset: str) -> list[NewField]:
 
 
 def record(events: EventLog, found: Sequence[NewField], *, run_id: str) -> list[NewField]:
-    """Record the fields that were never seen before, and return these."""
     if not found:
         return []
     known = {field.name for field in seen(events, found[0].dataset)}

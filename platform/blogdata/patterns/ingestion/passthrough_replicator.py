@@ -74,8 +74,6 @@ class SourceChanged(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Replica:
-    """A complete, verified copy."""
-
     bytes: int
     sha256: str
 

@@ -83,13 +83,11 @@ def keep_readable(before: Path, target: Path) -> None:
 
 
 def data_files(table: DeltaTable, folder: Path) -> Iterator[Path]:
-    """List the data files of the version at which a table is opened."""
     for action in arrow.rows_of(table.get_add_actions(flatten=True), ["path"]):
         yield file_of(folder, action["path"])
 
 
 def _log_files(log: Path, version: int) -> Iterator[Path]:
-    """List the files of a log up to a version, in the order of the versions."""
     numbered = [(int(match[1]), file) for file in log.iterdir() if (match := _OF_VERSION.match(file.name))]
     yield from (file for number, file in sorted(numbered) if number <= version)
     last = log / _LAST

@@ -51,7 +51,6 @@ class SourceTable:
 
     @property
     def identifier(self) -> sql.Identifier:
-        """The quoted name."""
         from psycopg import sql
 
         return sql.Identifier(*self.name.split("."))
@@ -87,7 +86,6 @@ def snapshot(connection: psycopg.Connection) -> Iterator[None]:
 def describe(
     connection: psycopg.Connection, name: str, announced: Collection[Field], *, delta: str | None = None
 ) -> SourceTable:
-    """Look up the columns of a table."""
     from psycopg import sql
 
     quoted = sql.Identifier(*name.split(".")).as_string(connection)

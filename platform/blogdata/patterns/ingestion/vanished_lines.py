@@ -43,15 +43,12 @@ _STEM = len(REPLAY_PREFIX) + 16
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """What a partition lost."""
-
     partition: str
     published: Mapping[str, int]
     landed: Mapping[str, int]
     lines: int
 
     def __str__(self) -> str:
-        """Return the loss as text."""
         names = [f"{_name(file)} {self._what(file)}" for file in sorted(self.published)]
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         lines = "1 line" if self.lines == 1 else f"{self.lines} lines"
@@ -84,7 +81,6 @@ def loss(
 
 
 def refusal(losses: Collection[Loss], *, where: str) -> PlatformError:
-    """Build the error for partitions that lost lines; it names them as those at fault."""
     named = [str(one) for one in losses][:_NAMED]
     more = f" and {len(losses) - _NAMED} more" if len(losses) > _NAMED else ""
     error = PlatformError(

@@ -59,7 +59,6 @@ def record(events: EventLog, reads: Sequence[ColumnRead]) -> None:
 
 
 def recorded(events: EventLog, dataset: str) -> list[ColumnRead]:
-    """List the recorded queries of a dataset's retiring columns, in their order."""
     payloads = [event.payload or {} for event in events.notes(COLUMN_READ, dataset=dataset)]
     return [ColumnRead(dataset=dataset, **{**one, "at": datetime.fromisoformat(one["at"])}) for one in payloads]
 

@@ -58,17 +58,13 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
-    """The graph of datasets."""
-
     nodes: Mapping[str, Node]
     edges: tuple[LineageEdge, ...]
 
     def upstream(self, dataset: str) -> frozenset[str]:
-        """Return all direct and indirect inputs of a dataset."""
         return self._reached(dataset, {edge.target: set() for edge in self.edges}, up=True)
 
     def downstream(self, dataset: str) -> frozenset[str]:
-        """Return all datasets that are computed from a dataset, directly or indirectly."""
         return self._reached(dataset, {edge.source: set() for edge in self.edges}, up=False)
 
     def affected_teams(self, dataset: str) -> frozenset[str]:
@@ -93,8 +89,6 @@ class Lineage:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A publication as recorded in the table's own log."""
-
     commit: Commit
     committed_at: datetime
 
@@ -172,7 +166,6 @@ def export_openlineage(
 
 
 def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str, int]]:
-    """List the inputs of the newest publication of each partition, with their versions."""
     if isinstance(contract.write, Serve | Feed):
         newest = {each.partition: each for each in deliveries(events, contract.dataset)}
         return [each.inputs for each in newest.values()]

@@ -68,8 +68,6 @@ class Delivery:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A publication: what it read and how long it took."""
-
     name: str
     rows: int
     seconds: float

@@ -206,7 +206,6 @@ def _sql(expression: str) -> str:
 
 
 def _names(name: str, type_: DataType) -> Iterator[str]:
-    """Name a column and, if it is a struct, its fields at any depth."""
     yield name
     if isinstance(type_, Struct):
         for field in type_.fields:

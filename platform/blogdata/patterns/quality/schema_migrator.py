@@ -54,8 +54,6 @@ _CONSTRAINT = "delta.constraints."
 
 
 class Phase(str, Enum):
-    """How far a migration is."""
-
     ADD = "add"
     """The table does not have the new column yet; it gets it with the next publication."""
     BOTH = "both"
@@ -76,7 +74,6 @@ class Status:
 
 
 def status(lake: Lake, contract: Contract, migration: Migration, found: Sequence[Reader], today: date) -> Status:
-    """Tell how far a migration is, and what is next."""
     table = lake.caught_up(contract.dataset)
     present = set() if table is None else {field.name for field in table.schema().fields}
     declared = migration.old in {column.name for column in contract.columns}

@@ -100,8 +100,6 @@ class RuleResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """The results of all promises of one dataset."""
-
     dataset: str
     results: Sequence[RuleResult]
 
