@@ -71,9 +71,6 @@ class ErasurePlan:
 
     def require_reached(self, leave: Sequence[str]) -> None:
         """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`.
-
-        Raises:
-            ConfigurationError: They would.
         """
         refuse_unknown(leave, self.left, where="leave", kind="place that is not reached")
         if missed := {place: why for place, why in self.left.items() if place not in leave}:

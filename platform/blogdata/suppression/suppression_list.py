@@ -66,9 +66,6 @@ class SuppressionList(SqliteStore):
         Args:
             at: When they were forgotten, seconds since 1970.
             registered: The newest time at which any of them registered, by what has landed; None: unknown.
-
-        Raises:
-            ListUnusable: It cannot be written.
         """
         # The file comes before the key: a key without a row says that the list was lost, or that this was cut off.
         with self.connected():
@@ -82,9 +79,6 @@ class SuppressionList(SqliteStore):
 
     def suppressed(self) -> Suppressed | None:
         """Read the list; None if nobody was forgotten, which costs no more than a look for the file and the key.
-
-        Raises:
-            ListUnusable: It cannot be read, it is gone although its key is there, or it was made with another key.
         """
         rows = self.rows("SELECT * FROM suppressed")
         secret = secrets.pointer(self.settings, SECRET)

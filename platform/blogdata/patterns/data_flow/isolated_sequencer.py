@@ -67,16 +67,12 @@ class Call:
 class Consumer(Protocol):
     def run_for(self, call: Call, period: str) -> str | None:
         """Find the run that was started for a period; None if there is none.
-
-        Raises:
-            ConsumerUnreachable: Nothing answers.
         """
 
     def start(self, call: Call, period: str) -> str:
         """Start the job for a period; returns the run.
 
         Raises:
-            ConsumerUnreachable: Nothing answers.
             ConsumerFault: It has no such job, or refuses the call.
         """
 

@@ -105,9 +105,6 @@ def load(
     Args:
         untimed_in: The window in which rows without a usable time land that have not landed yet; None: they are not
             read.
-
-    Raises:
-        LinkRefused: A window's folder is a link that leads out of the landing zone.
     """
     from psycopg import sql
 

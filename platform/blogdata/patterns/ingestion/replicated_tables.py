@@ -50,9 +50,6 @@ def copy_table(store: Store, table: str, version: int, target: Path) -> None:
 
     Whoever writes to the table meanwhile is not waited for: later commits are not copied. Earlier versions that are
     still in the log are in the copy as after a vacuum, without their files.
-
-    Raises:
-        SourceMoved: Files of that version were removed meanwhile; a newer version can be copied.
     """
     folder = store.folder(table)
     assert folder is not None

@@ -99,8 +99,6 @@ def remove(
         The version of the table without it; None if the table does not have it.
 
     Raises:
-        ConfigurationError: The contract still declares the column, or no migration retires it; or the table was not
-            published under the contract, so that the new column may lack values.
         ConcurrentWrite: The table was published meanwhile; transient.
     """
     migration = _retired(contract, column)

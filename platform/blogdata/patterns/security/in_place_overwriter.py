@@ -65,8 +65,6 @@ def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda
         Number of lines that were overwritten now; lines that are filler already are not asked about.
 
     Raises:
-        FileChanged: Somebody else changed the file meanwhile; transient.
-        PlatformError: The new file cannot be written.
         OSError: The file cannot be read; or another of :data:`blogdata.landing.landed_formats.DAMAGED`.
     """
     target = file.resolve()
