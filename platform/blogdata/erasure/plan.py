@@ -70,8 +70,7 @@ class ErasurePlan:
             yield run.task.main, len(run.keys) or 1, None, guess.rows, guess.seconds
 
     def require_reached(self, leave: Sequence[str]) -> None:
-        """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`.
-        """
+        """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`."""
         refuse_unknown(leave, self.left, where="leave", kind="place that is not reached")
         if missed := {place: why for place, why in self.left.items() if place not in leave}:
             raise ConfigurationError(

@@ -78,8 +78,7 @@ class SuppressionList(SqliteStore):
             connection.executemany("INSERT OR REPLACE INTO suppressed VALUES (?, ?, NULL)", rows)
 
     def suppressed(self) -> Suppressed | None:
-        """Read the list; None if nobody was forgotten, which costs no more than a look for the file and the key.
-        """
+        """Read the list; None if nobody was forgotten, which costs no more than a look for the file and the key."""
         rows = self.rows("SELECT * FROM suppressed")
         secret = secrets.pointer(self.settings, SECRET)
         has_key = bool(secret.provider.versions(SECRET))

@@ -66,8 +66,7 @@ class Call:
 
 class Consumer(Protocol):
     def run_for(self, call: Call, period: str) -> str | None:
-        """Find the run that was started for a period; None if there is none.
-        """
+        """Find the run that was started for a period; None if there is none."""
 
     def start(self, call: Call, period: str) -> str:
         """Start the job for a period; returns the run.
