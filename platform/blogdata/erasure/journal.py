@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import ConfigurationError
 from blogdata.planning import clock
 from blogdata.services.config import Settings
 from blogdata.suppression.landed_persons import Identifiers
@@ -58,12 +57,6 @@ class Journal:
         return self.home / FILE
 
     def under_way(self) -> Erasure | None:
-        if (earlier := self.home / "forgetting.sqlite").exists():
-            raise ConfigurationError(
-                what="an erasure of an earlier version has not ended",
-                where=str(earlier),
-                next_step="end it with that version; or remove the file, and forget the same persons again",
-            )
         if not self.path.exists():
             return None
         found = json.loads(self.path.read_bytes())

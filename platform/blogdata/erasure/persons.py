@@ -137,7 +137,7 @@ def _shared(shared: Mapping[tuple[str, str], Iterable[str]], next_step: str) -> 
 
 
 def given_in(file: Path) -> Identifiers:
-    """Read persons from the lines of a file: a user id, or `login:…`, `email:…`, `visit:…`, `address:…`; `#` comments."""
+    """Read persons, one a line: a user id, or `login:…`, `email:…`, `visit:…`, `address:…`; `#` comments."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

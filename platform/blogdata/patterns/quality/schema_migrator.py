@@ -8,9 +8,8 @@ its value from the old one, in one commit. From then on the asset computes one o
 :func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them equal, so
 readers may move one by one. At last the contract drops the old column. The table still has it, and it is still
 written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
-period is over and while anybody still reads the column. Readers are known from column lineage, deliveries to
-databases and recorded queries (:mod:`blogdata.patterns.observability.column_readers`). Earlier versions still have
-the column.
+period is over and while anybody still reads the column. Readers are known from column lineage and deliveries to
+databases (:mod:`blogdata.patterns.observability.column_readers`). Earlier versions still have the column.
 
 The trap: the last step is forgotten, and every row is written twice for ever; the phase of each migration is listed
 until it is over. And the values of a removed column stay in the files until their partitions are written again: a
