@@ -31,13 +31,11 @@ TIMED: Mapping[str, str] = {
 
 
 def deployment_of(access: LakeResource, now: datetime) -> Observed:
-    """Take a snapshot of the deployment for its detectors."""
     streams = streamed_inputs(access.checkpoints_path)
     return Observed(graph=GRAPH, look=Snapshot(access.landing_zone, access.events), now=now, streams=streams)
 
 
 def evaluation_of(reading: Reading) -> dg.AssetCheckEvaluation:
-    """Build the evaluation of a detector's check from its reading."""
     description = f"{reading.what}; {reading.remedy}" if reading.stands else None
     return dg.AssetCheckEvaluation(
         asset_key=asset_key(reading.dataset),
@@ -67,7 +65,6 @@ def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
 
 
 def overdue_evaluation(contract: Contract, found: Overdue) -> dg.AssetCheckEvaluation:
-    """Build the evaluation of the check from the overdue partitions."""
     key = overdue_check_key(contract)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,

@@ -37,16 +37,13 @@ class Report:
     data: DataPart
 
     def as_json(self) -> Any:
-        """Return the figures as plain JSON values."""
         return json.loads(json.dumps(asdict(self), default=datetime.isoformat))
 
     @property
     def has_anything(self) -> bool:
-        """Whether anything was ever published."""
         return any(dataset.partitions for dataset in self.data.datasets)
 
     def html(self) -> str:
-        """Render the page."""
         return page.render(self.as_json(), title="The blog and its data")
 
 

@@ -12,7 +12,6 @@ ADS = StreamedFiles(table="ads", suffixes=VISITS.suffixes)
 
 
 def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
-    """Return what the streams of a deployment read."""
     read = ((live.BRONZE, VISITS), (live.WITH_ADS_LIVE, ADS), (live.SESSIONS_LIVE, VISITS))
     return tuple(
         StreamedInput(

@@ -9,7 +9,7 @@ from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarke
 from blogdata.publish.contract import LEAST_ROWS, Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
-from blogdata.publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
+from blogdata.publish.schema import Audit, Failed, Partitioning, Reference, RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import AppearsWith, Replace, Slices
 from quality.contracts import columns as c
@@ -274,15 +274,13 @@ LATE_VISITS = Contract(
     columns=(
         c.ARRIVAL_HOUR,
         c.EVENT_HOUR,
-        c.fact(name="event_time", type="TIMESTAMP", nullable=False, description="When the page was opened"),
-        c.fact(
+        c.time(name="event_time", description="When the page was opened"),
+        c.time(
             name="watermark",
-            type="TIMESTAMP",
-            nullable=False,
             description="Watermark when the row arrived",
             sourceless="from the measures of earlier hours",
         ),
-        Column(name="lateness_seconds", type="DOUBLE", nullable=False, description="How far behind the watermark"),
+        c.measure(name="lateness_seconds", description="How far behind the watermark"),
         c.RAW,
         *c.SOURCE,
     ),

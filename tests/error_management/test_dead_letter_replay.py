@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from assets import corrected
+from blogdata.cli import land_commands
+from blogdata.errors import PlatformError
 from blogdata.patterns.error_management import dead_letter_replay as replays
 from blogdata.patterns.error_management.dead_letter_replay import (
     Correction,
-    ReplayRefused,
 )
 from blogdata.patterns.ingestion.readiness_marker import late_files, scan
 from blogdata.patterns.ingestion.whole_files import write_whole
@@ -59,14 +59,14 @@ def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
     for name in (file, f"{Path(file).parent}/_SUCCESS"):
         (tmp_path / name).touch()
     correction = replace(CORRECTION, source_file=file)
-    judged = corrected.of_one_table([correction])
-    assert (judged.letters.dataset, judged.time) == ("bronze.ad_dead_letters", "display_time")
-    files, _ = replays.land_corrections([correction], [(file, 17)], tmp_path, letters=judged.letters)
+    letters = land_commands._letters_of([correction])
+    assert letters.dataset == "bronze.ad_dead_letters"
+    files, _ = replays.land_corrections([correction], [(file, 17)], tmp_path, letters=letters)
     assert Path(files[0]).parent == Path(file).parent
-    with pytest.raises(ReplayRefused, match="of ads and visits"):
-        corrected.of_one_table([correction, CORRECTION])
-    with pytest.raises(ReplayRefused, match="lines of users are not corrected"):
-        corrected.of_one_table([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
+    with pytest.raises(PlatformError, match="of ads and visits"):
+        land_commands._letters_of([correction, CORRECTION])
+    with pytest.raises(PlatformError, match="lines of users are not corrected"):
+        land_commands._letters_of([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
 
 
 def test_a_replay_is_idempotent_until_a_better_correction(landing: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_last_correction_of_a_line_lands(landing: Path, name: str) -> None:
 
 
 def test_a_correction_without_a_dead_letter_is_refused(landing: Path) -> None:
-    with pytest.raises(ReplayRefused, match="99") as refused:
+    with pytest.raises(PlatformError, match="99") as refused:
         land([CORRECTION, OTHER], [(FILE, 17)], landing)
     assert "bronze.dead_letters WHERE arrival_hour = '2026-01-05T03'" in refused.value.next_step
     assert landed(landing) == {}
@@ -118,7 +118,7 @@ def test_a_correction_for_an_incomplete_hour_is_refused(landing: Path, gone: str
     """Bronze is computed from landed files: the other lines of the hour would be lost without the ledger noticing."""
     (landing / FILE).with_name(gone).unlink()
     before = sorted(landing.rglob("*"))
-    with pytest.raises(ReplayRefused, match=message):
+    with pytest.raises(PlatformError, match=message):
         land([CORRECTION], DEAD, landing)
     assert sorted(landing.rglob("*")) == before
 
@@ -154,5 +154,5 @@ def test_an_interrupted_replay_is_finished_by_the_next(landing: Path, monkeypatc
     ],
 )
 def test_an_invalid_correction_is_refused_with_its_line(line: bytes) -> None:
-    with pytest.raises(ReplayRefused, match="line 2"):
+    with pytest.raises(PlatformError, match="line 2"):
         replays.read_corrections([b"\n", line], "corrections.jsonl")

@@ -227,7 +227,7 @@ def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypa
 
 
 def test_no_byte_of_the_home_is_a_value_and_a_certificate_says_so(before: Before, said: Said) -> None:
-    """Older versions, logs of tables and Dagster's storage included."""
+    """Older versions, logs of tables and Dagster's storage, which had none, included."""
     assert {name for name, rows in before.rows.items() if any(map(before.are_named_in, rows))} >= before.of_rows()
     found = search(before.made.settings.home, before.values)
     assert (found.traces, found.unsearched) == ({}, {})

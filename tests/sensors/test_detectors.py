@@ -203,17 +203,6 @@ def test_sources_that_stop_together_are_one_finding(lake: LakeResource) -> None:
     assert str(stopped[0].remedy) == "ask the producer whether it has stopped"
 
 
-def test_a_job_made_slow_is_seen(lake: LakeResource, ticked: Ticked) -> None:
-    dataset = "silver.visits_enriched"
-    for ago in range(12, 1, -1):
-        publish(lake.lake, dataset, "event_hour", {key(ago): 500}, seconds=20, at=ended(key(ago)) + HOUR / 6)
-    assert verdict(lake, SLA, dataset) == QUIET
-    publish(lake.lake, dataset, "event_hour", {key(1): 500}, seconds=400, at=ended(key(1)) + HOUR / 6)
-    ticked()
-    assert recorded(lake, SLA, dataset) == ["slow job"]
-    assert f"{key(1)} took 6.67 min for 500 rows" in found(lake)[f"sla/{dataset}"].what
-
-
 def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> None:
     days = [key_of(NOW - timedelta(days=ago), Grain.DAY) for ago in range(30)]
     publish(lake.lake, "bronze.users", "load_date", {**dict.fromkeys(days, 1000), days[0]: 100})

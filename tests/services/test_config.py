@@ -112,7 +112,6 @@ def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
         users = "users"
         since = "2026-01-05"
         overlap = "2h"
-        provider_visits = "/srv/visits"
     """
     assert load(tmp_path, text).tables == config.TableSettings(
         url="postgresql://reader@db/blog",
@@ -121,7 +120,6 @@ def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
         users="users",
         since="2026-01-05",
         overlap=7200.0,
-        provider_visits=Path("/srv/visits"),
     )
     assert not load(tmp_path).tables.any
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.landing import log_formats
 from blogdata.landing.erased_lines import FILLER
 from blogdata.landing.log_formats import LogReader, formats
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.log_progress import LogTaken
 from blogdata.patterns.ingestion.log_splitter import split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land as replicate
 from blogdata.services import config
@@ -294,7 +294,7 @@ def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
     # The log that was taken from is known again, whole and as its producer has it.
     (log.parent / "a.log.1").write_bytes(b"".join([*LINES, line(3700)]))
     entry.erase_known(home, home.landing, [log.parent / "a.log.1"])
-    with pytest.raises(LogTaken):
+    with pytest.raises(PlatformError, match="begins with what was taken"):
         split_by_hour(log.parent / "a.log.1", home.landing, formats(), now=NOW)
 
 

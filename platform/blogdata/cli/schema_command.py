@@ -167,15 +167,7 @@ def remove(
 
 def _readers(settings: Settings, dataset: str, column: str) -> list[Reader]:
     lake = Lake(root=str(settings.lake))
-    return column_readers.readers(
-        lake,
-        EventLog(lake),
-        DECLARED,
-        dataset,
-        column,
-        landing=str(settings.landing),
-        now=datetime.now(timezone.utc),
-    )
+    return column_readers.readers(lake, EventLog(lake), DECLARED, dataset, column, landing=str(settings.landing))
 
 
 def today() -> date:

@@ -49,11 +49,7 @@ class Found:
 
 
 def landed_files(landing: Path, bounds: Bounds) -> tuple[list[Path], list[PlatformError]]:
-    """List the landed files whose lines may be those of a person, and why some of them cannot be read.
-
-    Raises:
-        LinkRefused: A file lies behind a link that leads out of the landing zone.
-    """
+    """List the landed files whose lines may be those of a person, and why some of them cannot be read."""
     files = [
         file
         for table in TABLES
@@ -141,11 +137,7 @@ def _shared(shared: Mapping[tuple[str, str], Iterable[str]], next_step: str) -> 
 
 
 def given_in(file: Path) -> Identifiers:
-    """Read persons from the lines of a file: a user id, or `login:…`, `email:…`, `visit:…`, `address:…`; `#` comments.
-
-    Raises:
-        ConfigurationError: It cannot be read, or no line names a person.
-    """
+    """Read persons, one a line: a user id, or `login:…`, `email:…`, `visit:…`, `address:…`; `#` comments."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

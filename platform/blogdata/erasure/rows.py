@@ -61,8 +61,6 @@ _OTHER = "_of_theirs_"
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Looks for rows of persons in tables, without Spark."""
-
     lake: Lake
     events: EventLog
     landing: Path
@@ -133,7 +131,6 @@ class UnusedAddresses(Rows):
 
 
 def has_lines(contract: Contract) -> bool:
-    """Return whether each row of a dataset is a landed line."""
     return {column.name for column in contract.columns}.issuperset({*PLACE_OF_A_LINE, "raw"})
 
 
@@ -206,7 +203,6 @@ class TakingOut:
         return []
 
     def _take_out(self, spark: SparkSession, found: pa.Table, contract: Contract) -> None:
-        """Publish the partitions of found rows anew without them."""
         lake, events, column = self.rows.lake, self.rows.events, contract.partition_column
         # What was published under a guard that a person has lifted is no worse without some of its rows.
         lifted = frozenset(audit.name for audit in contract.audits)

@@ -64,7 +64,6 @@ class EventLog:
         self._gone: dict[str, int] = {}
 
     def append(self, events: Sequence[Event]) -> None:
-        """Append events in one commit."""
         if not events:
             return
         rows = table_of(events, datetime.now(timezone.utc))
@@ -162,7 +161,6 @@ class EventLog:
         return self._gone[dataset]
 
     def lost_lines(self, dataset: str) -> dict[str, Entry]:
-        """Return the ledger lines that a lost table had."""
         log = self._catch_up(dataset)
         return {} if log is None else newest_lines(_rows(log, dataset, _OF_LINES))
 
@@ -171,7 +169,6 @@ class EventLog:
         return _recorded_version(self._log.table(), dataset)
 
     def history(self, dataset: str) -> list[Entry]:
-        """List all ledger lines of a dataset, in the order of the versions."""
         return self._versions(dataset, PUBLICATION)
 
     def executions(self, dataset: str) -> list[Entry]:

@@ -10,7 +10,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, ShowRights
 from blogdata.lake.lake import Lake
 from blogdata.patterns.security import fine_grained_accessor_for_tables
-from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, NotForRole, Role, sight_of
+from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, Role, sight_of
 from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.publish.migrations import carried
 from blogdata.services import secrets
@@ -36,7 +36,7 @@ class RoleSight:
             if self._of_platform(name):
                 continue
             if name not in EVERY:
-                raise NotForRole(
+                raise ConfigurationError(
                     what=f"the role {self.role.value} does not see {name}",
                     where=name,
                     next_step=Remedy("read a dataset by its own name; see what the roles see: ", ShowRights()),
@@ -48,7 +48,7 @@ class RoleSight:
         sights = [sight_of(EVERY[name], self.role) for name in names if name in EVERY]
         changing = [sight.dataset for sight in sights if sight is not None and (sight.rows or sight.private)]
         if changing:
-            raise NotForRole(
+            raise ConfigurationError(
                 what=f"the role {self.role.value} sees the newest state only: who may be shared may change",
                 where=f"--as-of of {changing[0]}",
                 next_step="leave --as-of out",

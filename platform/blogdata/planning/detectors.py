@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
 
-from blogdata.evidence.claims import Claims
 from blogdata.evidence.event import DETECTION, Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.finding import Finding, Severity
@@ -19,7 +18,7 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
-from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE, Delivery, Job, Running
+from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE, Delivery
 from blogdata.planning import offsets
 from blogdata.planning.observed import Observed
 from blogdata.planning.offsets import complete_since
@@ -180,15 +179,14 @@ def lag(deployment: Observed, contract: Contract) -> Reading:
 def sla(deployment: Observed, contract: Contract) -> Reading:
     """Read the SLA Misses Detector of a dataset."""
     assert contract.promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
-    history, lately = deployment.look.history(contract.dataset), deployment.now - LATELY
+    history = deployment.look.history(contract.dataset)
     return sla_misses_detector.detect(
         contract.dataset,
         [] if deployment.ended_at else due_lately(deployment, contract),
         promise=contract.promise,
         now=deployment.now,
-        jobs=jobs(history),
-        newest=len({one.version for one in history if one.committed_at and one.committed_at > lately}),
-        running=running(deployment, contract),
+        # One commit is one job, whatever it published.
+        jobs=list({entry.version: entry.seconds for entry in history}.values()),
     )
 
 
@@ -233,32 +231,6 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
             )
         gapless = gapless + 1 if known or expected else 0
     return found
-
-
-def jobs(history: Iterable[Entry]) -> list[Job]:
-    """List the publications of a dataset as jobs, oldest first; one commit is one job, whatever it published."""
-    commits: dict[int, list[Entry]] = {}
-    for entry in history:
-        commits.setdefault(entry.version, []).append(entry)
-    return [
-        Job(
-            name=min(entry.partition for entry in entries),
-            rows=sum(entry.rows_in for entry in entries),
-            seconds=entries[0].seconds,
-        )
-        for _, entries in sorted(commits.items())
-    ]
-
-
-def running(deployment: Observed, contract: Contract) -> list[Running]:
-    """List the partitions that were claimed and not published since, whether their owner is alive or not."""
-    published = deployment.look.published(contract.dataset)
-    claims = Claims(deployment.look.events.lake, contract.main, alive=lambda _: True).held()
-    return [
-        Running(partition=key, since=claim.taken_at)
-        for key, claim in sorted(claims.items())
-        if key not in published or (published[key].committed_at or claim.taken_at) <= claim.taken_at
-    ]
 
 
 def first_published(history: Iterable[Entry]) -> dict[str, datetime]:

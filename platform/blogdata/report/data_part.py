@@ -39,7 +39,6 @@ class Standing:
 
     @classmethod
     def of(cls, finding: Finding) -> Standing:
-        """Render a finding, as this process types its commands."""
         return cls(
             severity=finding.severity.value,
             source=finding.source,
@@ -54,8 +53,6 @@ class Standing:
 
 
 class Freshness(str, Enum):
-    """Whether a dataset was published in time."""
-
     FRESH = "in time"
     LATE = "late"
     UNPROMISED = "no promise"

@@ -79,13 +79,11 @@ def _loaded_by_time(name: str | None, info: ValidationInfo) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
-    """Which tables are loaded, of a PostgreSQL database or of a provider's files; None: they are delivered as files.
+    """Which tables of a PostgreSQL database are loaded; None: they are delivered as files.
 
     Args:
         url: Address of the database; None: that of the deployment's PostgreSQL.
         overlap: Seconds before the newest loaded hour that each load reads again, for rows that are committed late.
-        provider_visits: Folder in which a provider delivers visits by hours, as `date=2026-01-05/hour=10`, each with
-            `_SUCCESS` when it is complete.
     """
 
     url: types.Database | None = None
@@ -95,11 +93,10 @@ class TableSettings:
     users: Annotated[types.TableName | None, AfterValidator(_loaded_by_time)] = None
     legacy_visits: Annotated[types.TableName | None, AfterValidator(_loaded_by_time)] = None
     overlap: types.Duration = 21600.0
-    provider_visits: types.Folder | None = None
 
     @property
     def any(self) -> bool:
-        return bool(self.devices or self.users or self.legacy_visits or self.provider_visits)
+        return bool(self.devices or self.users or self.legacy_visits)
 
 
 def _complete(provider: ProviderKind, info: ValidationInfo) -> ProviderKind:

@@ -22,14 +22,9 @@ from typing import Any
 from blogdata.errors import PlatformError
 
 
-class NotWrappable(PlatformError):
-    """Raised when raw and computed values could not be distinguished."""
-
-
 def envelope(record: Mapping[str, Any], computed: Mapping[str, Any], *, field: str) -> dict[str, Any]:
-    """Put a record into an envelope of computed values."""
     if field in computed:
-        raise NotWrappable(
+        raise PlatformError(
             what=f"{field} would be both raw and computed",
             where="the computed values",
             next_step="give each computed value a name of its own",

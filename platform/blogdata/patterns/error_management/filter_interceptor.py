@@ -30,8 +30,6 @@ REASON = "filtered."
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """A named reason to leave a row out."""
-
     name: str
     removes: Column
 

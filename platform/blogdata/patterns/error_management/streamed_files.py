@@ -58,7 +58,6 @@ class StreamedFiles:
     files_per_batch: int = 200
 
     def checkpoint_properties(self, landing: Path) -> Mapping[str, str]:
-        """Return the properties of the source that a checkpoint depends on."""
         return {"kind": "files", "place": str(landing / self.table), "suffixes": " ".join(self.suffixes)}
 
     def lines(self, spark: SparkSession, landing: Path, reader: LineReader, bounds: Bounds) -> DataFrame:

@@ -31,7 +31,6 @@ def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
 
 
 def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
-    """Read the published lines of a partition."""
     columns = ("source_file", "source_offset", "raw")
     found = lake.columns(contract.dataset, columns, only=_only(contract, key))
     for batch in found.to_batches(max_chunksize=_ROWS):

@@ -46,10 +46,6 @@ Goes = Callable[[int, bytes], bool]
 """Decides whether a line goes, by its offset and its bytes."""
 
 
-class NotOverwritten(PlatformError):
-    """Raised when lines that are to go cannot be overwritten; the file is as it was."""
-
-
 class FileChanged(PlatformError):
     """Raised when a file was changed by somebody else while its lines were overwritten; it is as it was then."""
 
@@ -69,8 +65,6 @@ def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda
         Number of lines that were overwritten now; lines that are filler already are not asked about.
 
     Raises:
-        FileChanged: Somebody else changed the file meanwhile; transient.
-        NotOverwritten: The new file cannot be written.
         OSError: The file cannot be read; or another of :data:`blogdata.landing.landed_formats.DAMAGED`.
     """
     target = file.resolve()
@@ -80,7 +74,7 @@ def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda
         try:
             _replace(target, gone, state, before)
         except OSError as error:
-            raise NotOverwritten(
+            raise PlatformError(
                 what=f"lines that are to go cannot be overwritten: {error.strerror}",
                 where=str(target),
                 next_step="make room, or have the file and its folder writable for the platform; it is tried again",
