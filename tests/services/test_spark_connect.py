@@ -89,7 +89,8 @@ def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
 def test_a_server_killed_during_work_raises_transient_error(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BLOGDATA_SPARK_HEAP", "600m")
     monkeypatch.setenv("BLOGDATA_JARS", str(own.jars))
-    resource = SparkResource(home=str(own.home), mode="local")
+    monkeypatch.setenv("BLOGDATA_SPARK_MODE", "local")
+    resource = SparkResource(home=str(own.home))
     server = spark_connect.running_server(resource.settings)
     work = resource.spark_session.range(3)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -35,9 +35,6 @@ from blogdata.services import spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
 from quality.contracts import EVERY
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 NAME = re.compile(r"\w+")
 
 
@@ -60,7 +57,7 @@ def sql(
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
     server = settings if sight is None else spark_connect.of_roles(settings)
-    with _explained(query, asked.names, server), session(server) as spark:
+    with _explained(query, asked.names, server), spark_attached.guarded(server) as spark:
         found = QueryRows.of(asked.frame(spark), limit + 1)
     if at is None:
         _record_reads(asked, query)
@@ -104,20 +101,6 @@ def _record_reads(asked: Query, query: str) -> None:
             if migration.old.lower() in words
         ],
     )
-
-
-@contextmanager
-def session(settings: Settings) -> Iterator[SparkSession]:
-    """Give the Spark session of a command: on the deployment's server, or within this process in classic mode."""
-    if settings.spark.mode == "classic":
-        # Only classic mode, with Spark inside this process, needs Dagster's resource.
-        from resources.spark import SparkResource
-
-        with SparkResource(home=str(settings.home)).guard() as spark:
-            yield spark
-    else:
-        with spark_attached.guarded(settings) as spark:
-            yield spark
 
 
 @contextmanager

@@ -179,9 +179,6 @@ def _port(port: int, variable: str, *, ours: bool) -> Iterator[Finding]:
 
 
 def _spark(settings: Settings) -> Iterator[Finding]:
-    if settings.spark.mode == "classic":
-        yield f"classic sessions on {settings.spark.master}; no server is needed", None
-        return
     step = Remedy("Run ", StartService(name="spark"), "; it starts a new one")
     if settings.spark.mode == "remote":
         step = Remedy("Check the address in SPARK_REMOTE")

@@ -1,4 +1,4 @@
-"""Spark's configuration, the same for the server, for a classic session and for a cluster's driver."""
+"""Spark's configuration, the same for the server and for a cluster's driver."""
 
 from __future__ import annotations
 
