@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -31,8 +30,6 @@ from quality.contracts import CONTRACTS, GRAPH, LANDED, SERVED
 from resources.zone import zone_of
 
 if TYPE_CHECKING:
-    import dagster as dg
-
     from blogdata.cli.progress import RunProgress
     from blogdata.lake.commit import Entry
 
@@ -112,10 +109,6 @@ class Pipeline:
             )
         else:
             outcome = Outcome()
-            if dagster_home.left_behind(self._settings):
-                # The last run was killed after everything was published: settle it, or it counts as under way forever.
-                with self._running(Outcome()):
-                    pass
         outcome = self._with_held(outcome, selection, again=bool(select or window))
         if window is None and not select:
             landed = [contract for name, contract in LANDED.items() if not wanted or name in wanted]
@@ -197,7 +190,7 @@ class Pipeline:
     ) -> None:
         """Run a job in this process, to its end; its failure is a problem of the outcome."""
         from blogdata.cli.code_locations import PLATFORM
-        from blogdata.orchestration import dead_runs
+        from blogdata.orchestration import dead_runs, storage_faults
         from blogdata.services.dagster_internals import (
             InMemoryJob,
             RegisteredCodeLocationOrigin,
@@ -206,7 +199,9 @@ class Pipeline:
         )
         from definitions import build
 
-        with self._running(outcome) as instance:
+        started = time.monotonic()
+        with storage_faults.translated(self._settings), dagster_home.open_instance(self._settings) as instance:
+            dead_runs.settle(instance, launched=False)
             repository = build(self._settings).get_repository_def()
             job = repository.get_job(name)
             # By this the timeline and the page of the job list the run, too.
@@ -233,20 +228,4 @@ class Pipeline:
             if progress.interrupted:
                 # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.
                 raise KeyboardInterrupt
-
-    @contextmanager
-    def _running(self, outcome: Outcome) -> Iterator[dg.DagsterInstance]:
-        from blogdata.orchestration import dead_runs, storage_faults
-
-        started = time.monotonic()
-        with (
-            storage_faults.translated(self._settings),
-            dagster_home.open_instance(self._settings) as instance,
-        ):
-            left_behind = dagster_home.left_behind(self._settings)
-            dead_runs.settle(instance, launched=False)
-            for file in left_behind:
-                file.unlink(missing_ok=True)
-            with dagster_home.execution_marker(self._settings):
-                yield instance
         outcome.seconds = time.monotonic() - started

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.durable.sqlite_file import problem
 from blogdata.durable.whole_file import write_atomically
-from blogdata.services import postgres_connection, processes, secrets
+from blogdata.services import postgres_connection, secrets
 from blogdata.services.config import Settings
 from blogdata.services.files import LockTimeout, is_same_folder, locked
 from blogdata.services.jars import package_folder
 from blogdata.services.postgres_connection import Address
-from blogdata.services.processes import ProcessIdentity
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -122,37 +118,3 @@ def open_instance(settings: Settings) -> DagsterInstance:
     # Two processes that open the storage for the first time at once would both create its tables.
     with locked(home / "lock", seconds=_OPENING_SECONDS):
         return DagsterInstance.from_config(str(home))
-
-
-@contextmanager
-def execution_marker(settings: Settings) -> Iterator[None]:
-    """Keep a marker file while this process executes a run; a killed process leaves it behind."""
-    own = processes.identify(os.getpid())
-    file = _marker_folder(settings) / f"{socket.gethostname()} {own.pid} {own.created}"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
-    try:
-        yield
-    finally:
-        file.unlink(missing_ok=True)
-
-
-def left_behind(settings: Settings) -> list[Path]:
-    """List the marker files of processes that were killed while they executed a run, without importing Dagster.
-
-    Processes of other hosts are left out: whether they live cannot be seen from here, and each container is a host.
-    """
-    folder = _marker_folder(settings)
-    return [file for file in folder.iterdir() if _is_dead(file)] if folder.is_dir() else []
-
-
-def _is_dead(file: Path) -> bool:
-    # A file of an earlier version has no host.
-    *host, pid, created = file.name.split(" ")
-    if host not in ([], [socket.gethostname()]):
-        return False
-    return not processes.is_alive(ProcessIdentity(pid=int(pid), created=created))
-
-
-def _marker_folder(settings: Settings) -> Path:
-    return settings.home / "dagster" / "executing"
