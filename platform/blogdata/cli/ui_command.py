@@ -115,20 +115,12 @@ def _serve(
         running.start(_WEB, server, environment, files=[listener.fileno()])
         _sign_in(settings, home, opened=opened)
         console.print("it takes some seconds until it answers")
-        _watch(settings, running)
+        running.watch()
     finally:
         running.stop([_WEB, _DAEMON], seconds=_END_SECONDS, kill=True)
         running.stop(list(servers.values()), seconds=_STEP_SECONDS, kill=False)
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-def _watch(settings: Settings, running: Supervisor) -> None:
-    # Dagster takes seconds to import, and its processes start meanwhile.
-    from blogdata.cli.ended_runs import EndedRuns
-
-    with dagster_home.open_instance(settings) as instance:
-        running.watch(EndedRuns(settings, instance).look)
 
 
 def _sign_in(settings: Settings, home: Path, *, opened: bool) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from blogdata.errors import PlatformError
 from blogdata.services.processes import Detached
@@ -49,11 +49,10 @@ class Supervisor:
                     next_step="look at its output above, and start again",
                 )
 
-    def watch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+    def watch(self) -> None:
         """Wait until one of them ends, which raises ProcessEnded."""
         while True:
             self.check()
-            meanwhile()
             time.sleep(_LOOK_SECONDS)
 
     def stop(self, names: Sequence[str], *, seconds: float, kill: bool) -> None:
