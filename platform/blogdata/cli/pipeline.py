@@ -38,7 +38,6 @@ GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
 
 
 def due_tables(settings: Settings, events: EventLog) -> list[str]:
-    """List the tables of [tables] that have something to load."""
     if not settings.tables.any:
         return []
     from assets import table_loads
@@ -47,8 +46,6 @@ def due_tables(settings: Settings, events: EventLog) -> list[str]:
 
 
 class Pipeline:
-    """The pipeline of one deployment, from the landing zone to the served datasets."""
-
     def __init__(
         self,
         settings: Settings,

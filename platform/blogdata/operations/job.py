@@ -21,8 +21,6 @@ Config = TypeVar("Config", bound=dg.Config)
 
 
 class Ran(Protocol):
-    """What runs of the lineage have done; no problems: nothing failed."""
-
     problems: list[str]
 
 

@@ -113,7 +113,6 @@ class Query:
         return replace(found, sight=sight, keys=keys)
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """Return the result, not computed yet."""
         for name in sorted(self.names):
             rows = self.table(spark, name)
             seen = rows if self.sight is None else self.sight.of(spark, self.lake, name, rows)
@@ -124,7 +123,6 @@ class Query:
         return spark.sql(self.query)
 
     def table(self, spark: SparkSession, name: str) -> DataFrame:
-        """Return all rows of a table or view, by its name."""
         if name == VERSIONS:
             return _executions(spark, self.lake, self.moment)
         if name == PUBLICATIONS:

@@ -69,8 +69,6 @@ class Expired:
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """Enforces the retention of a deployment's contracts."""
-
     events: EventLog
     zone: LandingZone
     graph: Graph

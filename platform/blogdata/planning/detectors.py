@@ -100,7 +100,6 @@ def record(events: EventLog, found: Iterable[Reading]) -> list[Reading]:
 
 
 def flow(deployment: Observed, contract: Contract) -> Reading:
-    """Read the Flow Interruption Detector of a dataset."""
     spec, now = contract.watch.flow, deployment.now
     assert spec is not None
     if deployment.ended_at is not None:
@@ -167,7 +166,6 @@ def too_few(
 
 
 def lag(deployment: Observed, contract: Contract) -> Reading:
-    """Read the Lag Detector of a dataset."""
     spec = contract.watch.lag
     assert spec is not None
     within = spec.within or contract.promise
@@ -178,7 +176,6 @@ def lag(deployment: Observed, contract: Contract) -> Reading:
 
 
 def sla(deployment: Observed, contract: Contract) -> Reading:
-    """Read the SLA Misses Detector of a dataset."""
     assert contract.promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
     history, lately = deployment.look.history(contract.dataset), deployment.now - LATELY
     return sla_misses_detector.detect(
@@ -262,7 +259,6 @@ def running(deployment: Observed, contract: Contract) -> list[Running]:
 
 
 def first_published(history: Iterable[Entry]) -> dict[str, datetime]:
-    """Map each partition to the time of its first publication."""
     first: dict[str, datetime] = {}
     for entry in history:
         if entry.committed_at is not None:

@@ -63,7 +63,6 @@ def held(
 def dead_letter_error(
     letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]
 ) -> TooManyDeadLetters | None:
-    """Return an error if a partition has too many dead letters to compute anything from it; else None."""
     assert letters.max_share is not None
     assert letters.partitioning is not None
     return dead_letter.error_for_partition(

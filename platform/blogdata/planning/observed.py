@@ -31,8 +31,6 @@ class StreamedInput:
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What findings are drawn from."""
-
     graph: Graph
     look: Snapshot
     now: datetime
@@ -46,7 +44,6 @@ class Observed:
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
-        """Contracts of all datasets, by name."""
         return {**self.graph.contracts, **{name: one for each in self.streams for name, one in each.contracts.items()}}
 
 

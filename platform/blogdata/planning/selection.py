@@ -24,7 +24,6 @@ class Window:
 
     @classmethod
     def parsed(cls, text: str) -> Window:
-        """Parse the text of :meth:`written`."""
         start, _, end = text.partition("..")
         return cls(
             start=datetime.fromisoformat(start) if start else None, end=datetime.fromisoformat(end) if end else None
@@ -52,7 +51,6 @@ class Waiting:
     why: str
 
     def __str__(self) -> str:
-        """Return the line to report."""
         return f"{self.dataset} {self.span} waits for a person: {self.why}"
 
 
@@ -64,11 +62,9 @@ class Selection:
     select: Sequence[str] = ()
 
     def chosen(self, task: Task) -> bool:
-        """Return whether a dataset of the task is selected."""
         return not self.select or bool({*self.select} & {*task.datasets})
 
     def holds(self, task: Task, key: str) -> bool:
-        """Return whether a partition of the task is selected."""
         return self.chosen(task) and (self.window is None or self.window.holds(key, task.grain))
 
     def is_anything(self, planner: Planner) -> bool:

@@ -29,12 +29,10 @@ class ScannedOnce(LandingZone):
 
     @classmethod
     def of(cls, landing: Path | LandingZone) -> ScannedOnce:
-        """Return what is in a landing zone now."""
         zone = LandingZone.of(landing)
         return cls(folder=zone.folder, convention=zone.convention)
 
     def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
-        """Read all partitions of a landed table, once."""
         key = (table, grain, since)
         if key not in self.scanned:
             self.scanned[key] = super().scan(table, grain, since=since)
@@ -50,11 +48,9 @@ class Snapshot:
         self._read: dict[tuple[object, ...], Any] = {}
 
     def landed(self, table: str, grain: Grain) -> list[LandedPartition]:
-        """List the complete partitions of a landed table, in time order."""
         return self._once(landed, self.zone, table, grain)
 
     def published(self, dataset: str) -> Mapping[str, Entry]:
-        """Map each partition to its newest publication."""
         return self._once(self.events.publications, dataset)
 
     def ever_published(self, dataset: str) -> set[str]:
@@ -62,7 +58,6 @@ class Snapshot:
         return self._once(self.events.ever_published, dataset)
 
     def history(self, dataset: str) -> Sequence[Entry]:
-        """List all publications of a dataset, by version."""
         return self._once(self.events.history, dataset)
 
     def executions(self, dataset: str) -> Sequence[Entry]:
@@ -70,7 +65,6 @@ class Snapshot:
         return self._once(self.events.executions, dataset)
 
     def faults(self, dataset: str) -> Mapping[str, Fault]:
-        """Map each partition that ever failed permanently to its newest fault."""
         return self._once(faults.newest_by_partition, self.events, dataset)
 
     def _once(self, read: Callable[..., _T], *of: object) -> _T:
@@ -87,6 +81,5 @@ def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[Landed
 
 
 def usable(partitions: Iterable[LandedPartition], grain: Grain) -> list[LandedPartition]:
-    """Keep the complete partitions whose key is a possible time."""
     present = key_of(clock.now(), grain)
     return [part for part in partitions if part.ready and part.key <= present and clock.is_key(part.key, grain)]

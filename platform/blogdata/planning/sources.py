@@ -24,7 +24,6 @@ class InputNotPublished(PlatformError):
 
 
 def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> InputNotPublished:
-    """Return the error."""
     error = InputNotPublished(
         what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}"
         + (f" and {len(keys) - 3} more" if len(keys) > 3 else ""),
@@ -36,14 +35,12 @@ def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str])
 
 
 def is_there(look: Snapshot, read: Read) -> bool:
-    """Return whether anything of an input has landed or is published."""
     if isinstance(read.reach, Landed):
         return bool(look.landed(read.reach.table, read.reach.grain))
     return bool(look.published(read.dataset))
 
 
 def landed_tables(graph: Graph, look: Snapshot) -> frozenset[str]:
-    """Return the landed tables, as `landing.table`, of which a partition has landed completely."""
     reads = [read for contract in graph.contracts.values() for read in contract.reads]
     return frozenset(read.dataset for read in reads if read.dataset.startswith(LANDING) and is_there(look, read))
 

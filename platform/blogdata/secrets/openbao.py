@@ -45,8 +45,6 @@ _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _BUSY = 400, 403, 404, 429
 
 
 class OpenBaoUnavailable(PlatformError):
-    """Raised when the server does not answer, is sealed or has too much to do."""
-
     transient = True
 
 
@@ -72,7 +70,6 @@ class OpenBao:
     _token: Secret | None = field(default=None, init=False)
 
     def read(self, name: str, version: int | None = None) -> Secret | None:
-        """Read a secret; see :class:`blogdata.secrets.secrets_pointer.Provider`."""
         found = self._ask(self._data(name) + ("" if version is None else f"?version={version}"))
         if found is None or found["data"] is None:
             return None

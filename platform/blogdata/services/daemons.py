@@ -42,8 +42,6 @@ class ServiceStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """A process of a service, as its state file records it."""
-
     pid: int
     created: str
     home: str

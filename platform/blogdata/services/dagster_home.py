@@ -110,7 +110,6 @@ def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]
 
 
 def open_instance(settings: Settings) -> DagsterInstance:
-    """Open Dagster's storage of a deployment, as a context manager."""
     # Imported here, because it takes seconds: commands that only need the folder do not wait for it.
     from dagster import DagsterInstance
 

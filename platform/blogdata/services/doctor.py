@@ -45,8 +45,6 @@ Finding = tuple[str, Remedy | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """A finding of one check."""
-
     name: str
     ok: bool
     detail: str

@@ -37,7 +37,6 @@ def ticks(home: Path) -> Mapping[str, float]:
 
 
 def is_beating(instance: DagsterInstance, now: float) -> bool:
-    """Return whether the daemon is at work now, in seconds since 1970."""
     found = instance.get_daemon_heartbeats()
     required = instance.get_required_daemon_types()
     if not required or any(kind not in found for kind in required):

@@ -28,15 +28,11 @@ _SILENT_SECONDS = 60
 
 
 class JarsUnavailable(PlatformError):
-    """Raised when jars could not be fetched."""
-
     transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Jar:
-    """One pinned jar."""
-
     use: Use
     group: str
     artifact: str
@@ -54,8 +50,6 @@ class Jar:
 
 @dataclass(frozen=True, kw_only=True)
 class Jars:
-    """A folder with all jars of a lock file."""
-
     folder: Path
     jars: tuple[Jar, ...]
 

@@ -132,7 +132,6 @@ def without_password(url: str) -> str:
 
 
 def probe(address: str | Address) -> str:
-    """Return the version of the server at an address."""
     with connected(address) as connection:
         row = connection.execute("SHOW server_version").fetchone()
     assert row is not None

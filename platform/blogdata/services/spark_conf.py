@@ -18,8 +18,6 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 @dataclass(frozen=True, kw_only=True)
 class SparkParts:
-    """The parts that must be in place before Spark starts."""
-
     java: java.Java
     java_home: Path
     class_path: tuple[Path, ...]

@@ -18,8 +18,6 @@ _LOOK_SECONDS = 0.5
 
 
 class ProcessEnded(PlatformError):
-    """Raised when a process ended that nobody has told to."""
-
     transient = True
 
 
@@ -39,7 +37,6 @@ class Supervisor:
         )
 
     def check(self) -> None:
-        """Raise ProcessEnded if one of them has ended."""
         for name, process in self._running.items():
             if (code := process.poll()) is not None:
                 how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

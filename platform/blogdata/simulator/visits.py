@@ -65,7 +65,6 @@ class Hour:
 
 
 def local_time(moments: Ints, zone: Ints) -> Texts:
-    """Renders moments as JSON values in the browsers' time zones."""
     shift = np.array([shift for _, shift in ZONES])[zone]
     return quoted_time(moments + shift, pick(texts(name for name, _ in ZONES), zone))
 
