@@ -19,7 +19,7 @@ from blogdata.orchestration.dataset import assets, calendar
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.run_values import values_only
 from blogdata.orchestration.streamed_dataset import streamed
-from blogdata.planning.observed import ended_at
+from blogdata.planning.snapshot import ended_at
 from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings, load
 from quality.contracts import LANDED

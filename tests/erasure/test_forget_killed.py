@@ -22,8 +22,8 @@ from blogdata.cli.pipeline import Pipeline
 from blogdata.erasure.journal import CERTIFICATES, Erasure, Journal
 from blogdata.erasure.search import search
 from blogdata.lake.lake import Lake
-from blogdata.operations import forget_steps
-from blogdata.operations.forget_steps import StillRemembered
+from blogdata.operations import forget
+from blogdata.operations.forget import StillRemembered
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.partner import TOKENS, outbox
 from blogdata.patterns.data_value.outbox import Row
@@ -58,14 +58,14 @@ def go_on(changes: int = 10_000) -> int:
 
         return changed
 
-    steps = {name: step for name, step in forget_steps.STEPS.items() if step is not forget_steps.recompute}
+    steps = {name: step for name, step in forget.STEPS.items() if step is not forget.recompute}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forget_steps, "STEPS", MappingProxyType(steps))
+        patch.setattr(forget, "STEPS", MappingProxyType(steps))
         for name in ("unlink", "rename", "replace"):
             patch.setattr(Path, name, counted(getattr(Path, name)))
         patch.setattr(sqlite3, "connect", counted(sqlite3.connect))
         settings = config.load()
-        forget_steps.go_on(settings, lambda _: None, Pipeline(settings))
+        forget.go_on(settings, lambda _: None, Pipeline(settings))
     return made
 
 

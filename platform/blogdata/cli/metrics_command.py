@@ -9,7 +9,7 @@ import typer
 
 from blogdata.cli.output import existing, say_verbatim
 from blogdata.errors import ConfigurationError
-from blogdata.services import heartbeat
+from blogdata.services import dagster_home
 
 
 def metrics(
@@ -32,7 +32,7 @@ def metrics(
     settings = existing()
     failing = record_of(settings).failing
     channels = {channel.name: channel.name in failing for channel in settings.alerts}
-    ticks = heartbeat.ticks(settings.home)
+    ticks = dagster_home.ticks(settings.home)
     found = registry(observed(settings), Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
     if out is None:
         say_verbatim(generate_latest(found).decode())

@@ -17,11 +17,10 @@ from blogdata.operations import unserved
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import arrivals
-from blogdata.planning.held import DEAD_LETTERS
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.selection import Selection, Window
 from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.staleness import Scope
+from blogdata.planning.staleness import DEAD_LETTERS, Scope
 from blogdata.publish.audit import FROZEN, guard_of
 from blogdata.publish.watch import VOLUME
 from blogdata.services import dagster_home

@@ -15,7 +15,7 @@ from blogdata.cli.output import console, existing, say_json
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.secrets.secretless_connector import lasting
-from blogdata.services import config, dagster_home, doctor, heartbeat, postgres, postgres_certificates, spark_connect
+from blogdata.services import config, dagster_home, doctor, postgres, postgres_certificates, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.daemons import ServiceStatus
 from blogdata.services.doctor import Diagnosis
@@ -176,7 +176,7 @@ def _ui_status(settings: Settings) -> dict[str, Any]:
         state, detail = "dead", f"was killed; it was at {url}"
     else:
         try:
-            urllib.request.urlopen(f"{url}{heartbeat.PATH}", timeout=_HEALTH_SECONDS).close()
+            urllib.request.urlopen(f"{url}{dagster_home.HEALTH}", timeout=_HEALTH_SECONDS).close()
         except urllib.error.HTTPError as error:
             error.close()
             state, detail = "silent", f"the daemon leaves no heartbeat, at {url}"

@@ -19,10 +19,9 @@ from blogdata.patterns.ingestion import landed_partition
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.planning.clock import is_key
 from blogdata.planning.graph import Graph, Task
-from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import Whole, Within, landed_input
 from blogdata.planning.reaches import EventsWithin
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish.contract import Contract, Edge, Look, Read
 from blogdata.publish.partitions import Grain, coarser, following, start_of
 from blogdata.publish.writes import ByPeriod, Replace

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from blogdata.lake.commit import Entry
+from blogdata.patterns.data_value.outbox import Outbox
+from blogdata.patterns.error_management.streamed_files import StreamedFiles
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import clock, faults
+from blogdata.planning.clock import is_possible
 from blogdata.planning.faults import Fault
+from blogdata.planning.graph import Graph
+from blogdata.planning.reach import landed_input
+from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of
 
 if TYPE_CHECKING:
     from blogdata.evidence.events import EventLog
-
 
 _T = TypeVar("_T")
 
@@ -83,3 +90,45 @@ def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[Landed
 def usable(partitions: Iterable[LandedPartition], grain: Grain) -> list[LandedPartition]:
     present = key_of(clock.now(), grain)
     return [part for part in partitions if part.ready and part.key <= present and clock.is_key(part.key, grain)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamedInput:
+    """What a stream reads, and the contracts of what it appends to, by name; the first one reads the files."""
+
+    name: str
+    source: StreamedFiles
+    checkpoints: Path
+    contracts: Mapping[str, Contract]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    graph: Graph
+    look: Snapshot
+    now: datetime
+    streams: Sequence[StreamedInput] = ()
+    feeds: Sequence[tuple[Contract, Outbox]] = ()
+
+    @cached_property
+    def ended_at(self) -> datetime | None:
+        """When the data of the landing zone ended, as a simulation's do; None if more data come."""
+        return ended_at(self.look.zone, self.contracts.values())
+
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        return {**self.graph.contracts, **{name: one for each in self.streams for name, one in each.contracts.items()}}
+
+
+def ended_at(zone: LandingZone, contracts: Iterable[Contract]) -> datetime | None:
+    """Return the end that a landing zone notes, unless data of a later time have landed; None if more data come."""
+    end = zone.ended_at
+    if end is None:
+        return None
+    tables = {(landed.table, landed.grain) for contract in contracts if (landed := landed_input(contract))}
+    later = any(
+        one.files and is_possible(one.key, grain)
+        for table, grain in tables
+        for one in zone.scan(table, grain, since=key_of(end, grain))
+    )
+    return None if later else end

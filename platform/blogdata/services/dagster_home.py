@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from blogdata.services.postgres_connection import Address
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
+
 
 MENDED = (
     "free space on the disk; if a file of it is damaged, move the folder away: it has the history of the runs, and the "
@@ -117,3 +119,35 @@ def open_instance(settings: Settings) -> DagsterInstance:
     # Two processes that open the storage for the first time at once would both create its tables.
     with locked(home / "lock", seconds=_OPENING_SECONDS):
         return DagsterInstance.from_config(str(home))
+
+
+HEALTH = "/healthz"
+"""Path of the UI's web server that answers everyone with one word: 200 while the daemon is at work, else 503."""
+PROCESS_SECONDS = 120.0
+"""Age of the newest heartbeat from which the process is dead or hangs: each of its threads leaves one in 30 s."""
+THREAD_SECONDS = 1800.0
+"""Age of the oldest one from which a thread hangs; one evaluation of a sensor may take minutes."""
+
+
+TICKS = "ticks"
+"""Folder of the home with one empty file for each watching sensor."""
+
+
+def note_tick(home: Path, sensor: str) -> None:
+    (home / TICKS).mkdir(exist_ok=True)
+    (home / TICKS / sensor).touch()
+
+
+def ticks(home: Path) -> Mapping[str, float]:
+    """Read when each watching sensor last ticked: sensor to seconds since 1970; one that never did is left out."""
+    folder = home / TICKS
+    return {file.name: file.stat().st_mtime for file in sorted(folder.iterdir())} if folder.is_dir() else {}
+
+
+def is_beating(instance: DagsterInstance, now: float) -> bool:
+    found = instance.get_daemon_heartbeats()
+    required = instance.get_required_daemon_types()
+    if not required or any(kind not in found for kind in required):
+        return False
+    ages = [now - found[kind].timestamp for kind in required]
+    return min(ages) <= PROCESS_SECONDS and max(ages) <= THREAD_SECONDS
