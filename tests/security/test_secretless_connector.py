@@ -19,7 +19,7 @@ from blogdata.secrets import secretless_connector
 from blogdata.secrets.secretless_connector import GRACE, RENEWED_BEFORE, VALID, Certificates, Generation, keep
 from blogdata.services import postgres, postgres_certificates, postgres_connection
 from blogdata.services.config import PostgresSettings, Settings
-from blogdata.services.postgres_connection import PostgresLoginRefused
+from blogdata.services.postgres_connection import PostgresUnreachable
 from blogdata.services.postgres_roles import WRITER
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
@@ -112,9 +112,9 @@ def who(url: str) -> tuple[str, bool, bool]:
         return str(row[0]), bool(row[1]), connection.pgconn.used_password
 
 
-def refused(url: str) -> PostgresLoginRefused:
+def refused(url: str) -> PostgresUnreachable:
     """Connect, and be refused."""
-    with pytest.raises(PostgresLoginRefused) as error, postgres_connection.connected(url):
+    with pytest.raises(PostgresUnreachable) as error, postgres_connection.connected(url):
         pass
     return error.value
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError, PlatformError, TransientError
 from blogdata.services import processes, spark_attached, spark_connect, spark_launch, spark_probe
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
@@ -164,7 +164,7 @@ def test_a_failed_start_reports_its_log_and_ends(
     fresh: Settings,
 ) -> None:
     wrong = replace(fresh, spark=replace(fresh.spark, master="nonsense"))
-    with pytest.raises(spark_connect.SparkServerFailed, match="Master must") as caught:
+    with pytest.raises(TransientError, match="Master must") as caught:
         spark_connect.running_server(wrong)
     assert caught.value.where.endswith("server.log")
     # A missing server is no reason for a partition to wait for a person.

@@ -59,10 +59,6 @@ NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
 """Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
 
 
-class StillRemembered(PlatformError):
-    """Raised when a place cannot be cleared now, as somebody uses it."""
-
-
 def suppress(settings: Settings, erasure: Erasure) -> None:
     """Whatever lands from now on does not bring the persons back."""
     SuppressionList.of(settings).add(erasure.persons, erasure.at, erasure.registered)
@@ -168,7 +164,7 @@ def _taking(settings: Settings, erasure: Erasure, found: type[Rows]) -> TakingOu
 
 def _require_cleared(left: Iterable[str]) -> None:
     if why := "; ".join(left):
-        raise StillRemembered(
+        raise PlatformError(
             what=f"it could not be cleared everywhere; {why}",
             where="forget",
             next_step=Remedy("see to what is named, then go on here: ", GoOnForgetting()),

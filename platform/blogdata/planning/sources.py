@@ -15,16 +15,8 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Read
 
 
-class NothingLanded(PlatformError):
-    """Raised when a person asks for a dataset that is computed from a source that has never landed."""
-
-
-class InputNotPublished(PlatformError):
-    """Raised when a person asks for partitions of whose inputs nothing is published."""
-
-
-def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> InputNotPublished:
-    error = InputNotPublished(
+def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
+    error = PlatformError(
         what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}"
         + (f" and {len(keys) - 3} more" if len(keys) > 3 else ""),
         where=dataset,
@@ -45,13 +37,13 @@ def landed_tables(graph: Graph, look: Snapshot) -> frozenset[str]:
     return frozenset(read.dataset for read in reads if read.dataset.startswith(LANDING) and is_there(look, read))
 
 
-def awaited(graph: Graph, look: Snapshot, dataset: str) -> NothingLanded | None:
+def awaited(graph: Graph, look: Snapshot, dataset: str) -> PlatformError | None:
     """Return the error that nothing can be computed of a dataset yet; None if something can."""
     published: Iterable[str] = (name for name in (dataset, *graph.upstream([dataset])) if look.published(name))
     missing = graph.awaited(dataset, {*published, *landed_tables(graph, look)})
     if not missing:
         return None
-    return NothingLanded(
+    return PlatformError(
         what=f"nothing can be computed of {dataset} yet: nothing has landed of {', '.join(missing)}",
         where=dataset,
         next_step=Remedy("leave it, for a run computes it once that has landed; what can land: ", Land()),

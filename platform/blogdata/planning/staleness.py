@@ -24,7 +24,7 @@ from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import EventsOf, Landed, Within
 from blogdata.planning.reaches import Carried
 from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.sources import InputNotPublished, input_not_published, is_there
+from blogdata.planning.sources import input_not_published, is_there
 from blogdata.publish.contract import Contract, Look, Wanted
 from blogdata.publish.partitions import Grain, coarser, following, key_of, previous, start_of
 from blogdata.publish.schedule import On
@@ -208,7 +208,7 @@ class Staleness:
         """Find those of some partitions that cannot be computed again, because rows have expired: with the reason."""
         return refusals(self.look, self.graph, task, keys) if keys else {}
 
-    def unpublished(self, task: Task, keys: Collection[str]) -> dict[str, InputNotPublished]:
+    def unpublished(self, task: Task, keys: Collection[str]) -> dict[str, PlatformError]:
         """Find those of some partitions of whose inputs nothing is published: they would be published without a row.
 
         A period may lack hours, a person may ask for it before it ends; what was published once can be computed again.

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError, TransientError
 from blogdata.secrets.secret import Secret
 
 
@@ -42,10 +42,6 @@ _TO_SECONDS = len("2026-01-05T10:00:00")
 _FIELD = "value"
 _RACED = b"check-and-set parameter did not match"
 _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _BUSY = 400, 403, 404, 429
-
-
-class OpenBaoUnavailable(PlatformError):
-    transient = True
 
 
 class _Forbidden(Exception):
@@ -154,8 +150,8 @@ class OpenBao:
             raise self._unavailable(f"answers {status}")
         raise self._refused(f"the server of the secrets answers {status}", "check [secrets] of blogdata.toml", path)
 
-    def _unavailable(self, what: str) -> OpenBaoUnavailable:
-        return OpenBaoUnavailable(
+    def _unavailable(self, what: str) -> TransientError:
+        return TransientError(
             what=f"the server of the secrets {what}",
             where=self.address,
             next_step="see whether it runs and is unsealed: bao status",

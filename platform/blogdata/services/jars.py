@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, cast
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError, PlatformError, TransientError
 from blogdata.services.config import Settings
 from blogdata.services.files import locked, sha256_of
 
@@ -25,10 +25,6 @@ _log = logging.getLogger(__name__)
 _MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 _FETCH_SECONDS = 900
 _SILENT_SECONDS = 60
-
-
-class JarsUnavailable(PlatformError):
-    transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +138,7 @@ def _fetch(settings: Settings, jar: Jar, target: Path) -> None:
         with urlopen(address, timeout=_SILENT_SECONDS, context=trusted) as answer, target.open("wb") as file:
             shutil.copyfileobj(answer, file)
     except (OSError, HTTPException) as error:
-        raise JarsUnavailable(
+        raise TransientError(
             what=f"{jar.file_name} could not be fetched: {error}",
             where=address,
             next_step=f"Check the network, set BLOGDATA_MAVEN_MIRROR, or put the jar into {settings.jars}",

@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import PlatformError
+from blogdata.errors import TransientError
 from blogdata.errors.remedies import Diagnose, Remedy
 from blogdata.services import daemons, processes, spark_conf, spark_launch, spark_probe
 from blogdata.services.config import Settings
@@ -38,13 +38,6 @@ _ROLES_HEAP = 1024
 _NO_MEMORY = "OutOfMemoryError"
 _ENDING = ("SparkContext was shut down", "stopped SparkContext", "No active or default Spark session")
 """What a server that is ending itself answers."""
-
-
-class SparkServerFailed(PlatformError):
-    """Raised when a starting Spark server ended, or did not answer in time."""
-
-    # It says nothing about any rows: as a lasting fault it would have every partition wait for a person.
-    transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +210,7 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
     processes.stop(identity)
     daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
     reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
-    raise SparkServerFailed(
+    raise TransientError(
         what=f"The Spark server {reason}: {daemons.last_words(_log_text(settings))}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),

@@ -11,14 +11,10 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
-from blogdata.errors import PlatformError
+from blogdata.errors import TransientError
 from blogdata.services.processes import Detached
 
 _LOOK_SECONDS = 0.5
-
-
-class ProcessEnded(PlatformError):
-    transient = True
 
 
 class Supervisor:
@@ -40,14 +36,14 @@ class Supervisor:
         for name, process in self._running.items():
             if (code := process.poll()) is not None:
                 how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-                raise ProcessEnded(
+                raise TransientError(
                     what=f"{name} ended by itself: {how}",
                     where=f"process {process.pid}",
                     next_step="look at its output above, and start again",
                 )
 
     def watch(self) -> None:
-        """Wait until one of them ends, which raises ProcessEnded."""
+        """Wait until one of them ends, which raises TransientError."""
         while True:
             self.check()
             time.sleep(_LOOK_SECONDS)

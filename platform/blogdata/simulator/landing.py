@@ -182,10 +182,6 @@ def _ordered(arrived: list[Lines]) -> Lines:
 Progress = Callable[[int, int], None]
 
 
-class LandingOccupied(PlatformError):
-    """Raised when the landing zone already holds data other than this simulation's."""
-
-
 def simulate(spec: SimulationSpec, landing: Path, progress: Progress = lambda done, total: None) -> Truth:
     """Simulates into a landing zone; one that holds the same simulation without ads gets the ads."""
     claim = _claim(spec, landing)
@@ -302,7 +298,7 @@ def _stored(landing: Path) -> _Claim | None:
         return None
     found = json.loads(path.read_text())
     if found["spec"]["format"] != FORMAT:
-        raise LandingOccupied(
+        raise PlatformError(
             what="the landing zone holds a simulation of another version of the simulator",
             where=str(path),
             next_step="choose another landing zone",
@@ -319,7 +315,7 @@ def _claim(spec: SimulationSpec, landing: Path) -> _Claim:
         if spec == found.spec:
             return found
         if spec != replace(found.spec, ads=True):
-            raise LandingOccupied(
+            raise PlatformError(
                 what="the landing zone holds another simulation",
                 where=f"{landing / TRUTH / 'spec.json'}: {_differences(found.spec.as_json(), spec.as_json())}",
                 next_step="choose another landing zone, or repeat the options this one was made with",
@@ -335,7 +331,7 @@ def _require_empty(landing: Path) -> None:
     for source in ("visits", "users", "devices", "ads", "access_logs"):
         taken = next(iter((landing / source).glob("*" if source == "access_logs" else "date=*")), None)
         if taken is not None:
-            raise LandingOccupied(
+            raise PlatformError(
                 what="the landing zone holds data that no simulation wrote",
                 where=str(taken),
                 next_step="choose an empty landing zone: simulated and real data would be counted together",
