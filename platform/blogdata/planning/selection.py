@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import Entry, kept
 from blogdata.planning.expiry import InputExpired, PartitionExpired
 from blogdata.planning.faults import by_reason
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner, spanned
-from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.publish.partitions import Grain, start_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,7 @@ class Selection:
         return any(self.holds(task, key) for task in self._tasks(planner) for key in planner.known(task))
 
     def require_kept(self, planner: Planner) -> None:
-        """Refuse a selection of which rows have expired; one without a beginning has what is kept."""
+        """Refuse a selection of expired rows, naming the newest; one without a beginning has what is kept."""
         found: list[tuple[datetime, PartitionExpired]] = []
         left = False
         for task in self._tasks(planner):
@@ -89,22 +88,7 @@ class Selection:
         begins = self.window is not None and self.window.start is not None
         refused = [one for one in found if not left or (begins and not isinstance(one[1], InputExpired))]
         if refused:
-            raise self._refusal(*max(refused, key=lambda one: one[0]), len(refused))
-
-    def _refusal(self, kept_from: datetime, newest: PartitionExpired, count: int) -> PartitionExpired:
-        end = self.window.end if self.window else None
-        if end is not None and end <= kept_from:
-            return newest
-        again = Run(
-            start=key_of(kept_from, Grain.HOUR),
-            end=None if end is None else key_of(end, Grain.HOUR),
-            datasets=tuple(self.select),
-        )
-        return type(newest)(
-            what=f"{count} partitions cannot be computed again; the newest of them: {newest.what}",
-            where=newest.where,
-            next_step=Remedy("begin later: ", again),
-        )
+            raise max(refused, key=lambda one: one[0])[1]
 
     def published(self, planner: Planner) -> Iterator[Entry]:
         """Yield the newest publication of each selected partition that is kept: a run of them computes it again."""
