@@ -185,7 +185,7 @@ class Pipeline:
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Run a job in this process, to its end; its failure is a problem of the outcome."""
-        from blogdata.cli.code_locations import PLATFORM
+        from blogdata.cli.ui_command import PLATFORM
         from blogdata.orchestration import dead_runs, storage_faults
         from blogdata.services.dagster_internals import (
             InMemoryJob,

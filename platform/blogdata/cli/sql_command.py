@@ -26,8 +26,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake import store_faults
 from blogdata.lake.lake import Lake
-from blogdata.operations.query import LITERALS, NotPublished, Query, QueryRows
-from blogdata.operations.role_sight import RoleSight
+from blogdata.operations.query import LITERALS, NotPublished, Query, QueryRows, RoleSight
 from blogdata.orchestration import encryption
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.publish.privacy import CONSUMERS

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from blogdata.cli.code_locations import PLATFORM
+from blogdata.cli.ui_command import PLATFORM
 from blogdata.errors import PlatformError
 from blogdata.orchestration import external_events
 from blogdata.services import dagster_home, ends_with_parent, secrets, ui_guard

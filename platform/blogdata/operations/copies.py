@@ -21,7 +21,7 @@ from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.lake import Lake
 from blogdata.operations.job import operation
-from blogdata.operations.role_sight import RoleSight, mark_of, offer_masks
+from blogdata.operations.query import RoleSight, mark_of, offer_masks
 from blogdata.orchestration.metadata import table
 from blogdata.patterns.ingestion import replicated_tables
 from blogdata.patterns.ingestion.replicated_tables import SourceMoved

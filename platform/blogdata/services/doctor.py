@@ -34,7 +34,7 @@ from blogdata.services import (
     spark_connect,
 )
 from blogdata.services.config import ChannelSettings, Settings
-from blogdata.services.daemons import ServiceStatus
+from blogdata.services.processes import ServiceStatus
 
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
 _LEAST_DISK_BYTES = 2 * 1024**3
