@@ -72,20 +72,12 @@ def forget_ui_address(home: Path) -> None:
 
 def ui_address(home: Path) -> str | None:
     """Return the address, as http://…, where the UI of a deployment is served, or was when it was killed; else None."""
-    address = bound_address(home)
-    if address is None:
+    note = home / _UI_ADDRESS
+    address, _, served = note.read_text(encoding="utf-8").partition("\n") if note.is_file() else ("", "", "")
+    if not address or not is_same_folder(served, home):
         return None
     # Whoever listens at all addresses is reached at this one.
     return "http://" + address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
-
-
-def bound_address(home: Path) -> str | None:
-    """Return the address, as `host:port`, on which a deployment's UI listens, or did when it was killed; or None."""
-    note = home / _UI_ADDRESS
-    if not note.is_file():
-        return None
-    address, _, served = note.read_text(encoding="utf-8").partition("\n")
-    return address if is_same_folder(served, home) else None
 
 
 def database(settings: Settings) -> Address | None:
