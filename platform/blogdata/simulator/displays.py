@@ -25,8 +25,6 @@ from blogdata.simulator.text import (
     Texts,
     braces,
     constant,
-    join,
-    literal,
     pair,
     pick,
 )
@@ -72,10 +70,6 @@ class Displays:
 
     def times(self, rows: Ints | slice, moments: Ints) -> Texts:
         return local_time(moments, self.zone[rows])
-
-    def clean(self) -> Texts:
-        """Render every display as a JSON line with line feed."""
-        return join(self.changed(np.arange(len(self.event_ms))), literal("\n"))
 
     def changed(
         self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None

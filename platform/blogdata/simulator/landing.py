@@ -24,7 +24,7 @@ from blogdata.simulator.displays import HOURS_AHEAD, displays_of
 from blogdata.simulator.files import ENDED, compressed, flag_complete, is_complete, write_whole
 from blogdata.simulator.population import DayCounts, Population, device_snapshot
 from blogdata.simulator.spec import FORMAT, SimulationSpec
-from blogdata.simulator.text import HOUR_MS, Ints, Texts, data, offsets
+from blogdata.simulator.text import HOUR_MS, Ints, Texts, data, join, literal, offsets
 from blogdata.simulator.truth import (
     CONFLICT,
     DUPLICATE,
@@ -145,7 +145,7 @@ def _lines_of(spec: SimulationSpec, source: LandedTable, hour: int, events: Chan
     a_little = faults.pop("minutes_late")
     delayed = arrival_ms[a_little] + draw.integers(1, 61, len(a_little)) * 60_000
     arrival_ms[a_little] = np.where(delayed < last_ms, delayed, arrival_ms[a_little])
-    text = events.clean().cast(pa.large_binary())
+    text = join(events.changed(np.arange(count)), literal("\n")).cast(pa.large_binary())
     clean = _lines(text, arrival_ms, events.event_ms, np.full(count, VALID), ORIGINAL)
     made: list[Lines] = []
     kept = np.ones(count, bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,7 +24,6 @@ from blogdata.simulator.text import (
     encoded,
     hexadecimal,
     join,
-    join_present,
     literal,
     pair,
     pick,
@@ -105,26 +104,9 @@ class Visits:
     referral: Texts
     shape: ClassVar[Shape] = VISIT
 
-    def times(self, rows: Ints | slice = slice(None), moments: Ints | None = None) -> Texts:
+    def times(self, rows: Ints, moments: Ints | None = None) -> Texts:
         """Renders the event times of some rows, or other moments, as JSON values in the browsers' time zones."""
         return local_time(self.event_ms[rows] if moments is None else moments, self.zone[self.session[rows]])
-
-    def clean(self) -> Texts:
-        at, of = pa.array(self.session), self.sessions
-        head = join(literal('{"visit_id":'), of["visit_id"], literal(',"event_time":'))
-        middle = join(literal(',"user_id":'), of["user_id"], literal(',"keep_private":'), of["keep_private"])
-        middle = join(middle, literal(',"page":'))
-        tail = join(literal(',"ad_id":'), of["ad_id"], literal(',"user":'), _user(of), literal(',"technical":'))
-        tail = join(tail, _technical(of), literal("}}\n"))
-        return join(
-            head.take(at),
-            self.times(),
-            middle.take(at),
-            self.page,
-            literal(',"context":{"referral":'),
-            self.referral,
-            tail.take(at),
-        )
 
     def changed(
         self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
@@ -147,16 +129,6 @@ class Visits:
         context = braces(parts + constant(inner, len(rows)))
         top = [named("", name) for name in ("visit_id", "event_time", "user_id", "keep_private", "page")]
         return braces([*top, named("", CONTEXT, context), *constant(extra, len(rows))])
-
-
-def _user(of: Mapping[str, Texts]) -> Texts:
-    since = join_present([join(literal(',"connected_since":'), of["connected_since"]), literal("")], "")
-    return join(literal('{"ip":'), of["ip"], literal(',"login":'), of["login"], since, literal("}"))
-
-
-def _technical(of: Mapping[str, Texts]) -> Texts:
-    pieces = [piece for name in _TECHNICAL_FIELDS for piece in (literal(f',"{name}":'), of[name])]
-    return join(literal('{"browser":'), *pieces[1:], literal("}"))
 
 
 def local_time(moments: Ints, zone: Ints) -> Texts:
