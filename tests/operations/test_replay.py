@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from published import bronze, deployment, publish
 from quality.contracts import CONTRACTS
 
 HOUR = "2026-01-05T03"
+HOUR_AGAIN = {"dataset": "silver.visits", "partitions": HOUR}
 MAINS = {CONTRACTS[name].main for name in computed_from("silver.visits") | {"silver.visits"}}
 """What a replay of an hour of silver.visits asks for: what appears with a dataset is asked for by its name."""
 PROBLEM = "gold.page_stats: too few rows"
@@ -36,7 +38,7 @@ def lake(tmp_path: Path) -> LakeResource:
     return lake
 
 
-def ran(lake: LakeResource, problems: tuple[str, ...] = (), **config: Any) -> list[Plan]:
+def ran(lake: LakeResource, config: Mapping[str, Any], problems: Sequence[str] = ()) -> list[Plan]:
     """Run the job, and return the plans that it has carried out."""
     plans: list[Plan] = []
 
@@ -48,7 +50,7 @@ def ran(lake: LakeResource, problems: tuple[str, ...] = (), **config: Any) -> li
     unused = dict.fromkeys(("spark", "deployment"), dg.ResourceDefinition.none_resource())
     result = replay.job.execute_in_process(
         resources={"lake": lake, RUNS: runs, **unused},
-        run_config={"ops": {"do_replay": {"config": config}}},
+        run_config={"ops": {"do_replay": {"config": dict(config)}}},
         raise_on_error=False,
     )
     if not result.success:
@@ -58,15 +60,15 @@ def ran(lake: LakeResource, problems: tuple[str, ...] = (), **config: Any) -> li
 
 
 def test_the_whole_plan_is_one_run(lake: LakeResource) -> None:
-    (plan,) = ran(lake, dataset="silver.visits", partitions=HOUR)
+    (plan,) = ran(lake, HOUR_AGAIN)
     keys = {Grain.HOUR: [HOUR], Grain.DAY: ["2026-01-05"], Grain.WEEK: ["2026-01-05"], None: [WHOLE_TABLE]}
     assert {main: found or [WHOLE_TABLE] for main, found in plan.wanted().items()} == by_grain(MAINS, keys)
-    assert ran(lake, dataset="silver.visits", partitions=HOUR, only_plan=True) == []
+    assert ran(lake, {**HOUR_AGAIN, "only_plan": True}) == []
 
 
 def test_what_fails_ends_the_job_with_its_reason(lake: LakeResource) -> None:
     with pytest.raises(ValueError, match=PROBLEM):
-        ran(lake, (PROBLEM,), dataset="silver.visits", partitions=HOUR)
+        ran(lake, HOUR_AGAIN, [PROBLEM])
 
 
 @pytest.mark.parametrize(
@@ -80,4 +82,4 @@ def test_what_fails_ends_the_job_with_its_reason(lake: LakeResource) -> None:
 )
 def test_replays_of_unknown_data_are_refused(lake: LakeResource, config: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        ran(lake, **config)
+        ran(lake, config)

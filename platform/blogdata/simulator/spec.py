@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
@@ -91,3 +93,7 @@ class SimulationSpec:
 
     def as_json(self) -> dict[str, Any]:
         return {"format": FORMAT, **asdict(self), "start": self.start.isoformat()}
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]
