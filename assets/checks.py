@@ -14,9 +14,8 @@ from blogdata.orchestration.names import asset_key
 from blogdata.patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals, Overdue
-from blogdata.planning.observed import Observed
 from blogdata.planning.reach import landed_input
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish.contract import Contract
 from quality.contracts import EVERY, GRAPH, LANDED
 from quality.contracts.streams import streamed_inputs

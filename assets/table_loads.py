@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from blogdata.durable.whole_file import write_atomically
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.planning import clock
-from blogdata.planning.full_deliveries import delivered_on
+from blogdata.planning.reach import delivered_on
 from blogdata.publish.partitions import Grain, key_of, previous, start_of
 from blogdata.services import postgres, postgres_connection
 from blogdata.suppression.entry import erase_known

@@ -16,8 +16,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.ingestion.whole_files import write_whole
-from blogdata.planning.observed import Observed
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.report import page
 from blogdata.report.data_part import DataPart, data_part
 from blogdata.report.page import Audience

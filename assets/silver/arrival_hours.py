@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from blogdata.lake.commit import Entry
 from blogdata.orchestration.step import Step
 from blogdata.planning.graph import Graph
-from blogdata.planning.held import DEAD_LETTERS, held
 from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.staleness import DEAD_LETTERS, held
 from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts import CONTRACTS
 from quality.contracts.visits import READ

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from blogdata.patterns.error_management.streamed_files import StreamedFiles
-from blogdata.planning.observed import StreamedInput
+from blogdata.planning.snapshot import StreamedInput
 from blogdata.publish.writes import Append
 from quality.contracts import live, streamed_by
 

@@ -18,8 +18,7 @@ from blogdata.patterns.storage.dataset_materializer import VIEW
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.planning import clock
 from blogdata.planning.metrics import PREFIX, registry
-from blogdata.planning.observed import Observed
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish import refused
 from blogdata.publish.privacy import CONSUMERS
 from blogdata.secrets.secret import Secret

@@ -9,8 +9,7 @@ import pytest
 
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
-from blogdata.operations.query import NotPublished, Query
-from blogdata.operations.role_sight import RoleSight
+from blogdata.operations.query import NotPublished, Query, RoleSight
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.services.config import Settings
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from assets.gold import sessions_daily, visits_weekly
 from assets.transforms import session_rules
 from blogdata.errors import ConfigurationError
-from blogdata.operations.role_sight import offer_masks
+from blogdata.operations.query import offer_masks
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
 from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, Role, restricted, sight_of
 from blogdata.services.config import Settings

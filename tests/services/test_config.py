@@ -138,7 +138,7 @@ def test_a_path_that_spark_or_delta_would_misread_is_refused_at_once(tmp_path: P
     [
         ({"SPARK_REMOTE": "sc://host:15002/;use_ssl=true"}, "remote", "sc://host:15002/;use_ssl=true"),
         ({"SPARK_REMOTE": "local[*]"}, "local", None),
-        ({"SPARK_REMOTE": "sc://spark:15002", "BLOGDATA_SPARK_MODE": "classic"}, "classic", None),
+        ({"SPARK_REMOTE": "sc://spark:15002", "BLOGDATA_SPARK_MODE": "local"}, "local", None),
     ],
 )
 def test_an_sc_address_means_a_remote_server_unless_the_mode_says_otherwise(

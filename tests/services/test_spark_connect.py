@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError, PlatformError, TransientError
 from blogdata.services import processes, spark_attached, spark_connect, spark_launch, spark_probe
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
@@ -89,7 +89,8 @@ def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
 def test_a_server_killed_during_work_raises_transient_error(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BLOGDATA_SPARK_HEAP", "600m")
     monkeypatch.setenv("BLOGDATA_JARS", str(own.jars))
-    resource = SparkResource(home=str(own.home), mode="local")
+    monkeypatch.setenv("BLOGDATA_SPARK_MODE", "local")
+    resource = SparkResource(home=str(own.home))
     server = spark_connect.running_server(resource.settings)
     work = resource.spark_session.range(3)
 
@@ -163,7 +164,7 @@ def test_a_failed_start_reports_its_log_and_ends(
     fresh: Settings,
 ) -> None:
     wrong = replace(fresh, spark=replace(fresh.spark, master="nonsense"))
-    with pytest.raises(spark_connect.SparkServerFailed, match="Master must") as caught:
+    with pytest.raises(TransientError, match="Master must") as caught:
         spark_connect.running_server(wrong)
     assert caught.value.where.endswith("server.log")
     # A missing server is no reason for a partition to wait for a person.

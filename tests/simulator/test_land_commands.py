@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 from blogdata.cli import land_commands
 from blogdata.cli.land_commands import app
 from blogdata.cli.land_logs import NoAccessLog
-from blogdata.errors import ConfigurationError
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.patterns.ingestion.whole_files import SourceMissing
-from blogdata.simulator.landing import LandingOccupied
 
 LINE = b'1.2.3.4 - - [05/Jan/2026:03:04:05 +0000] "GET /%s HTTP/1.1" 200 1 "-" "-"\n'
 
@@ -61,12 +60,12 @@ def test_simulated_days_have_just_ended_and_stay_the_same_tomorrow(
     assert [folder.name for folder in tmp_path.glob("visits/*")] == ["date=2026-03-01"]
     monkeypatch.setattr(land_commands, "_today", lambda: date(2026, 3, 3))
     assert "nothing was changed" in simulate(tmp_path)[0]
-    assert isinstance(simulate(tmp_path, "--begin", "2026-03-02")[1], LandingOccupied)
+    assert isinstance(simulate(tmp_path, "--begin", "2026-03-02")[1], PlatformError)
 
 
 def test_simulate_refuses_changed_options_and_wrong_arguments(tmp_path: Path) -> None:
     simulate(tmp_path)
-    assert isinstance(simulate(tmp_path, "--gzip")[1], LandingOccupied)
+    assert isinstance(simulate(tmp_path, "--gzip")[1], PlatformError)
     assert isinstance(simulate(tmp_path / "x", "--begin", "28.02.2026")[1], SystemExit)
     assert isinstance(simulate(tmp_path / "x", "--faults", str(tmp_path / "absent"))[1], ConfigurationError)
     assert not (tmp_path / "x").exists()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -24,15 +24,11 @@ from blogdata.cli.output import (
 from blogdata.errors import ConfigurationError
 from blogdata.lake import store_faults
 from blogdata.lake.lake import Lake
-from blogdata.operations.query import NotPublished, Query, QueryRows
-from blogdata.operations.role_sight import RoleSight
+from blogdata.operations.query import NotPublished, Query, QueryRows, RoleSight
 from blogdata.orchestration import encryption
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.services import spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 NAME = re.compile(r"\w+")
 
@@ -56,7 +52,7 @@ def sql(
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
     server = settings if sight is None else spark_connect.of_roles(settings)
-    with _explained(query, asked.names, server), session(server) as spark:
+    with _explained(query, asked.names, server), spark_attached.guarded(server) as spark:
         found = QueryRows.of(asked.frame(spark), limit + 1)
     shown = found.rows[:limit]
     more = f" (only the first {limit:,}; see --limit)" if len(found.rows) > limit else ""
@@ -80,20 +76,6 @@ def _query(lake: Lake, query: str, at: datetime | None, sight: RoleSight | None,
         return Query.of(lake, query, at, sight, keys=keys)
     except NotPublished as error:
         raise not_published(lake, error.where) from error
-
-
-@contextmanager
-def session(settings: Settings) -> Iterator[SparkSession]:
-    """Give the Spark session of a command: on the deployment's server, or within this process in classic mode."""
-    if settings.spark.mode == "classic":
-        # Only classic mode, with Spark inside this process, needs Dagster's resource.
-        from resources.spark import SparkResource
-
-        with SparkResource(home=str(settings.home)).guard() as spark:
-            yield spark
-    else:
-        with spark_attached.guarded(settings) as spark:
-            yield spark
 
 
 @contextmanager

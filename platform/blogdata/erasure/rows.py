@@ -37,9 +37,8 @@ from blogdata.orchestration import owners, turns
 from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.upkeep import BUSY
 from blogdata.patterns.ingestion import landed_content
-from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import landed_input
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish import tables
 from blogdata.publish.changes import Overwrite
 from blogdata.publish.contract import Contract

@@ -47,6 +47,12 @@ class PlatformError(Exception):
         return (_rebuild, (type(self), self.what, self.where, self.remedy, dict(self.__dict__)))
 
 
+class TransientError(PlatformError):
+    """A fault that may be over when the same work is run again: a service that is busy, or did not start."""
+
+    transient = True
+
+
 class ConfigurationError(PlatformError):
     """Something the user set (an option, a file, an environment variable) cannot be used."""
 

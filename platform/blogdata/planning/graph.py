@@ -48,8 +48,6 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """The datasets of a deployment and their inputs."""
-
     contracts: Mapping[str, Contract]
 
     @cached_property
@@ -82,11 +80,9 @@ class Graph:
         return tuple(Task(contracts=(self.contracts[main], *others[main])) for main in (*inner, *ends))
 
     def task_of(self, dataset: str) -> Task:
-        """Find the task that publishes a dataset."""
         return next(task for task in self.tasks if dataset in task.datasets)
 
     def edges(self, task: Task) -> Iterator[tuple[Edge, Read]]:
-        """Yield the inputs of a task's datasets."""
         for contract in task.contracts:
             for read in contract.reads:
                 yield Edge(above=read.dataset, below=contract), read
@@ -129,7 +125,6 @@ class Graph:
         return sorted(found)
 
     def downstream(self, datasets: Iterable[str]) -> frozenset[str]:
-        """Find all datasets that read the given ones, directly or indirectly."""
         found = set(datasets)
         for task in self.tasks:
             if any(edge.above in found for edge, _ in self.edges(task)):
@@ -137,7 +132,6 @@ class Graph:
         return frozenset(found - set(datasets))
 
     def upstream(self, datasets: Iterable[str]) -> frozenset[str]:
-        """Find all datasets that the given ones are computed from, directly or indirectly."""
         found = set(datasets)
         for task in reversed(self.tasks):
             if found & set(task.datasets):
@@ -145,7 +139,6 @@ class Graph:
         return frozenset(found & self.contracts.keys() - set(datasets))
 
     def _is_read(self, main: str) -> bool:
-        """Return whether another task reads a dataset of this task."""
         return any(
             self.contracts[read.dataset].main == main != contract.main
             for contract in self.contracts.values()

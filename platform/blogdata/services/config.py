@@ -44,9 +44,9 @@ _FOLDERS = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_JARS")
 
 @dataclass(frozen=True, kw_only=True)
 class SparkSettings:
-    """How a Spark session is opened: on this deployment's own server, on a remote one, or within the process."""
+    """How a Spark session is opened: on this deployment's own server, or on a remote one."""
 
-    mode: Annotated[Literal["local", "remote", "classic"], at("mode", "BLOGDATA_SPARK_MODE")] = "local"
+    mode: Annotated[Literal["local", "remote"], at("mode", "BLOGDATA_SPARK_MODE")] = "local"
     remote: Annotated[types.SparkRemote, at("remote", "SPARK_REMOTE")] = None
     master: Annotated[str, at("master", "BLOGDATA_SPARK_MASTER")] = "local[*]"
     heap: Annotated[types.Heap, at("heap", "BLOGDATA_SPARK_HEAP")] = "2g"

@@ -92,7 +92,6 @@ class SimulationSpec:
         return (self.start + timedelta(days=day)).isoformat()
 
     def as_json(self) -> dict[str, Any]:
-        """Returns all parameters that determine the bytes, as JSON to be stored beside them."""
         return {"format": FORMAT, **asdict(self), "start": self.start.isoformat()}
 
     @property
