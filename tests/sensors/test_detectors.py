@@ -193,16 +193,6 @@ def test_an_hour_that_does_not_land_is_the_producers(lake: LakeResource) -> None
     assert [name for name in found(lake, now) if name.endswith("/bronze.visits")] == ["flow/bronze.visits"]
 
 
-def test_sources_that_stop_together_are_one_finding(lake: LakeResource) -> None:
-    hours = land_hours(lake, range(40, -1, -1))
-    for name in hours:
-        land(lake, "ads", name, {"a.json": "{}\n"})
-    stopped = [one for one in found(lake, NOW + 12 * HOUR).values() if one.source == FLOW]
-    assert [one.dataset for one in stopped] == ["bronze.visits"]
-    assert "; the same of bronze.ads" in stopped[0].what
-    assert str(stopped[0].remedy) == "ask the producer whether it has stopped"
-
-
 def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> None:
     days = [key_of(NOW - timedelta(days=ago), Grain.DAY) for ago in range(30)]
     publish(lake.lake, "bronze.users", "load_date", {**dict.fromkeys(days, 1000), days[0]: 100})

@@ -65,7 +65,7 @@ def test_simulated_days_have_just_ended_and_stay_the_same_tomorrow(
 
 def test_simulate_refuses_changed_options_and_wrong_arguments(tmp_path: Path) -> None:
     simulate(tmp_path)
-    assert isinstance(simulate(tmp_path, "--gzip")[1], PlatformError)
+    assert isinstance(simulate(tmp_path, "--no-ads")[1], PlatformError)
     assert isinstance(simulate(tmp_path / "x", "--begin", "28.02.2026")[1], SystemExit)
     assert isinstance(simulate(tmp_path / "x", "--faults", str(tmp_path / "absent"))[1], ConfigurationError)
     assert not (tmp_path / "x").exists()

@@ -38,7 +38,6 @@ def simulate(
         typer.Option(formats=["%Y-%m-%d"], help="First day; without it the days are those that have just ended."),
     ] = None,
     landing: Landing = None,
-    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the files of visits and ads.")] = False,
     ads: Annotated[bool, typer.Option(help="Land the ads that visitors were shown, too.")] = True,
     more: Annotated[
         int | None, typer.Option(min=1, help="Add so many days to the simulation there is, and nothing else.")
@@ -83,7 +82,6 @@ def simulate(
         # The same command continues tomorrow what is interrupted today.
         start=begin.date() if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
         faults=load_faults(faults) if faults else FaultRates(),
-        gzip=gzip,
         ads=ads,
     )
     _make_writable(target)

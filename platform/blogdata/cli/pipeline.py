@@ -30,7 +30,6 @@ from resources.zone import zone_of
 
 if TYPE_CHECKING:
     from blogdata.cli.progress import RunProgress
-    from blogdata.lake.commit import Entry
 
 GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
 """Guards that a person can lift for a run."""
@@ -110,10 +109,6 @@ class Pipeline:
             landed = [contract for name, contract in LANDED.items() if not wanted or name in wanted]
             add_findings(outcome, landed, self._zone, self._events)
         return outcome
-
-    def published(self, window: Window, select: Sequence[str]) -> list[Entry]:
-        """List what is published of a span, and would be computed again; arguments as in :meth:`run`."""
-        return list(Selection(window=window, select=select).published(self._planner))
 
     def run_plan(self, plan: Plan) -> Outcome:
         """Run a plan.

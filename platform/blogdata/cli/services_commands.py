@@ -121,12 +121,12 @@ def _report(rows: list[dict[str, Any]], as_json: bool) -> None:
 
 def _up(name: str, settings: Settings) -> dict[str, Any]:
     began = time.monotonic()
-    notices = [] if name == "postgres" else spark_connect.running_server(settings).notices
     if name == "postgres":
         postgres.up(settings)
+    else:
+        spark_connect.running_server(settings)
     row = _SERVICES[name](settings)
-    detail = f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"
-    return {**row, "detail": detail, "notices": [*row.get("notices", ()), *notices]}
+    return {**row, "detail": f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"}
 
 
 def _down(name: str, settings: Settings) -> dict[str, Any]:

@@ -212,12 +212,6 @@ class EventLog:
         ends = [name for name in ("min.partition", "max.partition") if name in files.column_names]
         return {key for name in ends for key in files[name].to_pylist() if key}
 
-    def changed_at(self) -> datetime | None:
-        """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
-        log = self._log.table()
-        newest = next(self.lake.commits(log, log.version() - 1), None) if log is not None else None
-        return None if newest is None else datetime.fromtimestamp(newest[1]["timestamp"] / 1000, timezone.utc)
-
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         """Add the missing events of a dataset's commits, and return the log."""
         for _ in range(TRIES):

@@ -27,8 +27,6 @@ from blogdata.publish.contract import Contract, Look
 from blogdata.publish.partitions import Grain, contiguous
 
 ABSENT = "absent"
-AT_ONCE = 24
-"""Results that are recorded at once: a run that is killed over a copied landing zone has not read all of it in vain."""
 _NAMED = 5
 _WHY = {
     Lack.FLAG.value: f"data without {FLAG}",
@@ -221,9 +219,6 @@ def compare(look: Snapshot, contracts: Collection[Contract]) -> dict[str, list[s
                     payload={"landed": _state(contract, partition) if same else None},
                 )
             )
-            if len(results) == AT_ONCE:
-                look.events.append(results)
-                results = []
         look.events.append(results)
     return changed
 

@@ -122,8 +122,6 @@ _COMMITS = 500
 """How many of the newest commits of a Delta log are examined for new rows."""
 _INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_detector.ENDED}, SLA: {INPUT_LATE}}
 """Verdicts of a detector that follow from the same detector's verdict on a dataset above."""
-_TOGETHER = timedelta(days=1)
-"""Flows that stop within this time of each other have one cause; some are delivered by the day."""
 _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
 
@@ -138,20 +136,18 @@ def readings(deployment: Observed, only: Collection[str] = DETECTORS) -> list[Re
 
 
 def findings(deployment: Observed) -> Iterator[Finding]:
-    """Find what detectors report, once for each cause; the other datasets that it concerns are named."""
+    """Find what detectors report, once for each cause; the datasets below that it concerns are named."""
     standing = [reading for reading in readings(deployment) if reading.stands]
-    causes = [one for one in standing if not any(_follows(deployment, one, other) for other in standing)]
-    for first, *alike in _by_cause(deployment, causes):
-        with_it = [one.dataset for one in alike]
-        below = {one.dataset for one in standing if any(_follows(deployment, one, each) for each in (first, *alike))}
-        named = {"of": with_it, "below it:": sorted(below - {first.dataset, *with_it})}
-        same = [f"the same {where} {', '.join(datasets)}" for where, datasets in named.items() if datasets]
+    for first in standing:
+        if any(_follows(deployment, first, other) for other in standing):
+            continue
+        below = {one.dataset for one in standing if _follows(deployment, one, first)} - {first.dataset}
         yield Finding(
             source=first.detector,
             dataset=first.dataset,
             owner=deployment.contracts[first.dataset].owner,
             severity=Severity.CRITICAL if first.verdict in _CRITICAL else Severity.WARNING,
-            what="; ".join([first.what, *same]),
+            what=first.what + (f"; the same below it: {', '.join(sorted(below))}" if below else ""),
             remedy=first.remedy,
             figures={"value": first.value, "bound": first.bound, **first.figures},
         )
@@ -360,24 +356,6 @@ def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
         return below and one.dataset != cause.dataset and one.verdict in _INHERITED.get(one.detector, ())
     stopped = cause.detector == FLOW and one.verdict == INPUT_LATE
     return stopped and (below or one.dataset == cause.dataset)
-
-
-def _by_cause(deployment: Observed, readings: Iterable[Reading]) -> list[list[Reading]]:
-    """Group the flows of an owner that stopped within a day of each other."""
-    groups: list[list[Reading]] = []
-    for one in readings:
-        group = next((found for found in groups if _have_one_cause(deployment, found[0], one)), None)
-        if group is None:
-            groups.append([one])
-        else:
-            group.append(one)
-    return groups
-
-
-def _have_one_cause(deployment: Observed, first: Reading, second: Reading) -> bool:
-    owners = {deployment.contracts[one.dataset].owner for one in (first, second)}
-    alike = first.detector == second.detector == FLOW and first.verdict == second.verdict and len(owners) == 1
-    return alike and abs(first.value - second.value) <= _TOGETHER.total_seconds()
 
 
 def is_complete(contract: Contract, entry: Entry) -> bool:

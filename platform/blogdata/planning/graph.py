@@ -87,11 +87,6 @@ class Graph:
             for read in contract.reads:
                 yield Edge(above=read.dataset, below=contract), read
 
-    def sources(self) -> Sequence[str]:
-        """List the inputs that no contract declares, that is, those of the landing zone, sorted by name."""
-        found = {read.dataset for contract in self.contracts.values() for read in contract.reads}
-        return sorted(found - self.contracts.keys())
-
     def has_input(self, task: Task, there: Callable[[Read], bool]) -> bool:
         """Return whether a task can be computed: it has all inputs it cannot do without, and at least one input."""
         reads = [read for edge, read in self.edges(task) if edge.above not in task.datasets]

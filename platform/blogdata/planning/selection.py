@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from blogdata.lake.commit import Entry, kept
 from blogdata.planning.expiry import InputExpired, PartitionExpired
 from blogdata.planning.faults import by_reason
 from blogdata.planning.graph import Task
@@ -89,13 +88,6 @@ class Selection:
         refused = [one for one in found if not left or (begins and not isinstance(one[1], InputExpired))]
         if refused:
             raise max(refused, key=lambda one: one[0])[1]
-
-    def published(self, planner: Planner) -> Iterator[Entry]:
-        """Yield the newest publication of each selected partition that is kept: a run of them computes it again."""
-        for task in self._tasks(planner):
-            for dataset in task.datasets:
-                entries = kept(planner.look.published(dataset)).items()
-                yield from (entry for key, entry in entries if self.holds(task, key))
 
     def _tasks(self, planner: Planner) -> list[Task]:
         return [

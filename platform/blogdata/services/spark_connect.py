@@ -41,11 +41,10 @@ _ENDING = ("SparkContext was shut down", "stopped SparkContext", "No active or d
 
 @dataclass(frozen=True, kw_only=True)
 class SparkServer:
-    """A running Spark Connect server; a remote one has no process. The notices are the repairs that were necessary."""
+    """A running Spark Connect server; a remote one has no process."""
 
     url: str
     process: ProcessIdentity | None
-    notices: tuple[str, ...] = ()
 
     @property
     def pid(self) -> int | None:
@@ -67,13 +66,8 @@ def running_server(settings: Settings) -> SparkServer:
     if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
         return SparkServer(url=state.url, process=state.identity)
     with processes.lock(settings, settings.spark.service, start_seconds=settings.spark.start_seconds):
-        notices: list[str] = []
-        state = _settle(settings, fingerprint, notices)
-        if state is None:
-            state = _start(settings, parts, conf, fingerprint)
-    for notice in notices:
-        _log.warning(notice)
-    return SparkServer(url=state.url, process=state.identity, notices=tuple(notices))
+        state = _settle(settings, fingerprint) or _start(settings, parts, conf, fingerprint)
+    return SparkServer(url=state.url, process=state.identity)
 
 
 def of_roles(settings: Settings) -> Settings:
@@ -153,7 +147,7 @@ _CONNECT_CONF = {
 }
 
 
-def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started | None:
+def _settle(settings: Settings, fingerprint: str) -> Started | None:
     """Return the usable server, or stop unusable ones and return None; the caller holds the lock."""
     state = processes.read_state(settings, settings.spark.service)
     if state is not None:
@@ -165,11 +159,11 @@ def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started
             return state
         else:
             reason = f"did not answer for {_PATIENCE_SECONDS:g} s"
-        notices.append(f"The Spark server (process {state.pid}) {reason}; a new one was started")
+        _log.warning("The Spark server (process %d) %s; a new one is started", state.pid, reason)
         processes.stop(state.identity)
         processes.state_file(settings, settings.spark.service).unlink(missing_ok=True)
     for orphan in _orphans(settings):
-        notices.append(f"A Spark server that nobody knew of (process {orphan.pid}) was stopped")
+        _log.warning("A Spark server that nobody knew of (process %d) is stopped", orphan.pid)
         processes.stop(orphan)
     return None
 

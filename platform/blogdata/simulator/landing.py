@@ -21,7 +21,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
 from blogdata.simulator.broken import VALID, ChangeEvents, break_lines, draw_faults
 from blogdata.simulator.displays import HOURS_AHEAD, displays_of
-from blogdata.simulator.files import ENDED, compressed, flag_complete, is_complete, write_whole
+from blogdata.simulator.files import ENDED, flag_complete, is_complete, write_whole
 from blogdata.simulator.population import DayCounts, Population, device_snapshot
 from blogdata.simulator.spec import FORMAT, SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints, Texts, data, join, literal, offsets
@@ -104,11 +104,7 @@ class SimulatedFeed:
         for part, begin in enumerate(range(0, len(text), self.spec.part_lines)):
             end = min(begin + self.spec.part_lines, len(text))
             block = data(text, begin, end)
-            name = f"{self.source.table}-{part:05d}.json"
-            if self.spec.gzip:
-                write_whole(folder / f"{name}.gz", compressed(block))
-            else:
-                write_whole(folder / name, [block])
+            write_whole(folder / f"{self.source.table}-{part:05d}.json", [block])
         flag_complete(folder)
 
 

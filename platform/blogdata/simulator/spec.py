@@ -34,7 +34,6 @@ class SimulationSpec:
     seed: int
     start: date = date(2026, 1, 5)
     faults: FaultRates = field(default_factory=FaultRates)
-    gzip: bool = False
     part_lines: int = MAX_PART_LINES
     ads: bool = False
     added_hours: int = 0
@@ -57,7 +56,7 @@ class SimulationSpec:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> SimulationSpec:
-        given = {name: value for name, value in stored.items() if name != "format"}
+        given = {name: value for name, value in stored.items() if name not in ("format", "gzip")}
         start, faults = date.fromisoformat(given.pop("start")), FaultRates.none(**given.pop("faults"))
         return cls(start=start, faults=faults, **given)
 
