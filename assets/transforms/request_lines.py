@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from assets.transforms import crawlers, link_campaigns
 from assets.transforms.arrival_times import IMPOSSIBLE, hours_of
 from assets.transforms.crawlers import Lists
-from assets.transforms.request_clients import client_of, in_networks, is_address
 from assets.transforms.request_targets import referring_host, target_of
+from blogdata.landing.clients import client_of, in_networks, is_address
 from blogdata.landing.json_lines import text_of, unreadable_line
 from blogdata.landing.log_formats import COMMENT, UNKNOWN, Misfit, formats, time_of
 from blogdata.landing.records import Values

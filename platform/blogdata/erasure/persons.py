@@ -112,7 +112,7 @@ def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_sta
     return Found(
         persons=replace(given, user_ids=users, **kept),
         shared=frozenset(value for _, value in shared),
-        unknown=given.values() - given.addresses - seen,
+        unknown=replace(given, addresses=frozenset()).values() - seen,
     )
 
 
