@@ -237,9 +237,15 @@ class LogReader:
         columns = columns_of(header)
         own = any(isinstance(one, ColumnFormat) and one.all_columns == columns for one in self._formats.declared)
         of_log = compile_columns(OWN if own else "cloudfront" if "x-edge-location" in columns else "iis", header)
-        # Several logs may be in one file: a line of text is none of columns.
-        self._texts = (of_log, *(one for one in self._formats.texts if isinstance(one, TextFormat)))
-        self._readers = (of_log, *(one for one in self._formats.readers if isinstance(one, TextFormats)))
+
+        def stays(one: TextFormat | TextFormats | ColumnFormat) -> bool:
+            # Several logs may be in one file: a line of text is none of columns. A header that lacks a field reads no
+            # line, and is what columns are declared for.
+            is_declared = isinstance(one, ColumnFormat) and one.name == OWN and len(one.all_columns) == len(columns)
+            return not isinstance(one, ColumnFormat) or (of_log.lacks is not None and is_declared)
+
+        self._texts = (of_log, *filter(stays, self._formats.texts))
+        self._readers = (of_log, *filter(stays, self._formats.readers))
 
     def hour_of(self, line: bytes) -> str | None:
         """Read the UTC hour in which a line was logged, such as `2026-01-31T05`; None if it has no readable time.
