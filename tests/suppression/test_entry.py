@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from blogdata.landing import log_formats
-from blogdata.landing.erased_lines import FILLER
+from blogdata.landing.lines import FILLER
 from blogdata.landing.log_formats import LogReader, formats
 from blogdata.patterns.ingestion import log_progress
 from blogdata.patterns.ingestion.log_progress import LogTaken

@@ -42,20 +42,16 @@ class TextFormat:
     """A log format of text: the fields of a line in order, each with the expression up to its end.
 
     Args:
-        groups: The fields that the expression captures, in the order of its groups.
-        guard: Expression for what a line must or must not begin with.
+        groups: The fields that the expressions capture, in the order of their groups.
     """
 
     name: str
     steps: tuple[tuple[str, str], ...]
     groups: tuple[str, ...]
-    guard: str = ""
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """The expressions of the fields, in the order of a line."""
-        first, *others = (pattern for _, pattern in self.steps)
-        return (self.guard + first, *others)
+        return tuple(pattern for _, pattern in self.steps)
 
     def misfit(self, body: str) -> tuple[int, int, str]:
         """Return how many fields of a request a line has before its first field that does not fit, how many of any
@@ -70,7 +66,7 @@ class TextFormat:
     @cached_property
     def _nested(self) -> tuple[re.Pattern[str], list[int]]:
         """The expression for as many fields as a line has, and for each field the group that is there with it."""
-        groups = [re.compile(pattern, re.ASCII).groups + 1 for _, pattern in self.steps]
+        groups = [re.compile(pattern, re.ASCII).groups + 1 for pattern in self.expressions]
         nested = ""
         for pattern in reversed(self.expressions):
             nested = f"(?:{pattern}(){nested})?"
@@ -84,6 +80,7 @@ class TextFormats:
     """
 
     def __init__(self, formats: Sequence[TextFormat]) -> None:
+        self.formats = formats
         self._groups = 0
         self._ends: dict[int, tuple[str, tuple[tuple[str, int], ...]]] = {}
         self._line = re.compile(self._expression([(one, one.expressions, ()) for one in formats]), re.ASCII)
@@ -140,6 +137,10 @@ class ColumnFormat:
     taken: Mapping[str, int]
     coding: str
     lacks: str | None = None
+
+    @property
+    def formats(self) -> Sequence[ColumnFormat]:
+        return (self,)
 
     def read(self, body: str) -> tuple[str, dict[str, str]] | None:
         """Return the name of the format and the fields of a line; None if it does not fit."""

@@ -42,8 +42,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blogdata.landing import erased_lines
 from blogdata.landing.landed_links import require_within
+from blogdata.landing.lines import kept_lines
+from blogdata.landing.sizes import count_erased
 from blogdata.patterns.ingestion import table_rows
 from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition, Obstacle, is_data
 from blogdata.patterns.ingestion.passthrough_replicator import replicate
@@ -206,7 +207,7 @@ class _Loading:
         """Land the lines that have not landed."""
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
-        for file, line in ((each, line) for each in files for _, line in erased_lines.kept(each)):
+        for file, line in ((each, line) for each in files for _, line in kept_lines(each)):
             digest = _digest(line)
             if left[digest]:
                 left[digest] -= 1
@@ -236,7 +237,7 @@ class _Loading:
         partial = hidden(target)
         partial.write_bytes(b"".join(line + b"\n" for line in lines))
         self.prepare(partial)
-        kept = len(lines) - erased_lines.count(partial)[0]
+        kept = len(lines) - count_erased(partial)[0]
         if not kept:
             # All of them are rows of persons who were forgotten.
             partial.unlink()
