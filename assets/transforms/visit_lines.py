@@ -46,7 +46,7 @@ class VisitLines(LineReader):
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
         name = PurePath(file).name
-        is_of_table, is_untimed = legacy_visits.is_of_table(name), name.startswith(f"{legacy_visits.PREFIX}{UNTIMED}")
+        is_of_table, is_untimed = (name.startswith(f"{legacy_visits.PREFIX}{part}") for part in ("-", UNTIMED))
         of_visit = len(_VISIT)
         fields_of, hour_of = reader(_LEGACY_VISIT if is_of_table else _VISIT), hours_of(partition)
 

@@ -59,9 +59,3 @@ def test_lines_that_an_older_release_took_in_are_rows_or_accounted_for(
     assert (silver.rows_in, silver.reasons["dead_lettered"], silver.missing) == (5, 2, 0)
     assert deployment.run(select=["gold.requests_daily"], hours=(HOUR[:10], HOUR[:10])).problems == []
     assert sorted(deployment.rows("gold.requests_daily", "status", "requests")) == [("200", 1), ("other", 1)]
-    # Published again, they are dead letters of bronze, too.
-    assert deployment.run(select=["bronze.visits"], hours=(HOUR, HOUR)).problems == []
-    assert deployment.run(for_=["silver.visits"]).problems == []
-    assert sorted(len(reasons) for reasons in deployment.rows("bronze.dead_letters", "reasons")) == [1, 1]
-    (silver,) = deployment.published("silver.visits").values()
-    assert (silver.rows_in, silver.reasons.get("dead_lettered", 0), silver.missing) == (3, 0, 0)
