@@ -197,7 +197,6 @@ def compile_columns(name: str, header: str) -> ColumnFormat:
         name=name,
         all_columns=columns,
         taken=taken,
-        coding="percent" if "x-edge-location" in columns else "plus",
         lacks=next((field for field in needed if fields.count(field) != 1), None),
     )
 

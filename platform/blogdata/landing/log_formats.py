@@ -26,7 +26,7 @@ from blogdata.landing.log_declarations import (
     compile_text,
     declaration_in,
 )
-from blogdata.landing.log_layouts import REQUIRED, ColumnFormat, JsonFormat, TextFormat, TextFormats
+from blogdata.landing.log_layouts import EDGE, REQUIRED, ColumnFormat, JsonFormat, TextFormat, TextFormats
 from blogdata.landing.times import iso_time
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
@@ -219,7 +219,7 @@ class LogReader:
         self.header = header
         columns = columns_of(header)
         own = any(isinstance(one, ColumnFormat) and one.all_columns == columns for one in self._formats.declared)
-        of_log = compile_columns(OWN if own else "cloudfront" if "x-edge-location" in columns else "iis", header)
+        of_log = compile_columns(OWN if own else "cloudfront" if EDGE in columns else "iis", header)
 
         def stays(one: TextFormats | ColumnFormat) -> bool:
             # Several logs may be in one file: a line of text is none of columns. A header that lacks a field reads no

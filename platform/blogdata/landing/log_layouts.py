@@ -128,14 +128,12 @@ class ColumnFormat:
     Args:
         all_columns: Their names; lines may end behind the last one that is read.
         taken: Each field to the place of its column.
-        coding: How the server encodes what is not ASCII: `percent`, or `plus` for a space only.
         lacks: A field of a request that no column has, so that no line can be read.
     """
 
     name: str
     all_columns: tuple[str, ...]
     taken: Mapping[str, int]
-    coding: str
     lacks: str | None = None
 
     @property
@@ -153,9 +151,7 @@ class ColumnFormat:
 
     def misfit(self, body: str) -> tuple[int, int, str]:
         """Return the same as of a format of text."""
-        values = self._values(body)
-        fields = {at: field for field, at in self.taken.items()}
-        fits = 0
+        values, fields, fits = self._values(body), self._fields, 0
         for at, column in enumerate(self.columns):
             check = self._checks.get(at)
             if at >= len(values) or not values[at] or (check and not check(values[at])):
@@ -172,19 +168,24 @@ class ColumnFormat:
         return body.split("\t" if "\t" in body else " ", len(self.columns))
 
     def _decoded(self, fields: dict[str, str]) -> dict[str, str]:
-        if self.coding == "plus":
+        if EDGE not in self.all_columns:
             return {**fields, **{name: fields[name].replace("+", " ") for name in _SPACED & fields.keys()}}
         # CloudFront encodes the percent signs of what was asked for; those of an agent twice, for years.
         once = {name: text.replace("%25", "%") for name, text in fields.items()}
         return {**once, **{name: unquote(once[name]) for name in _SPACED & once.keys()}}
 
     @cached_property
+    def _fields(self) -> dict[int, str]:
+        return {at: field for field, at in self.taken.items()}
+
+    @cached_property
     def _checks(self) -> dict[int, Any]:
-        fields = {at: field for field, at in self.taken.items()}
-        patterns = {at: _COLUMNS.get(fields.get(at, column)) for at, column in enumerate(self.columns)}
+        patterns = {at: _COLUMNS.get(self._fields.get(at, column)) for at, column in enumerate(self.columns)}
         return {at: re.compile(text, re.ASCII).fullmatch for at, text in patterns.items() if text}
 
 
+EDGE = "x-edge-location"
+"""A column that only CloudFront has, which encodes what is not ASCII by percent; others write `+` for a space."""
 _SPACED = frozenset(("agent", "forwarded"))
 """Fields that have spaces."""
 
