@@ -57,6 +57,7 @@ FOUND = (
 """What is found in a usable line, whatever its format."""
 READ = "read"
 """Measure: rows with what is found in a line; partitions that an older release published lack it, and the columns."""
+REJECTED_SINCE = {"dead_lettered": "lines that an older release took in, and that are rejected today"}
 ARRIVED = c.text(name="arrival_hour", description="Hour in which the row arrived (UTC)")
 
 RECEIVED = Contract(
@@ -127,6 +128,7 @@ RECEIVED = Contract(
         "Dead-Letter",
         "Filter Interceptor",
         "Horizontal Partitioner",
+        "Wrapper",
         "Metadata Enhancer",
         "Schema Compatibility Enforcer",
         "In-Place Overwriter",
@@ -200,7 +202,7 @@ WHOLE_VISITS = observed(
         rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",
         stands_for="sum(occurrences)",
         reasons={"duplicates": "sum(occurrences - 1)"},
-        left_out={"filtered.*": "by the name of the filter"},
+        left_out={"filtered.*": "by the name of the filter", **REJECTED_SINCE},
         measures={
             "conflicts": "sum(conflicts)",
             "private": "count_if(keep_private)",
@@ -209,7 +211,6 @@ WHOLE_VISITS = observed(
         statistics=("event_time", "page"),
         patterns=(
             "Windowed Deduplicator",
-            "Wrapper",
             "Keyed Idempotency",
             "Data Overwrite",
             "Transactional Writer",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from assets.transforms.request_lines import LogLines
 from blogdata.cli import land_commands
 from blogdata.errors import PlatformError
 from blogdata.patterns.error_management import dead_letter_replay as replays
@@ -19,6 +20,7 @@ from blogdata.patterns.error_management.dead_letter_replay import (
 from blogdata.patterns.ingestion.readiness_marker import late_files, scan
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.partitions import Grain
+from blogdata.services.config import LogSettings
 from quality.contracts import CONTRACTS
 
 FILE = "visits/date=2026-01-05/hour=03/visits-0000.json"
@@ -95,6 +97,23 @@ def test_the_last_correction_of_a_line_lands(landing: Path, name: str) -> None:
     results = [land(corrections, [position], landing) for corrections in (given, [better], given)]
     assert [len(changed) for _, changed in results] == [1, 0, 0]
     assert landed(landing) == {results[0][0][0]: b"better\n"}
+
+
+def test_a_corrected_line_of_a_log_has_the_columns_of_the_header_above_it(landing: Path) -> None:
+    file = (landing / FILE).with_name("access.log")
+    header, good = (
+        b"#Fields: date time cs-method cs-uri-stem c-ip sc-status",
+        "2026-01-05 03:00:00 GET /a 192.0.2.7 200",
+    )
+    file.write_bytes(b"\n".join([header.replace(b" c-ip", b""), header, b"dead", header[:-10], b""]))
+    position = (str(file.relative_to(landing)), file.read_bytes().index(b"dead"))
+    correction = Correction(source_file=position[0], source_offset=position[1], payload=good)
+    (place,), _ = land([correction], [position], landing)
+    lines = (landing / place).read_bytes().split(b"\n")
+    assert lines == [header, good.encode(), b""]
+    logs = LogLines(LogSettings())
+    read, at = logs.of_file(place, "2026-01-05T03"), logs.names.index("reasons")
+    assert [read(0, line)[at] for line in lines[:2]] == [[], []]
 
 
 def test_a_correction_without_a_dead_letter_is_refused(landing: Path) -> None:

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from blogdata.errors import ConfigurationError
-from blogdata.landing.erased_lines import FILLER
+from blogdata.landing.lines import FILLER
 from blogdata.patterns.ingestion import incremental_loader
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED, DeltaTable, Load
 from blogdata.publish.column_types import parse_fields

@@ -17,7 +17,7 @@ from assets.streams import live_sessions, live_visits
 from blogdata.erasure.journal import CERTIFICATES, Journal
 from blogdata.erasure.search import search
 from blogdata.evidence import ledger
-from blogdata.landing.erased_lines import is_erased
+from blogdata.landing.lines import is_erased
 from blogdata.operations import forget
 from blogdata.orchestration.stream import Stream
 from blogdata.simulator.faults import FaultRates

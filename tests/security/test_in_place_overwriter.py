@@ -18,8 +18,8 @@ import pytest
 
 from blogdata.errors import PlatformError
 from blogdata.landing import sizes
-from blogdata.landing.erased_lines import FILLER
 from blogdata.landing.landed_formats import MARK, content, stored_as
+from blogdata.landing.lines import FILLER
 from blogdata.landing.sizes import LandedSize
 from blogdata.patterns.ingestion import landed_content
 from blogdata.patterns.security.in_place_overwriter import FileChanged, overwrite

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.landing import erased_lines
-from blogdata.landing.lines import Bounds, faults_of
+from blogdata.landing.lines import Bounds, faults_of, kept_lines
 from blogdata.landing.sizes import judge_all
 from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.suppression.landed_persons import Identifiers, Kind, Named, Reader, Values, kind_of
@@ -65,7 +64,7 @@ def named_in(file: Path, landing: Path) -> Iterator[Named]:
     """Read whom the lines of a landed file name, without those that are erased."""
     reader = Reader(file, landing)
     with faults_of(file):
-        for offset, raw in erased_lines.kept(file):
+        for offset, raw in kept_lines(file):
             if raw:
                 yield reader.named(offset, raw)
 
@@ -108,7 +107,7 @@ def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_sta
     return Found(
         persons=replace(given, user_ids=users, **kept),
         shared=frozenset(value for _, value in shared),
-        unknown=given.values() - given.addresses - seen,
+        unknown=replace(given, addresses=frozenset()).values() - seen,
     )
 
 

@@ -45,7 +45,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Engine, Provenance, RunContext, Target
-from blogdata.suppression.landed_persons import FIELDS, Identifiers, Reader
+from blogdata.suppression.landed_persons import FIELDS, Identifiers, Reader, spelled
 from blogdata.suppression.suppression_list import Suppressed
 
 if TYPE_CHECKING:
@@ -99,13 +99,19 @@ class Rows:
         else:
             only = {} if column is None else {column: sorted(keys)}
             table = self.lake.columns(contract.dataset, [*([column] if column else []), *fields], only=only)
-        values = self.persons.by_kind()
         cells = {name: table[name].cast(pa.string()) for name in table.column_names}
-        theirs = [pc.is_in(cells[name], pa.array(sorted(values[FIELDS[name]]), pa.string())) for name in fields]
+        theirs = [pc.is_in(cells[name], self._values(FIELDS[name], cells[name])) for name in fields]
         if not theirs:
             return table.slice(0, 0)
         keys_of = cells[column] if column else pa.array([WHOLE_TABLE] * table.num_rows, pa.string())
         return pa.table({KEY: keys_of, **{name: cells[name] for name in fields}}).filter(reduce(pc.or_, theirs))
+
+    def _values(self, kind: str, cells: pa.ChunkedArray) -> pa.Array:
+        """Return the values of one kind that the persons are known by, addresses as they are spelled in the cells."""
+        known = spelled(kind, self.persons.by_kind()[kind])
+        if kind == "addresses" and known:
+            known = frozenset(one for one in pc.unique(cells).to_pylist() if one and known & spelled(kind, [one]))
+        return pa.array(sorted(known), pa.string())
 
     def marked_and_others(self, contract: Contract, fields: Sequence[str]) -> pa.Table:
         """Read all rows in the files of the newest version, those that are only marked as removed, too."""

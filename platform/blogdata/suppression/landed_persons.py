@@ -15,7 +15,7 @@ import csv
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from enum import Enum
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from blogdata.landing.clients import normal_form
 from blogdata.landing.landed_formats import extension
 
 FIELDS = {
@@ -85,7 +86,13 @@ class Identifiers:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def values(self) -> frozenset[str]:
-        return frozenset().union(*self.by_kind().values()) - {""}
+        return frozenset().union(*(spelled(kind, values) for kind, values in self.by_kind().items())) - {""}
+
+
+def spelled(kind: str, values: Iterable[str]) -> frozenset[str]:
+    """Return values of one kind as they are, and addresses in their normal form as well: `2001:DB8::1`."""
+    values = frozenset(values)
+    return values.union(filter(None, map(normal_form, values))) if kind == "addresses" else values
 
 
 class Kind(Enum):

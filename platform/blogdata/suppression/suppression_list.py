@@ -18,7 +18,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy
 from blogdata.services import secrets
 from blogdata.services.config import Settings
-from blogdata.suppression.landed_persons import Identifiers, Named, Values
+from blogdata.suppression.landed_persons import Identifiers, Named, Values, spelled
 
 SECRET = "suppression"
 """Name of the key among the secrets of a deployment."""
@@ -156,7 +156,7 @@ class Suppressed:
         return {
             hashed: self._known[hashed]
             for kind, named in values.items()
-            for value in named
+            for value in spelled(kind, named)
             if (hashed := _hashed(self._key, kind, value)) in self._known
             # Providers give an address to one after the other: later on, it is that of strangers.
             and (kind != "addresses" or at is None or at <= self._known[hashed].forgotten)
@@ -164,7 +164,8 @@ class Suppressed:
 
 
 def _hashes(key: bytes, persons: Identifiers) -> set[bytes]:
-    return {_hashed(key, kind, value) for kind, values in persons.by_kind().items() for value in values if value}
+    found = ((kind, value) for kind, values in persons.by_kind().items() for value in spelled(kind, values) if value)
+    return {_hashed(key, kind, value) for kind, value in found}
 
 
 def _hashed(key: bytes, kind: str, value: str) -> bytes:

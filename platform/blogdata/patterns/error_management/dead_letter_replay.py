@@ -23,6 +23,7 @@ from blogdata.errors.remedies import Query, Remedy
 from blogdata.landing.landed_formats import extension
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import REPLAY_PREFIX
+from blogdata.patterns.ingestion.log_splitter import last_header
 from blogdata.patterns.ingestion.readiness_marker import FLAG, Convention, mark
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.contract import Contract
@@ -117,7 +118,7 @@ def land_corrections(
             next_step=Remedy("list those of its hour: ", Query(sql=query)),
         )
     _require_hours(corrections, landing, convention)
-    contents = {_place(correction): correction.payload.encode() + b"\n" for correction in corrections}
+    contents = {_place(correction): _content(correction, landing) for correction in corrections}
     # Rewriting an unchanged file would change its time, and its hour would be published again for nothing.
     changed = {
         place: content
@@ -175,6 +176,13 @@ def _place(correction: Correction) -> str:
     # A stream reads no name twice.
     payload = hashlib.sha256(correction.payload.encode()).hexdigest()[:16]
     return f"{correction.table}/date={hour[:10]}/hour={hour[11:]}/{_stem(correction.position)}-{payload}.{kind}"
+
+
+def _content(correction: Correction, landing: Path) -> bytes:
+    """Return the corrected line; of a log, the `#Fields` line above the dead letter tells its columns."""
+    file = landing / correction.source_file
+    header = last_header(file, correction.source_offset) if extension(file.name) == "log" else ""
+    return f"{header}\n{correction.payload}\n".removeprefix("\n").encode()
 
 
 def _stem(position: Position) -> str:

@@ -39,8 +39,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blogdata.landing import erased_lines
 from blogdata.landing.landed_links import require_within
+from blogdata.landing.lines import kept_lines
+from blogdata.landing.sizes import count_erased
 from blogdata.patterns.ingestion import table_rows
 from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
@@ -169,7 +170,7 @@ class _Loading:
     def window(self, key: str, lines: Sequence[bytes], part: str = "-") -> None:
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
-        left -= Counter(_digest(line) for each in files for _, line in erased_lines.kept(each))
+        left -= Counter(_digest(line) for each in files for _, line in kept_lines(each))
         new = []
         # The newest of equal rows are the new ones, which makes no difference.
         for line in reversed(lines):
@@ -194,7 +195,7 @@ class _Loading:
         partial = hidden(target)
         partial.write_bytes(b"".join(line + b"\n" for line in lines))
         self.prepare(partial)
-        kept = len(lines) - erased_lines.count(partial)[0]
+        kept = len(lines) - count_erased(partial)[0]
         if not kept:
             # All of them are rows of persons who were forgotten.
             partial.unlink()

@@ -177,7 +177,7 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
     run = _Run(prefix=prefix, landing=landing, log=known.of_log(), newest=newest, hour=hour, stamp=taken_at)
     above = taken.header if taken else ""
     if above is None:
-        above = _last_header(log, start)
+        above = last_header(log, start)
     if above:
         run.log.begin(above)
     run.starts = {offset for offset, _ in before}
@@ -216,7 +216,7 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
     return end, position
 
 
-def _last_header(log: Path, end: int) -> str:
+def last_header(log: Path, end: int) -> str:
     """Return the last `#Fields` line of the beginning of a log; empty if it has none."""
     header = b""
     with content(log) as file:
