@@ -20,7 +20,8 @@ from blogdata.lake.commit import Account, Added, Commit
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.target import Additions, Engine, Provenance
-from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, RowsOutsidePredicate
+from blogdata.publish.write_faults import AuditFailed, RowsOutsidePredicate
+from blogdata.table.committer import ConcurrentWrite
 from toy import CONTRACT, HOURS, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)

@@ -19,11 +19,11 @@ from blogdata.publish.partitions import Grain
 from blogdata.publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
-    ConcurrentWrite,
     ConstraintViolated,
     SchemaMismatch,
 )
 from blogdata.publish.writes import InOrder
+from blogdata.table.committer import ConcurrentWrite
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 
 pytestmark = pytest.mark.matrix(7)

@@ -23,7 +23,7 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.patterns.idempotency.merger import merge
 from blogdata.publish.publish import restate
 from blogdata.publish.target import Provenance, Target
-from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from laws.writers import Batch, State
 from toy import WHOLE, target

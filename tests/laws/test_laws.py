@@ -23,11 +23,11 @@ from blogdata.publish.target import Engine
 from blogdata.publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
-    ConcurrentWrite,
     ConstraintViolated,
     RowsOutsidePredicate,
     SchemaMismatch,
 )
+from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer, meanwhile
 from toy import HOURS, table

@@ -32,7 +32,7 @@ from blogdata.publish.audit import judge, specify
 from blogdata.publish.changes import AppendBatch, Overwrite
 from blogdata.publish.partitions import Grain, coarser
 from blogdata.publish.target import Engine
-from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.table.committer import ConcurrentWrite
 from evidence import test_claims, test_ledger
 from evidence.test_ledger import lake as counted
 from laws import test_laws

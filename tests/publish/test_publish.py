@@ -18,7 +18,8 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, o
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish, restate
 from blogdata.publish.target import Engine, Provenance
-from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
+from blogdata.publish.write_faults import AuditFailed
+from blogdata.table.committer import ConcurrentWrite
 from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from blogdata.errors import PlatformError, foreign
 from blogdata.lake import store_faults
 from blogdata.publish.audit import Violation
+from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -71,12 +72,6 @@ class NotDeclared(PlatformError):
             where=job,
             next_step="publish it by a job of its own" if writes else f"{declare}, or compute it without",
         )
-
-
-class ConcurrentWrite(PlatformError):
-    """Another writer published first."""
-
-    transient: ClassVar[bool] = True
 
 
 class PublicationUnknown(PlatformError):

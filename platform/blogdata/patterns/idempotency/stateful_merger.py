@@ -49,7 +49,7 @@ from blogdata.publish.changes import Rewrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish, restate
 from blogdata.publish.target import Engine, Provenance, Target
-from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
