@@ -120,9 +120,21 @@ class OpenCommit:
             if isinstance(partitions, Whole) or any(_text(file, column) in partitions for column in columns)
         ]
 
-    def replace(self, partitions: Collection[str] | Whole, by: Sequence[DataFile], info: Mapping[str, Any]) -> int:
-        """Replace all rows of some partitions by those of new files; return the version of the commit."""
-        return self._committed(by, info, replaced=partitions, reads=partitions)
+    def replace(
+        self,
+        partitions: Collection[str] | Whole,
+        by: Sequence[DataFile],
+        info: Mapping[str, Any],
+        *,
+        kept: Collection[str] = (),
+    ) -> int:
+        """Replace all rows of some partitions by those of new files; return the version of the commit.
+
+        Args:
+            kept: Partitions, among these, whose rows stay beside the new ones.
+        """
+        gone = partitions if isinstance(partitions, Whole) else sorted({*partitions} - {*kept})
+        return self._committed(by, info, replaced=gone, reads=partitions)
 
     def append(self, files: Sequence[DataFile], info: Mapping[str, Any]) -> int:
         """Add files, beside whatever other writers add; return the version of the commit."""
