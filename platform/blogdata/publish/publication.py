@@ -15,7 +15,7 @@ from blogdata.lake.lake import Lake
 from blogdata.publish import companion_files, observed
 from blogdata.publish import refused as refused_batches
 from blogdata.publish.audit import AuditSpec, guard_of, judge, specify
-from blogdata.publish.changes import AppendBatch, Change, Extend, Overwrite, Rewrite
+from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Overwrite, Rewrite
 from blogdata.publish.companion_files import CompanionRows, place_of, refuse
 from blogdata.publish.observed import Place
 from blogdata.publish.probe import Probe
@@ -23,6 +23,7 @@ from blogdata.publish.schema import Failed
 from blogdata.publish.target import Companion, Provenance, Target
 from blogdata.publish.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 from blogdata.table.committer import Mark, OpenCommit, Whole
+from blogdata.table.reads import rows_of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -179,7 +180,13 @@ def _publish_files(
     probe.reached("opened")
     place = place_of(rows, target, begun.table)
     kept = change.kept if isinstance(change, Extend) else ()
+    there = begun.files(Whole.TABLE) if isinstance(change, Exchange) else []
+    old = [file for file in there if isinstance(change, Exchange) and file["path"] in change.files]
     beside = [_kept_rows(place, kept)] if kept else []
+    if len(old) < len(there):
+        columns = {column.name: column.type for column in target.contract.columns}
+        left = [file for file in there if file not in old]
+        beside = [rows_of_files(place.spark, place.path, columns, left, spec.partition_column)]
     written = observed.write(rows, spec, place, beside=beside)
     probe.reached("written")
     refuse(dataset, written.judgement)
@@ -190,6 +197,8 @@ def _publish_files(
     probe.reached("audited")
     if isinstance(change, AppendBatch):
         begun.append(written.files, info)
+    elif isinstance(change, Exchange):
+        begun.exchange(old, written.files, info, reads=Whole.TABLE)
     else:
         partitions = spec.partitions if spec.partition_column else Whole.TABLE
         begun.replace(partitions, written.files, info, kept=kept)

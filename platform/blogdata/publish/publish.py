@@ -13,7 +13,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake import members
 from blogdata.lake.commit import Commit
 from blogdata.publish import publication, tables
-from blogdata.publish.changes import AppendBatch, Overwrite, Statement, Upsert
+from blogdata.publish.changes import AppendBatch, Overwrite, Statement
 from blogdata.publish.migrations import both, carried
 from blogdata.publish.partition_key import check_key
 from blogdata.publish.target import Companion, Engine, Provenance, Target
@@ -27,7 +27,7 @@ def publish(
     frame: DataFrame,
     target: Target,
     *,
-    change: Overwrite | Upsert | AppendBatch,
+    change: Overwrite | AppendBatch,
     partitions: Sequence[str],
     provenance: Provenance,
     companions: Sequence[Companion] = (),
@@ -35,7 +35,7 @@ def publish(
     """Write a frame to a table, audited, in one commit; repeated calls of a run (or stream batch) change nothing.
 
     Args:
-        frame: Rows with the columns of the contract; for an upsert also the one that marks rows as removed.
+        frame: Rows with the columns of the contract.
         change: How the rows change the table; every row of an overwrite must match its predicate.
         partitions: Partition keys of the batch; empty for a table that is written whole.
 
@@ -51,11 +51,10 @@ def publish(
     contract = carried(target.contract, lake.caught_up(target.contract.dataset) if target.contract.migrations else None)
     target = replace(target, contract=contract)
     check_key(contract, partitions)
-    marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
     with translated(contract.dataset, partitions):
         for each in (contract, *(companion.contract for companion in companions)):
             tables.enforce(frame.sparkSession, lake, each, engine_loaded=target.engine is Engine.TRANSACTION)
-        rows = both(frame, contract).select(*[f"`{column.name}`" for column in contract.columns], *marks)
+        rows = both(frame, contract).select(*[f"`{column.name}`" for column in contract.columns])
     return publication.write(rows, target, change, partitions, provenance, companions)
 
 

@@ -47,7 +47,7 @@ from blogdata.patterns.idempotency.merger import DELETED, merge
 from blogdata.publish import tables
 from blogdata.publish.changes import Rewrite
 from blogdata.publish.contract import Contract
-from blogdata.publish.publish import publish, restate
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Engine, Provenance, Target
 from blogdata.table.committer import ConcurrentWrite
 
@@ -173,12 +173,9 @@ def _commit_restoration(spark: SparkSession, target: Target, back: Execution, ro
     """Restore a version, or the empty table, in an audited commit of its own; the audit compares the number of rows."""
     dataset, version = target.contract.dataset, back.restores
     provenance = Provenance(execution=back, expected={WHOLE_TABLE: {"rows": rows}})
-    if target.engine is Engine.CHECKPOINT:
-        then = target.lake.read(spark, dataset, None if version == EMPTY else version)
-        restored = then.limit(0) if version == EMPTY else then
-        return publish(restored, target, change=Rewrite(at=back.onto), partitions=(), provenance=provenance)
-    sql = "DELETE FROM {table}" if version == EMPTY else f"RESTORE TABLE {{table}} TO VERSION AS OF {version}"
-    return restate(spark, target, sql, provenance, at=back.onto)
+    then = target.lake.read(spark, dataset, None if version == EMPTY else version)
+    restored = then.limit(0) if version == EMPTY else then
+    return publish(restored, target, change=Rewrite(at=back.onto), partitions=(), provenance=provenance)
 
 
 def _vacuumed(contract: Contract, period: str, version: int) -> VersionVacuumed:
