@@ -19,7 +19,6 @@ from blogdata.publish.partitions import Grain
 from blogdata.publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
-    ConstraintViolated,
     SchemaMismatch,
 )
 from blogdata.publish.writes import InOrder
@@ -49,7 +48,7 @@ def overflowing(table: Table) -> Any:
     [
         (overflowing, ArithmeticException),
         (lambda table: table.frame([("A", "one", False), ("A", "other", False)]), AmbiguousChange),
-        (lambda table: table.frame([(None, "new", False)]), ConstraintViolated),
+        (lambda table: table.frame([(None, "new", False)]), AuditFailed),
         (
             lambda table: table.frame([("A", "new", False)]).withColumn("says", F.expr("CAST(says AS INT)")),
             SchemaMismatch,

@@ -20,8 +20,9 @@ from blogdata.lake.commit import Commit
 from blogdata.orchestration import upkeep
 from blogdata.orchestration.upkeep import Inspection, Vacuuming
 from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, restorable
+from blogdata.publish.changes import Restore
 from blogdata.publish.partitions import Grain
-from blogdata.publish.publish import restate
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import InOrder
@@ -93,10 +94,15 @@ def test_a_run_restored_over_is_executed_again(backfilled: Backfilled) -> None:
 
 def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> None:
     before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
+    assert version is not None
     aim = target(daily.root, "restoring", contract=daily.contract)
     with pytest.raises(AuditFailed, match="rows"):
-        restate(
-            spark, aim, "RESTORE TABLE {table} TO VERSION AS OF 2", Provenance(expected={"": {"rows": len(before) + 7}})
+        publish(
+            daily.lake.read(spark, CONTRACT.dataset, 2),
+            aim,
+            change=Restore(at=version, to=2),
+            partitions=(),
+            provenance=Provenance(expected={"": {"rows": len(before) + 7}}),
         )
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 

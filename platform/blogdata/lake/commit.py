@@ -147,9 +147,8 @@ class Commit:
 
     @property
     def recomputes(self) -> bool:
-        """Whether its rows were computed from the inputs: those of a restoration or a statement were there before."""
-        restored = any(entry.restored is not None for entry in self.entries.values())
-        return not restored and "statement" not in self.info.get("change", {})
+        """Whether its rows were computed from the inputs: those of a restoration were there before."""
+        return all(entry.restored is None for entry in self.entries.values())
 
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
         """Return the metadata of a materialization, for one partition or for all."""
@@ -227,11 +226,13 @@ def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
 
 
 _ROWS_KEPT = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+COMPACTED = "compacted"
+"""Key of the figures in the metadata of a compaction; it has no measures, so it is no publication."""
 
 
 def keeps_rows(commit: Mapping[str, Any]) -> bool:
     """Return whether a commit, by its `commitInfo`, is a compaction or a vacuum, which change no row."""
-    return commit.get("operation") in _ROWS_KEPT
+    return commit.get("operation") in _ROWS_KEPT or _parsed(commit.get("userMetadata"), COMPACTED) is not None
 
 
 def parse(user_metadata: str | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The kinds of change that a write can make to a table: overwrite, extend, rewrite, exchange, statement and append."""
+"""The kinds of change that a write can make to a table: overwrite, extend, rewrite, exchange, restore and append."""
 
 from __future__ import annotations
 
@@ -63,20 +63,13 @@ class Exchange(Rewrite):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
-    """Run one of Delta's own SQL statements on the table at a path; `{table}` in it stands for the table.
+class Restore(Rewrite):
+    """Take the table back to an earlier version, by its files; no row is written."""
 
-    Args:
-        at: Version of the table the statement is for; None: the current one.
-    """
-
-    sql: str
-    path: str
-    at: int | None = None
+    to: int
 
     def options(self) -> dict[str, str]:
-        options = {"statement": self.sql.format(table=f"delta.`{self.path}`")}
-        return options if self.at is None else {**options, "at": str(self.at)}
+        return {**super().options(), "to": str(self.to)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,4 +99,4 @@ class AppendBatch:
         return f"{self.writer_id(dataset)}/{self.batch}"
 
 
-Change = Overwrite | Statement | AppendBatch
+Change = Overwrite | AppendBatch

@@ -37,7 +37,8 @@ def place_of(rows: DataFrame, target: Target, table: DeltaTable) -> Place:
         table=table,
         path=path,
         files=target.lake.files(path),
-        contract=target.contract,
+        columns={column.name: column.type for column in target.contract.columns},
+        partition=target.contract.partition_column,
         traced=target.engine is Engine.TRANSACTION,
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -36,10 +37,10 @@ from blogdata.publish.audit import (
     count_figures,
     count_files,
     count_repeated,
+    judge,
     weigh,
 )
-from blogdata.publish.contract import Contract
-from blogdata.table.actions import DataFile, files_below, folder_sql, indexed_columns
+from blogdata.table.actions import DataFile, files_below, folder_sql, indexed_columns, value_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +53,8 @@ _CONSTRAINT = "delta.constraints."
 _GENERATED, _INVARIANT = "delta.generationExpression", "delta.invariants"
 _UNOBSERVABLE = re.compile(r"\b(distinct|over\s*\(|filter\s*\(\s*where|rand|uuid)\b", re.IGNORECASE)
 _COLUMN, _EXPLODED = re.compile(r"`?(\w+)`?"), re.compile(r"explode\((\w+)\)")
-_ROWS, _OUTSIDE = "rows", "outside"
+_ROWS, _OUTSIDE, _HASHES = "rows", "outside", "hashes"
+_UNHASHABLE = ("MAP<", "VARIANT")
 
 
 class CountsDiffer(PlatformError):
@@ -66,6 +68,7 @@ class Place:
     """Where files are written: a table that is open, and the file system whose root it is.
 
     Args:
+        columns: Name to Spark SQL type of the columns that are written, in order.
         traced: Whether Spark has loaded the engine's jar, which finds what columns are computed from.
     """
 
@@ -73,7 +76,8 @@ class Place:
     table: DeltaTable
     path: str
     files: FileSystem
-    contract: Contract
+    columns: Mapping[str, str]
+    partition: str | None
     traced: bool
 
 
@@ -105,6 +109,11 @@ def nothing(spec: AuditSpec) -> Written:
     )
 
 
+def judged(rows: DataFrame, spec: AuditSpec, place: Place, files: Sequence[DataFile]) -> Written:
+    """Judge rows that are in files already; some of these are new to the newest version."""
+    return Written(files=files, judgement=judge(rows, _with_own(spec, place)))
+
+
 def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[DataFrame] = ()) -> Written:
     """Write rows below a table and judge them.
 
@@ -112,9 +121,7 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
         rows: The contract's columns.
         beside: Rows that the partitions have already, which are judged together with the new ones.
     """
-    # The table's own conditions, too: nobody else looks at them when files are committed.
-    own = {name: sql for name, sql in enforced(place.table).items() if not _stated(name, spec)}
-    spec = replace(spec, violations={**own, **spec.violations})
+    spec = _with_own(spec, place)
     column = spec.partition_column
     only = spec.partitions[0] if column and len(spec.partitions) == 1 else None
     folder = f"data/{uuid.uuid4().hex}"
@@ -125,10 +132,8 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
         figures[_OUTSIDE] = (
             f"max(case when not (`{column}` <=> '{_quoted(only)}') then string(coalesce(`{column}`, '')) end)"
         )
-    counted = _written(_as_declared(rows, place.contract), spec, place, folder, only=only, figures=figures)
-    files = files_below(
-        place.files, folder, partition=(column, only) if column else None, indexed=indexed_columns(place.table)
-    )
+    counted = _written(_as_declared(rows, place.columns), spec, place, folder, figures, only=only)
+    files = _listed(place, folder, only)
     there = sum(file.rows for file in files)
     if there != int(counted.get(_ROWS) or 0):
         raise CountsDiffer(
@@ -140,6 +145,33 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
     undeclared = [outside] if (outside := counted.get(_OUTSIDE)) is not None else []
     full = _counted(files, spec, place, folder, only, by_partition, beside, undeclared)
     return Written(files=files, judgement=weigh(spec, full), lineage=_lineage(place, folder))
+
+
+def copy(rows: DataFrame, place: Place, *, most_rows: int) -> tuple[list[DataFile], tuple[Any, Any], tuple[Any, Any]]:
+    """Write rows of a table's files as other files, of at most so many rows each.
+
+    Returns:
+        The files, and the number of rows with the sum of their hashes, as they were read and as they are written.
+    """
+    from pyspark.sql import functions as F
+
+    folder = f"data/{uuid.uuid4().hex}"
+    # Spark hashes no maps and no variants: their text is hashed.
+    cells = [
+        f"to_json(`{name}`)" if any(nested in kind.upper() for nested in _UNHASHABLE) else f"`{name}`"
+        for name, kind in place.columns.items()
+    ]
+    figures = {_ROWS: "count(1)", _HASHES: f"sum(cast(xxhash64({', '.join(cells)}) as decimal(20, 0)))"}
+    read = _written(rows, None, place, folder, figures, options={"maxRecordsPerFile": str(most_rows)})
+    _lineage(place, folder)
+    files = _listed(place, folder, None)
+    (written,) = _read(place, folder, None).agg(*[F.expr(sql) for sql in figures.values()]).collect()
+    return files, (read.get(_ROWS) or 0, read.get(_HASHES)), (written[0], written[1])
+
+
+def _listed(place: Place, folder: str, only: str | None) -> list[DataFile]:
+    partition = (place.partition, only) if place.partition else None
+    return files_below(place.files, folder, partition=partition, indexed=indexed_columns(place.table))
 
 
 def enforced(table: DeltaTable) -> dict[str, str]:
@@ -162,16 +194,22 @@ def enforced(table: DeltaTable) -> dict[str, str]:
     return broken
 
 
+def _with_own(spec: AuditSpec, place: Place) -> AuditSpec:
+    """Add the table's own conditions: nobody else looks at them when files are committed."""
+    own = {name: sql for name, sql in enforced(place.table).items() if not _stated(name, spec)}
+    return replace(spec, violations={**own, **spec.violations})
+
+
 def _stated(name: str, spec: AuditSpec) -> bool:
     """Check whether the contract has a rule of the same name: Delta knows it in lower case, with other spaces."""
     return name.lower() in {rule.lower() for rule in spec.violations}
 
 
-def _as_declared(rows: DataFrame, contract: Contract) -> DataFrame:
-    """Cast columns to the types of the contract, as Delta's writer does; what does not fit ends the write."""
+def _as_declared(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    """Cast columns to their declared types, as Delta's writer does; what does not fit ends the write."""
     from pyspark.sql import functions as F
 
-    return rows.select(*[F.col(f"`{column.name}`").cast(column.type).alias(column.name) for column in contract.columns])
+    return rows.select(*[F.col(f"`{name}`").cast(kind).alias(name) for name, kind in columns.items()])
 
 
 def _quoted(text: str) -> str:
@@ -179,17 +217,25 @@ def _quoted(text: str) -> str:
 
 
 def _written(
-    rows: DataFrame, spec: AuditSpec, place: Place, folder: str, *, only: str | None, figures: Mapping[str, str]
+    rows: DataFrame,
+    spec: AuditSpec | None,
+    place: Place,
+    folder: str,
+    figures: Mapping[str, str],
+    *,
+    only: str | None = None,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Write files into a folder, and return what was counted meanwhile."""
+    """Write files into a folder, and return what was counted meanwhile; without a specification rows may be of any."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    column = spec.partition_column
+    column = place.partition
     by_folder = folder_sql(f"`{column}`") if column and only is None else ""
     observation = Observation(f"written_{uuid.uuid4().hex}")
     counted = rows.observe(observation, *[F.expr(sql).alias(name) for name, sql in figures.items()])
     options = {
+        **options,
         **{
             name: value or ""
             for name, value in place.table.metadata().configuration.items()
@@ -200,9 +246,9 @@ def _written(
     }
     address = f"{place.path}/{folder}"
     if place.traced:
-        accounts = spec.info.get("accounts") or {}
+        accounts = (spec.info.get("accounts") if spec else None) or {}
         taken_in = sum(account["rows_in"] for account in accounts.values()) if accounts else 2**63 - 1
-        reach = json.dumps({"lake": spec.lake, "may_read": spec.may_read})
+        reach = json.dumps({"lake": spec.lake, "may_read": spec.may_read} if spec else {})
         traced = counted.write.format("traced-parquet").mode("append").options(**options, reach=reach, of=str(taken_in))
         traced.options(partition=column or "", folder=by_folder).save(address)
     else:
@@ -252,7 +298,7 @@ def _counted(
     by = {name: columns for name, columns in spec.breakdowns.items() if name not in breakdowns}
     jobs |= {f"by {name}": partial(count_breakdown, spec=spec, columns=columns) for name, columns in by.items()}
     if jobs:
-        rows = _read(spec, place, folder, only)
+        rows = _read(place, folder, only)
         for more in beside:
             rows = rows.unionByName(more)
         # Independent queries on the same files: side by side they use the cores that a small batch leaves idle.
@@ -263,22 +309,18 @@ def _counted(
     return Counted(**found, breakdowns=breakdowns, undeclared=undeclared)
 
 
-def _read(spec: AuditSpec, place: Place, folder: str, only: str | None) -> DataFrame:
+def _read(place: Place, folder: str, only: str | None) -> DataFrame:
     """Read the written files with Spark."""
     from pyspark.sql import functions as F
 
-    column = spec.partition_column
-    listed = [
-        f"`{each.name}` {'STRING' if each.name == column else each.type}"
-        for each in place.contract.columns
-        if each.name != column or only is None
-    ]
-    rows = place.spark.read.schema(", ".join(listed)).parquet(f"{place.path}/{folder}")
+    column = place.partition
+    kinds = {name: "STRING" if name == column else kind for name, kind in place.columns.items()}
+    listed = ", ".join(f"`{name}` {kind}" for name, kind in kinds.items() if name != column or only is None)
+    rows = place.spark.read.schema(listed).parquet(f"{place.path}/{folder}")
     if not column:
         return rows
-    value = F.lit(only) if only is not None else F.expr(f"url_decode(replace(`{column}`, '~', '%'))")
-    (kind,) = (each.type for each in place.contract.columns if each.name == column)
-    return rows.withColumn(column, value.cast(kind)).select(*[f"`{each.name}`" for each in place.contract.columns])
+    value = F.lit(only) if only is not None else F.expr(value_sql(f"`{column}`"))
+    return rows.withColumn(column, value.cast(place.columns[column])).select(*[f"`{name}`" for name in place.columns])
 
 
 class _Local:
@@ -286,7 +328,7 @@ class _Local:
 
     def __init__(self, files: Sequence[DataFile], spec: AuditSpec, place: Place) -> None:
         self._spec, self._partition = spec, spec.partition_column
-        known = {column.name for column in place.contract.columns} - {self._partition}
+        known = set(place.columns) - {self._partition}
         by = [_COLUMN.fullmatch(sql) or _EXPLODED.fullmatch(sql) for names in spec.breakdowns.values() for sql in names]
         wanted = {name for columns in spec.unique.values() for name in columns} | {one[1] for one in by if one}
         wanted |= {FILE, "raw"} if spec.files else set()

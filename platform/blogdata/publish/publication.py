@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors.remedies import Remedy, Run
+from blogdata.lake import arrow
 from blogdata.lake.commit import Commit, Execution, entries_of, parse
 from blogdata.lake.lake import Lake
 from blogdata.publish import companion_files, observed
 from blogdata.publish import refused as refused_batches
-from blogdata.publish.audit import AuditSpec, guard_of, judge, specify
-from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Overwrite, Rewrite
+from blogdata.publish.audit import AuditSpec, guard_of, specify
+from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Restore, Rewrite
 from blogdata.publish.companion_files import CompanionRows, place_of, refuse
 from blogdata.publish.observed import Place
 from blogdata.publish.probe import Probe
 from blogdata.publish.schema import Failed
 from blogdata.publish.target import Companion, Provenance, Target
-from blogdata.publish.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
+from blogdata.publish.write_faults import AuditFailed, PublicationUnknown, translated
+from blogdata.table.actions import again
 from blogdata.table.committer import Mark, OpenCommit, Whole
 from blogdata.table.reads import rows_of_files
 
@@ -61,14 +62,11 @@ def write(
         with translated(contract.dataset, partitions):
             companion_rows = [_companion_rows(companion, target, partitions, info) for companion in companions]
             _write(rows, target, spec, change, commit_id, companion_rows)
-    except (AuditFailed, ConstraintViolated) as refused:
-        failed = refused if isinstance(refused, AuditFailed) else _judged(rows, spec, change, refused)
-        if failed.dataset == contract.dataset and isinstance(change, Overwrite | AppendBatch):
+    except AuditFailed as failed:
+        if failed.dataset == contract.dataset and not isinstance(change, Rewrite):
             refused_batches.keep(rows, target, failed)
         _name_guard(failed, target)
-        if failed is refused:
-            raise
-        raise failed from refused
+        raise
     return receipt(lake, contract.dataset, commit_id, before)
 
 
@@ -83,17 +81,6 @@ def _name_guard(failed: AuditFailed, target: Target) -> None:
     if len(rules) == 1 and rules <= {audit.name for audit in audits if audit.failed is not Failed.FORBIDS}:
         anyway = Run(accept=guard_of(target.contract.dataset, *rules))
         failed.remedy = Remedy(failed.remedy, "; if it is a false alarm: ", anyway)
-
-
-def _judged(rows: DataFrame, spec: AuditSpec, change: Change, refused: ConstraintViolated) -> AuditFailed:
-    """List all violations of a batch; Delta names only the first bad row."""
-    if isinstance(change, Extend):
-        # The account is of whole partitions, and not all of their rows are new.
-        spec = replace(spec, expected={})
-    found = judge(rows, spec).violations if isinstance(change, Overwrite | AppendBatch) else ()
-    if not found:
-        raise refused
-    return AuditFailed(str(spec.info["dataset"]), found)
 
 
 def _companion_rows(
@@ -146,25 +133,6 @@ def _write(
     commit_id: str,
     companions: Sequence[CompanionRows],
 ) -> None:
-    if isinstance(change, Overwrite | AppendBatch):
-        _publish_files(rows, target, spec, change, commit_id, companions)
-        return
-    path = target.lake.path(target.contract.dataset)
-    options = {**change.options(), "txnAppId": commit_id, "txnVersion": "1"}
-    writer = rows.write.format("audited-delta").mode("overwrite").option("audit", json.dumps(spec.as_json()))
-    if target.probe:
-        writer = writer.option("probe", target.probe)
-    writer.options(**options).save(path)
-
-
-def _publish_files(
-    rows: DataFrame,
-    target: Target,
-    spec: AuditSpec,
-    change: Overwrite | AppendBatch,
-    commit_id: str,
-    companions: Sequence[CompanionRows],
-) -> None:
     """Write rows as files, judge them, and make them a part of the table in one commit."""
     dataset, lake, probe = target.contract.dataset, target.lake, Probe(target.probe)
     # All batches of a stream share one writer, so the log keeps one mark per stream, not one per batch.
@@ -180,14 +148,20 @@ def _publish_files(
     probe.reached("opened")
     place = place_of(rows, target, begun.table)
     kept = change.kept if isinstance(change, Extend) else ()
-    there = begun.files(Whole.TABLE) if isinstance(change, Exchange) else []
+    there = begun.files(Whole.TABLE) if isinstance(change, Exchange | Restore) else []
     old = [file for file in there if isinstance(change, Exchange) and file["path"] in change.files]
     beside = [_kept_rows(place, kept)] if kept else []
-    if len(old) < len(there):
-        columns = {column.name: column.type for column in target.contract.columns}
+    if isinstance(change, Exchange) and len(old) < len(there):
         left = [file for file in there if file not in old]
-        beside = [rows_of_files(place.spark, place.path, columns, left, spec.partition_column)]
-    written = observed.write(rows, spec, place, beside=beside)
+        beside = [rows_of_files(place.spark, place.path, place.columns, left, place.partition)]
+    if isinstance(change, Restore):
+        then = arrow.rows_of(lake.at(dataset, change.to).get_add_actions(flatten=True))
+        now, wanted = {file["path"] for file in there}, {file["path"] for file in then}
+        old = [file for file in there if file["path"] not in wanted]
+        lacking = [file for file in then if file["path"] not in now]
+        written = observed.judged(rows, spec, place, again(place.files, begun.table, lacking))
+    else:
+        written = observed.write(rows, spec, place, beside=beside)
     probe.reached("written")
     refuse(dataset, written.judgement)
     held = {
@@ -197,7 +171,7 @@ def _publish_files(
     probe.reached("audited")
     if isinstance(change, AppendBatch):
         begun.append(written.files, info)
-    elif isinstance(change, Exchange):
+    elif isinstance(change, Exchange | Restore):
         begun.exchange(old, written.files, info, reads=Whole.TABLE)
     else:
         partitions = spec.partitions if spec.partition_column else Whole.TABLE
@@ -210,8 +184,8 @@ def _kept_rows(place: Place, kept: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     reader = place.spark.read.format("delta").option("versionAsOf", place.table.version())
-    rows = reader.load(place.path).where(F.col(str(place.contract.partition_column)).isin(*kept))
-    return rows.select(*[f"`{column.name}`" for column in place.contract.columns])
+    rows = reader.load(place.path).where(F.col(str(place.partition)).isin(*kept))
+    return rows.select(*[f"`{name}`" for name in place.columns])
 
 
 def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:

@@ -9,18 +9,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
-from blogdata.lake import members
 from blogdata.lake.commit import Commit
 from blogdata.publish import publication, tables
-from blogdata.publish.changes import AppendBatch, Overwrite, Statement
+from blogdata.publish.changes import AppendBatch, Overwrite
 from blogdata.publish.migrations import both, carried
 from blogdata.publish.partition_key import check_key
 from blogdata.publish.target import Companion, Engine, Provenance, Target
-from blogdata.publish.write_faults import PublicationUnknown, translated
+from blogdata.publish.write_faults import translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 def publish(
@@ -65,32 +63,3 @@ def published(target: Target, partitions: Sequence[str]) -> Commit:
         PublicationUnknown: The run has not published that batch.
     """
     return publication.receipt(target.lake, target.contract.dataset, publication.commit_id_of(target, partitions), None)
-
-
-def restate(
-    spark: SparkSession, target: Target, sql: str, provenance: Provenance, *, at: int | None = None
-) -> Commit | None:
-    """Change a table by one of Delta's own statements, in one commit after an audit of the resulting table.
-
-    Args:
-        sql: The statement; `{table}` stands for the table.
-
-    Returns:
-        The commit; None if the statement changed nothing, e.g. a compaction of a compact table.
-    """
-    contract, lake = target.contract, target.lake
-    if target.engine is Engine.CHECKPOINT:
-        raise ConfigurationError(
-            what="without the engine's jar a statement cannot be audited before it is committed",
-            where=contract.dataset,
-            next_step="overwrite the partitions it concerns instead",
-        )
-    members.refuse_direct(lake.caught_up(contract.dataset), contract.dataset)
-    change = Statement(sql=sql, path=lake.path(contract.dataset), at=at)
-    before = lake.version(contract.dataset)
-    try:
-        return publication.write(spark.range(0).toDF("nothing"), target, change, (), provenance)
-    except PublicationUnknown:
-        if lake.version(contract.dataset) != before:
-            raise
-        return None

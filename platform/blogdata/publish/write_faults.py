@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
@@ -15,7 +14,6 @@ from blogdata.table.committer import ConcurrentWrite
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
-ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
 AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
 UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
 """Names of the errors that rows raise when they are written."""
@@ -121,17 +119,9 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
     condition = error.getCondition() or ""
     text = str(error)
     where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
-    if "BLOGDATA_AUDIT_FAILED" in text:
-        return _audit_failed(text)
     if _NOT_DECLARED in text:
         return NotDeclared(dataset, text.partition(_NOT_DECLARED)[2].split(maxsplit=1)[0])
-    if (
-        "BLOGDATA_TABLE_MOVED" in text
-        or _raised(ROWS_MOVED, text)
-        or "CONCURRENT" in condition
-        or "ConcurrentModification" in text
-        or "DELTA_CONCURRENT" in text
-    ):
+    if "CONCURRENT" in condition or "ConcurrentModification" in text or "DELTA_CONCURRENT" in text:
         return ConcurrentWrite(
             what="another run published the same partitions while this one was writing",
             where=where,
@@ -179,9 +169,3 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
 def _raised(what: str, text: str) -> bool:
     # Matched with Spark's prefix: the name alone is also in plans, which Spark prints in other errors.
     return f"[USER_RAISED_EXCEPTION] [{what}]" in text
-
-
-def _audit_failed(text: str) -> AuditFailed:
-    start = text.index("{", text.index("[BLOGDATA_AUDIT_FAILED]"))
-    detail, _ = json.JSONDecoder().raw_decode(text[start:])
-    return AuditFailed(detail["dataset"], [Violation(**item) for item in detail["violations"]])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+from deltalake import DeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +52,14 @@ def rows_of_files(
         listed = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
         return spark.createDataFrame([], listed)
     return reduce(DataFrame.unionByName, frames)
+
+
+def columns_of(table: DeltaTable) -> dict[str, str]:
+    """Return all columns of a table, name to Spark SQL type, in order: a contract may know fewer."""
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromJson(json.loads(table.schema().to_json()))
+    return {column.name: column.dataType.simpleString() for column in schema.fields}
 
 
 def _escaped(found: re.Match[str]) -> str:
