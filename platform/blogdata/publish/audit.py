@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,7 @@ class Violation:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSpec:
-    """The audits of one write; the engine's Java counterpart reads it as JSON."""
+    """The audits of one write."""
 
     partition_column: str | None
     partitions: tuple[str, ...]
@@ -66,12 +66,6 @@ class AuditSpec:
     info: Mapping[str, Any]
     lake: str = ""
     may_read: tuple[str, ...] | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the specification as plain values."""
-        unique = {name: f"xxhash64({', '.join(f'`{c}`' for c in columns)})" for name, columns in self.unique.items()}
-        named = {"file_column": FILE, "file_figures": _FILE_FIGURES, "most_named": _NAMED}
-        return {**asdict(self), "unique": unique, **named}
 
 
 def specify(

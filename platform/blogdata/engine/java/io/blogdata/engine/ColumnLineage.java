@@ -40,7 +40,6 @@ import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -194,9 +193,10 @@ final class ColumnLineage {
     if (files instanceof TahoeFileIndex) {
       return ((TahoeFileIndex) files).path().toString();
     }
-    Option<String> table = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).options().get("of_table");
-    if (table.isDefined()) {
-      return table.get();
+    var options = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).options();
+    String table = CollectionConverters.asJava(options).get("of_table");
+    if (table != null) {
+      return table;
     }
     List<Path> roots = CollectionConverters.asJava(files.rootPaths());
     return roots.isEmpty() ? "" : roots.get(0).getParent().toString();

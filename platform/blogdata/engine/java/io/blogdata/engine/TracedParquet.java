@@ -23,7 +23,7 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Here and not in the client, because only the server has the analysed plan. Options: {@code path}; {@code
  * partition}, a column that is not written, and {@code folder}, SQL for the names of the folders by its values, or
- * empty for files of one partition; {@code lake} and {@code may_read} as in {@link AuditSpec}; {@code of}, the number of
+ * empty for files of one partition; {@code reach} ({@link Reach} as JSON); {@code of}, the number of
  * rows that they are computed from. All others are those of Spark's Parquet writer.
  */
 public final class TracedParquet implements CreatableRelationProvider, DataSourceRegister {
@@ -41,10 +41,10 @@ public final class TracedParquet implements CreatableRelationProvider, DataSourc
     String path = options.remove("path");
     String partition = options.remove("partition");
     String folder = options.remove("folder");
-    AuditSpec spec = Json.read(options.remove("reach"), AuditSpec.class);
+    Reach reach = Json.read(options.remove("reach"), Reach.class);
     long of = Long.parseLong(options.remove("of"));
     ColumnLineage lineage = ColumnLineage.of(rows);
-    spec.requireDeclared(lineage);
+    reach.require(lineage);
     Dataset<Row> placed = rows;
     if (!partition.isEmpty()) {
       placed = folder.isEmpty() ? rows.drop(partition) : rows.withColumn(partition, functions.expr(folder));
@@ -52,7 +52,7 @@ public final class TracedParquet implements CreatableRelationProvider, DataSourc
     DataFrameWriter<Row> writer = placed.write().mode(mode).options(options);
     DataFrameWriter<Row> parquet = folder.isEmpty() ? writer : writer.partitionBy(partition);
     SparkSession spark = ((org.apache.spark.sql.classic.Dataset<Row>) rows).sparkSession();
-    FewRows.with(spark, of, rows, null, () -> parquet.parquet(path));
+    FewRows.with(spark, of, rows, () -> parquet.parquet(path));
     Map<String, Object> found = new LinkedHashMap<>();
     lineage.describe(found);
     write(spark, new Path(path, "_lineage.json"), Json.write(found));
