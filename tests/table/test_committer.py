@@ -203,6 +203,23 @@ def test_checkpoints_come_as_often_as_the_table_says(tmp_path: Path) -> None:
     assert rows(store) == [("a", 6)]
 
 
+def test_a_checksum_spares_spark_a_count_as_long_as_schema_and_protocol_are_known(store: Store) -> None:
+    told = {"numMetadata": 1, "numProtocol": 1, "metadata": {"id": "x"}, "protocol": {"minReaderVersion": 1}}
+
+    def written_at(version: int) -> dict[str, object] | None:
+        file = _folder(store) / f"{version:020d}.crc"
+        return json.loads(file.read_text()) if file.exists() else None
+
+    assert written_at(replace(store, "a", [1], "before")) is None
+    newest = DeltaTable(store.path(DATASET)).version()
+    (_folder(store) / f"{newest:020d}.crc").write_text(json.dumps({"numFiles": 9, "tableSizeBytes": 9, **told}))
+    version = replace(store, "c", [5, 6], "run")
+    sizes = [file["size_bytes"] for file in opened(store, "reader").files(Whole.TABLE)]
+    assert written_at(version) == {"numFiles": 3, "tableSizeBytes": sum(sizes), **told}
+    DeltaTable(store.path(DATASET)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    assert written_at(replace(store, "c", [7], "after")) is None, "it would tell of another schema"
+
+
 def _doctored(store: Store, old: str, new: str) -> None:
     """Rewrite a part of the newest commit, as another writer would have written it."""
     file = max(_folder(store).glob("*.json"))

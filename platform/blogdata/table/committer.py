@@ -14,6 +14,7 @@ import json
 import logging
 import random
 import time
+import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -26,6 +27,7 @@ from deltalake.transaction import RemoveAction
 
 from blogdata.errors import PlatformError
 from blogdata.lake import arrow
+from blogdata.lake.checksums import local_folder
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import TRIES, contended, log_damaged, store_faults
 from blogdata.table.actions import DataFile, is_removable
@@ -37,6 +39,9 @@ and is expired at once for Spark."""
 CHECKPOINT_EVERY = 10
 """Versions between two checkpoints of a log, unless the table says otherwise; delta-rs itself would take 100."""
 _INTERVAL = "delta.checkpointInterval"
+_TOLD = frozenset({"metadata", "protocol"})
+_SEARCHED = 20
+"""Versions in which a checksum is looked for whose schema and protocol still hold."""
 _WRITABLE = frozenset(
     {
         "appendOnly",
@@ -215,7 +220,7 @@ class OpenCommit:
                     self._refuse_conflict(self._actions(version), reads, gone)
                 time.sleep(random.uniform(0.001, 0.02))
                 continue
-            self._checkpoint(base + 1)
+            self._follow_up(base + 1)
             return base + 1
         raise contended(self._dataset, "commit")
 
@@ -267,16 +272,48 @@ class OpenCommit:
         except ValueError as error:
             raise log_damaged(self._dataset, name) from error
 
-    def _checkpoint(self, version: int) -> None:
+    def _follow_up(self, version: int) -> None:
+        """Write what spares readers work; the commit stands without it."""
         every = int(self.table.metadata().configuration.get(_INTERVAL) or CHECKPOINT_EVERY)
-        if version % every:
-            return
         try:
             self.table.update_incremental()
-            self.table.create_checkpoint()
-        except (DeltaError, OSError) as error:
-            # The commit stands without it; a later one has the next.
-            _log.warning("No checkpoint of %s at version %d: %s", self._dataset, version, error)
+            if self.table.version() != version:
+                # Others have committed on top, and do it.
+                return
+            self._write_checksum(version)
+            if version % every == 0:
+                self.table.create_checkpoint()
+        except (DeltaError, OSError, ValueError) as error:
+            _log.warning("No checksum or checkpoint of %s at version %d: %s", self._dataset, version, error)
+
+    def _write_checksum(self, version: int) -> None:
+        """Write the version's checksum (Delta's protocol, "Version Checksum File"): without it Spark counts the files.
+
+        Schema and protocol are taken over from an earlier one, to the letter: Spark takes any difference for damage.
+        In an object store Spark counts.
+        """
+        folder = local_folder(self.table)
+        if folder is None:
+            return
+        log = folder / "_delta_log"
+        for earlier in range(version, max(-1, version - _SEARCHED), -1):
+            if earlier < version:
+                file = log / f"{earlier:020d}.crc"
+                if file.exists():
+                    known = json.loads(file.read_bytes())
+                    break
+            if any(action.keys() & {"metaData", "protocol", "domainMetadata"} for action in self._actions(earlier)):
+                return
+        else:
+            return
+        if known.get("numDeletionVectorsOpt"):
+            return
+        files = self.files(Whole.TABLE)
+        told = {name: known[name] for name in ("numMetadata", "numProtocol", "domainMetadata", *_TOLD) if name in known}
+        size = sum(file["size_bytes"] for file in files)
+        staged = log / f".{uuid.uuid4()}.crc.tmp"
+        staged.write_text(json.dumps({"tableSizeBytes": size, "numFiles": len(files), **told}), encoding="utf-8")
+        staged.replace(log / f"{version:020d}.crc")
 
     def _lost(self, what: str) -> ConcurrentWrite:
         return ConcurrentWrite(
