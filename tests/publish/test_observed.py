@@ -57,7 +57,7 @@ def test_partitions_of_any_name_are_written_replaced_and_read(spark: Any, lake_r
 
 
 def test_the_conditions_and_statistics_of_the_table_are_kept(spark: Any, lake_root: Path) -> None:
-    frame = spark.range(10).selectExpr(
+    frame = spark.range(0, 10, numPartitions=1).selectExpr(
         "'2026' AS hour",
         "id AS click",
         "1L AS stands_for",
