@@ -17,7 +17,7 @@ from blogdata.publish import refused as refused_batches
 from blogdata.publish.audit import AuditSpec, guard_of, specify
 from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Restore, Rewrite
 from blogdata.publish.companion_files import CompanionRows, place_of, refuse
-from blogdata.publish.observed import Place
+from blogdata.publish.observed import Place, Written
 from blogdata.publish.probe import Probe
 from blogdata.publish.schema import Failed
 from blogdata.publish.target import Companion, Provenance, Target
@@ -146,22 +146,7 @@ def _write(
     if isinstance(change, Extend | Rewrite):
         begun.require(change.at)
     probe.reached("opened")
-    place = place_of(rows, target, begun.table)
-    kept = change.kept if isinstance(change, Extend) else ()
-    there = begun.files(Whole.TABLE) if isinstance(change, Exchange | Restore) else []
-    old = [file for file in there if isinstance(change, Exchange) and file["path"] in change.files]
-    beside = [_kept_rows(place, kept)] if kept else []
-    if isinstance(change, Exchange) and len(old) < len(there):
-        left = [file for file in there if file not in old]
-        beside = [rows_of_files(place.spark, place.path, place.columns, left, place.partition)]
-    if isinstance(change, Restore):
-        then = arrow.rows_of(lake.at(dataset, change.to).get_add_actions(flatten=True))
-        now, wanted = {file["path"] for file in there}, {file["path"] for file in then}
-        old = [file for file in there if file["path"] not in wanted]
-        lacking = [file for file in then if file["path"] not in now]
-        written = observed.judged(rows, spec, place, again(place.files, begun.table, lacking))
-    else:
-        written = observed.write(rows, spec, place, beside=beside)
+    written, old = _stored(rows, target, spec, change, begun)
     probe.reached("written")
     refuse(dataset, written.judgement)
     held = {
@@ -175,8 +160,31 @@ def _write(
         begun.exchange(old, written.files, info, reads=Whole.TABLE)
     else:
         partitions = spec.partitions if spec.partition_column else Whole.TABLE
-        begun.replace(partitions, written.files, info, kept=kept)
+        begun.replace(partitions, written.files, info, kept=change.kept if isinstance(change, Extend) else ())
     probe.reached("committed")
+
+
+def _stored(
+    rows: DataFrame, target: Target, spec: AuditSpec, change: Change, begun: OpenCommit
+) -> tuple[Written, Sequence[Mapping[str, Any]]]:
+    """Write and judge rows; those of a restoration are there. Also return the single files whose place they take."""
+    place = place_of(rows, target, begun.table)
+    if isinstance(change, Restore):
+        there = begun.files(Whole.TABLE)
+        then = arrow.rows_of(target.lake.at(target.contract.dataset, change.to).get_add_actions(flatten=True))
+        now, wanted = {file["path"] for file in there}, {file["path"] for file in then}
+        lacking = again(place.files, begun.table, [file for file in then if file["path"] not in now])
+        return observed.judged(rows, spec, place, lacking), [file for file in there if file["path"] not in wanted]
+    beside: list[DataFrame] = []
+    old: list[Mapping[str, Any]] = []
+    if isinstance(change, Extend):
+        beside.append(_kept_rows(place, change.kept))
+    if isinstance(change, Exchange):
+        left: list[Mapping[str, Any]] = []
+        for file in begun.files(Whole.TABLE):
+            (old if file["path"] in change.files else left).append(file)
+        beside += [rows_of_files(place.spark, place.path, place.columns, left, place.partition)] if left else []
+    return observed.write(rows, spec, place, beside=beside), old
 
 
 def _kept_rows(place: Place, kept: Sequence[str]) -> DataFrame:
