@@ -3,20 +3,17 @@
 Problem: a provider delivers only the changes, or always everything although little has changed. Replacing the table
 each time rewrites unchanged rows.
 
-How it works: one MERGE (:func:`merge`; of a full delivery :func:`merge_all`), audited and committed like every write.
+How it works: one commit (:func:`merge`; of a full delivery :func:`merge_all`), audited like every write.
 A change with a known key updates the row if it differs, or deletes it if it is marked as removed; a change with a new
-key is inserted. The audits see the table as the merge would leave it. Only files with rows that really change are
-rewritten: Delta rewrites a file if a change matches one of its rows, even when the row stays the same, so changes
-without effect are filtered out first. The filter compares with one version of the table, and the merge commits on
-that version or not at all. Where MERGE cannot be audited (``Engine.CHECKPOINT``), the whole table is computed and
-replaced, with the same guarantee: it commits only while the table still has the rows of that version.
+key is inserted. The audits see the table as the merge would leave it. Of a large table only the files with rows that
+really change are written again, so changes without effect are filtered out first; a small one is written whole. All is
+computed from one version of the table, and commits only while the table still has the rows of that version.
 
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add it
 for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins must
 be decided where the changes are computed: of changed users it is the newest one, and of one instant the one that landed
-last. Here they are refused, even where MERGE would accept them: a change and a removal of a missing row, or two changes
-of which one has no effect. A change without a mark is also refused: it meets none of MERGE's conditions, and would be
-dropped silently.
+last. Here they are refused, even a change and a removal of a missing row, or two changes of which one has no effect. A
+change without a mark is also refused: it would be dropped silently.
 
 When not to use it: when the whole dataset is available and small (Data Overwrite), and when an old delivery must be
 rerun: its changes would be merged into rows of later deliveries (Stateful Merger).
