@@ -22,7 +22,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning, RowRule
 from blogdata.publish.target import Provenance, Target
-from blogdata.publish.write_faults import AuditFailed, RowsOutsidePredicate
+from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import ByPeriod
 from laws.stepping import Held, Probe
 from toy import target
@@ -129,7 +129,7 @@ def test_readers_see_whole_states_and_old_versions(spark: Any, lake: Lake, tmp_p
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda frame: frame.unionByName(frame.limit(1).withColumn("week", F.lit("2026-01-12"))), RowsOutsidePredicate),
+        (lambda frame: frame.unionByName(frame.limit(1).withColumn("week", F.lit("2026-01-12"))), AuditFailed),
         (lambda frame: frame.where("click <> 7"), AuditFailed),
     ],
     ids=["a row of another week", "a row that vanished"],

@@ -147,8 +147,12 @@ class Commit:
 
     @property
     def recomputes(self) -> bool:
-        """Whether its rows were computed from the inputs: those of a restoration were there before."""
-        return all(entry.restored is None for entry in self.entries.values())
+        """Whether its rows were computed from the inputs: those of a restoration were there before.
+
+        Earlier releases have also published statements of Delta, which are in the logs of their lakes.
+        """
+        restored = any(entry.restored is not None for entry in self.entries.values())
+        return not restored and "statement" not in self.info.get("change", {})
 
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
         """Return the metadata of a materialization, for one partition or for all."""

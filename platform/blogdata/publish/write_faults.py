@@ -38,10 +38,6 @@ class AuditFailed(PlatformError):
         )
 
 
-class RowsOutsidePredicate(PlatformError):
-    """A write would have touched rows outside the partitions it declared."""
-
-
 class ConstraintViolated(PlatformError):
     """Delta's own constraints refused a row."""
 
@@ -144,12 +140,6 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             what="a change has null where it is marked as removed or not",
             where=where,
             next_step="nothing was written; have the computation mark every change, with false where its row stays",
-        )
-    if "EXPRESSION" in text and "REPLACE_WHERE_MISMATCH" in condition:
-        return RowsOutsidePredicate(
-            what="rows lie outside the partitions this write declared",
-            where=where,
-            next_step="nothing was written; correct the computation, or declare all partitions it produces",
         )
     if "VIOLATE_CONSTRAINT" in text or "NOT_NULL_CONSTRAINT" in text:
         return ConstraintViolated(
