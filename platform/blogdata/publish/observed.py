@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,7 +44,7 @@ from blogdata.table.actions import DataFile, files_below, folder_sql, indexed_co
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FEW = 50_000
+FEW = 500_000
 """Most rows whose keys and breakdowns are counted by the client; of more by Spark."""
 _LINEAGE = "_lineage.json"
 _PARQUET = "parquet."
@@ -346,25 +345,32 @@ class _Local:
         for rule, columns in self._spec.unique.items():
             names = [name for name in columns if name != self._partition]
             for key, table in self._tables.items():
-                rows = table.num_rows
-                first = len(set(zip(*(_cells(table.column(name)) for name in names), strict=True))) if names else 1
-                found.setdefault(rule, {})[key] = rows - first
+                first = table.group_by(names).aggregate([]).num_rows if names else 1
+                found.setdefault(rule, {})[key] = table.num_rows - first
         return found
 
     def breakdown(self, columns: Sequence[str]) -> list[list[Any]] | None:
         """Count the rows of each partition by columns, one of which may be exploded; None for other expressions."""
-        exploded = [at for at, sql in enumerate(columns) if _EXPLODED.fullmatch(sql)]
         names = [(found[1] if (found := _COLUMN.fullmatch(sql) or _EXPLODED.fullmatch(sql)) else "") for sql in columns]
-        if not set(names) <= {*self._names, self._partition} or len(exploded) > 1:
+        exploded = [name for name, sql in zip(names, columns, strict=True) if _EXPLODED.fullmatch(sql)]
+        if not set(names) <= set(self._names) or len(exploded) > 1 or len(set(names)) < len(names):
             return None
         rows: list[list[Any]] = []
         for key, table in self._tables.items():
-            cells = [
-                [key] * table.num_rows if name == self._partition else table.column(name).to_pylist() for name in names
-            ]
-            counted: Counter[tuple[Any, ...]] = Counter(_exploded(zip(*cells, strict=True), exploded))
+            cells = {name: table.column(name) for name in names}
+            for name in exploded:
+                lists = cells[name].combine_chunks()
+                parents = pc.list_parent_indices(lists)
+                cells = {other: column.take(parents) for other, column in cells.items() if other != name}
+                cells[name] = pc.list_flatten(lists)
+            counted = pa.table({name: cells[name] for name in names}).group_by(names).aggregate([([], "count_all")])
             prefix = [key] if self._partition else []
-            rows += [[*prefix, *map(as_plain, values), number] for values, number in counted.items()]
+            rows += [
+                [*prefix, *map(as_plain, values), number]
+                for *values, number in zip(
+                    *(counted.column(name).to_pylist() for name in (*names, "count_all")), strict=True
+                )
+            ]
         return rows
 
     def by_file(self) -> dict[str, dict[str, FileFigures]]:
@@ -379,17 +385,3 @@ class _Local:
                 figures[file] = (lines + 1, total + (0 if size is None else size + 1))
             found[key] = figures
         return found
-
-
-def _cells(column: pa.ChunkedArray) -> list[Any]:
-    # As numbers: pyarrow would import pandas for moments.
-    numbers = column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
-    return list(numbers.to_pylist())
-
-
-def _exploded(rows: Iterable[tuple[Any, ...]], at: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-    for row in rows:
-        if at:
-            yield from ((*row[: at[0]], value, *row[at[0] + 1 :]) for value in row[at[0]] or ())
-        else:
-            yield row
