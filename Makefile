@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup environment setup-site setup-ui run test test-ui test-cluster laws model lint format docs site bench clean
+.PHONY: help setup environment setup-site setup-ui setup-bench run test test-ui test-cluster laws model lint format docs site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -39,6 +39,9 @@ setup-site:
 setup-ui:
 	@sh platform/blogdata/deploy/environment.sh ui
 
+setup-bench:
+	@sh platform/blogdata/deploy/environment.sh bench
+
 run: setup ## Run the main job: simulated visits (BEGIN=day), or LOGS=access.log for your own, or LANDING=dir
 	@set -e; \
 	if [ -n "$(LOGS)" ]; then $(BLOGDATA) land logs $(LOGS); \
@@ -47,8 +50,10 @@ run: setup ## Run the main job: simulated visits (BEGIN=day), or LOGS=access.log
 	fi; \
 	$(BLOGDATA) run
 
-test: lint ## Set up, lint and run the suite, in JOBS processes (ARGS="-k name" narrows it; make laws has the rest)
-	@$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: setup ## Lint beside the suite, which runs in JOBS processes (ARGS="-k name" narrows it; make laws has the rest)
+	@make --no-print-directory lint & lint=$$!; \
+	$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS); tests=$$?; \
+	wait $$lint && exit $$tests
 
 test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=folder keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
@@ -82,7 +87,7 @@ site: setup-site ## Build the documentation as a site that needs no network, int
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
-bench: setup ## Measure what the platform costs, beside hand-written peers (ARGS=audited_write picks one)
+bench: setup setup-bench ## Measure what the platform costs, beside hand-written peers (ARGS=audited_write picks one)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## Remove the environment and caches; data in var/ stays

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import assets
 import quality
-from blogdata import evidence, lake, patterns, publish
+from blogdata import evidence, lake, landing, patterns, publish
 
-SOURCES = tuple(Path(package.__file__ or "").parent for package in (assets, evidence, lake, patterns, publish, quality))
+SOURCES = tuple(
+    Path(package.__file__ or "").parent for package in (assets, evidence, lake, landing, patterns, publish, quality)
+)
 """Folders whose code determines the rows."""
 
 

@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from blogdata.evidence.events import EventLog
+from blogdata.landing.landed_formats import extension
+from blogdata.landing.log_formats import LogFormats
 from blogdata.patterns.error_management.dead_letter_replay import Correction, ReplayRefused
-from blogdata.patterns.ingestion.landed_formats import extension
-from blogdata.patterns.ingestion.log_formats import LogFormats
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.plan import STALE, Planner
 from blogdata.planning.reach import EventsOf, landed_input

@@ -14,13 +14,13 @@ import dagster as dg
 
 from assets import table_loads
 from blogdata.errors import PlatformError
+from blogdata.landing import log_formats
+from blogdata.landing.landed_links import LinkRefused
 from blogdata.orchestration.computation import Context, access_of, partitions_of
 from blogdata.orchestration.dataset import Calendar
 from blogdata.orchestration.partition_faults import joined
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import MAX_RETRIES, failure, reported
-from blogdata.patterns.ingestion import log_formats
-from blogdata.patterns.ingestion.landed_links import LinkRefused
 from blogdata.patterns.ingestion.landed_partition import printable
 from blogdata.patterns.ingestion.log_splitter import SplitLog, split_all, unsplit_logs
 from blogdata.planning import arrivals
@@ -125,7 +125,7 @@ def split_pending(settings: Settings, landing: Path) -> list[SplitLog]:
         return []
     erase_known(settings, landing, pending)
     with splitting(settings):
-        return list(split_all(landing, known.hour_of, now=datetime.now(timezone.utc)))
+        return list(split_all(landing, known, now=datetime.now(timezone.utc)))
 
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])

@@ -1,16 +1,16 @@
 """Sessions of three days: `silver.sessions`, computed and published again, compared with a plain window query.
 
-The query (:func:`benchmarks.straight_sessions.states`) computes all hours together and continues nothing between runs.
+The query (:func:`benchmarks.straight_sql.sessions`) computes all hours together and continues nothing between runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks import straight_sessions
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
 from benchmarks.same import require_equal
+from benchmarks.straight_sql import sessions
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from quality.contracts import CONTRACTS
@@ -32,7 +32,7 @@ def measure(bench: Bench, size: Size) -> Sequence[Case]:
     last = max(EventLog(lake).publications(SESSIONS))
 
     def write(number: int) -> None:
-        states = straight_sessions.states(lake.read(bench.spark, VISITS), last)
+        states = bench.spark.sql(sessions("{visits}", f"'{last}'"), visits=lake.read(bench.spark, VISITS))
         writer = states.write.format("delta").mode("overwrite").partitionBy("event_hour")
         writer.option("delta.dataSkippingStatsColumns", ",".join(CONTRACTS[SESSIONS].statistics)).save(path)
 

@@ -1,75 +1,88 @@
-"""The hand-written script's rules for lines: which are visit events, and why others are rejected."""
+"""The hand-written script's rules for lines: which are visit events or ads, and why others are rejected."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from benchmarks.straight_sql import ISO, TECHNICAL, hour_of
 
 STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 LOOK = (
     "array<struct<visit_id: variant, event_time: variant, user_id: variant, page: variant, keep_private: variant,"
     " context: variant, _end: boolean>>"
 )
-USER_LOOK = (
-    "array<struct<id: variant, login: string, email: string, registered_datetime: string,"
-    " first_connection_datetime: string, last_connection_datetime: string, _end: boolean>>"
-)
-EVENT = (
-    "visit_id string, user_id string, keep_private boolean, page string, context struct<referral: string,"
-    " ad_id: string, user: struct<ip: string, login: string, connected_since: string>, technical: struct<"
-    "browser: string, browser_version: string, network_type: string, device_type: string, device_version: string>>"
-)
 REQUIRED = ("visit_id", "event_time", "user_id", "page")
 IDENTIFIERS = ("visit_id", "user_id")
-TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
-TRACKED = ("login", "email", "registered_datetime")
-USER_TIMES = ("registered_datetime", "first_connection_datetime", "last_connection_datetime")
-IDENTITY = ("event_hour", "visit_id", "event_time", "page")
+AD_IDENTIFIERS = ("ad_id", "visit_id")
+AD_FIELDS = ("ad_id", "page", "visit_id", "display_time", "campaign")
+AD_LOOK = f"array<struct<{', '.join(f'{name}: variant' for name in AD_FIELDS)}, _end: boolean>>"
 ARRIVAL = ("arrival_hour", "source_file", "source_offset")
-ISO = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
-HOUR = "yyyy-MM-dd'T'HH"
 
 
-def judged(lines: DataFrame) -> DataFrame:
-    """Judge each line: all reasons for rejection, and the time of visit events."""
-    event = F.get("look", F.lit(0))
+def judged_visits(lines: DataFrame) -> DataFrame:
+    """Judge each line: all reasons for rejection, or the columns of a visit event."""
+    event, context, user, technical = F.get("look", F.lit(0)), F.col("context"), F.col("user"), F.col("technical")
     looked = with_look(lines, LOOK)
     looked = looked.withColumn("is_object", is_object("look")).withColumns(
         {
-            "time": iso_time(F.try_variant_get(event["event_time"], "$", "string")),
-            "context": F.try_variant_get(event["context"], "$", "struct<user: variant, technical: variant>"),
+            "time": iso_time(text_of(event["event_time"])),
+            "context": object_of(event["context"], ("referral", "ad_id", "user", "technical")),
         }
     )
     looked = looked.withColumns(
         {
-            "user": F.try_variant_get(F.col("context")["user"], "$", "struct<connected_since: string>"),
-            "technical": F.try_variant_get(F.col("context")["technical"], "$", "struct<browser: string>"),
+            "user": object_of(context["user"], ("ip", "login", "connected_since")),
+            "technical": object_of(context["technical"], TECHNICAL),
         }
     )
-    since, time = F.col("user")["connected_since"], F.col("time")
+    since, time = iso_time(text_of(user["connected_since"])), F.col("time")
     not_boolean = F.schema_of_variant(event["keep_private"]) != "BOOLEAN"
     rules = [
         *field_rules(event, REQUIRED, IDENTIFIERS),
         ("wrong_type:keep_private", present(event["keep_private"]) & not_boolean),
-        ("wrong_type:context", present(event["context"]) & F.col("context").isNull()),
-        ("wrong_type:context.user", present(F.col("context")["user"]) & F.col("user").isNull()),
-        ("wrong_type:context.technical", present(F.col("context")["technical"]) & F.col("technical").isNull()),
+        ("wrong_type:context", present(event["context"]) & context.isNull()),
+        *text_rules(context, "context", ("referral", "ad_id")),
+        ("wrong_type:context.user", present(context["user"]) & user.isNull()),
+        *text_rules(user, "context.user", ("ip", "login", "connected_since")),
+        ("wrong_type:context.technical", present(context["technical"]) & technical.isNull()),
+        *text_rules(technical, "context.technical", TECHNICAL),
         ("invalid_time:event_time", is_text(event["event_time"]) & time.isNull()),
-        ("invalid_time:context.user.connected_since", since.isNotNull() & iso_time(since).isNull()),
+        ("invalid_time:context.user.connected_since", is_text(user["connected_since"]) & since.isNull()),
         ("impossible_time", impossible(time)),
     ]
-    valid_time = F.when(F.size("reasons") == 0, time)
-    return looked.withColumn("reasons", reasons_of(rules)).select(
-        "raw",
-        *("source_file", "source_offset", "arrival_hour", "format"),
-        valid_time.alias("event_time"),
-        F.date_format(valid_time, HOUR).alias("event_hour"),
-        "reasons",
-        F.lit(None).cast("string").alias("crawler"),
-        F.lit(None).cast("string").alias("filtered_by"),
+    found = {
+        **texts(event, ("visit_id", "user_id", "page")),
+        "keep_private": F.coalesce(F.try_variant_get(event["keep_private"], "$", "boolean"), F.lit(True)),
+        **texts(context, ("referral", "ad_id")),
+        **texts(technical, TECHNICAL),
+        **texts(user, ("ip", "login")),
+        "connected_since": since,
+    }
+    return kept(looked, rules, "event", found)
+
+
+def judged_ads(lines: DataFrame) -> DataFrame:
+    """Judge each line: all reasons for rejection, or the columns of a display."""
+    ad = F.get("look", F.lit(0))
+    looked = with_look(lines, AD_LOOK).withColumns(
+        {"is_object": is_object("look"), "time": iso_time(text_of(ad["display_time"]))}
     )
+    rules = [
+        *field_rules(ad, AD_FIELDS, AD_IDENTIFIERS),
+        ("invalid_time:display_time", is_text(ad["display_time"]) & F.col("time").isNull()),
+        ("impossible_time", impossible(F.col("time"))),
+    ]
+    return kept(looked, rules, "display", texts(ad, ("ad_id", "page", "visit_id", "campaign")))
+
+
+def kept(looked: DataFrame, rules: Sequence[tuple[str, Column]], kind: str, found: Mapping[str, Column]) -> DataFrame:
+    """Select what bronze keeps of each line; only a row without reasons has what was found in it."""
+    columns = {f"{kind}_time": F.col("time"), f"{kind}_hour": F.expr(hour_of("time")), **found}
+    kept_of = [F.when(F.size("reasons") == 0, column).alias(name) for name, column in columns.items()]
+    return looked.withColumn("reasons", reasons_of(rules)).select("raw", *ARRIVAL, "reasons", *kept_of)
 
 
 def with_look(lines: DataFrame, fields: str) -> DataFrame:
@@ -84,11 +97,21 @@ def field_rules(row: Column, required: Sequence[str], identifiers: Sequence[str]
     """Return the rules that fields are there and are texts, and those that identify something not blank."""
     rules = []
     for name in required:
-        blank = F.trim(F.try_variant_get(row[name], "$", "string")) == ""
+        blank = F.trim(text_of(row[name])) == ""
         missing = absent(row[name]) | blank if name in identifiers else absent(row[name])
         rules.append((f"missing_field:{name}", missing))
         rules.append((f"wrong_type:{name}", present(row[name]) & ~is_text(row[name])))
     return rules
+
+
+def text_rules(found: Column, path: str, names: Sequence[str]) -> list[tuple[str, Column]]:
+    """Return the rules that optional fields of an object are texts."""
+    return [(f"wrong_type:{path}.{name}", present(found[name]) & ~is_text(found[name])) for name in names]
+
+
+def object_of(value: Column, names: Sequence[str]) -> Column:
+    """Read the fields of an object; null if the value is none."""
+    return F.try_variant_get(value, "$", f"struct<{', '.join(f'{name}: variant' for name in names)}>")
 
 
 def reasons_of(rules: Sequence[tuple[str, Column]]) -> Column:
@@ -103,22 +126,6 @@ def impossible(time: Column) -> Column:
     return (time < F.lit("2000-01-01T00:00:00Z").cast("timestamp")) | (time > end)
 
 
-def ranked(rows: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """Number the rows of the same identity by their arrival, and compare each with the first, the winner."""
-    together = Window.partitionBy(*identity)
-    in_order = together.orderBy(*ARRIVAL)
-    payload = F.xxhash64("raw")
-    found = rows.withColumns({"rank": F.row_number().over(in_order), "winner": F.first(payload).over(in_order)})
-    differs = payload != F.col("winner")
-    return found.withColumns(
-        {
-            "differs": differs,
-            "occurrences": F.count(F.lit(1)).over(together),
-            "conflicts": F.count_if(differs).over(together),
-        }
-    )
-
-
 def shape(text: Column) -> Column:
     """Classify a line that is not a single object."""
     parted = F.from_json(wrapped(F.regexp_replace(text, r"\}\s*\{", "},{")), LOOK, STRICT)
@@ -129,29 +136,6 @@ def shape(text: Column) -> Column:
         .when(text.rlike(r'^\s*\{"') & ~text.rlike(r"\}\s*\z"), "truncated")
         .when((F.size(parted) > 2) & F.get(parted, F.size(parted) - 1)["_end"], "several_objects")
         .otherwise("not_json")
-    )
-
-
-def parse(events: DataFrame) -> DataFrame:
-    """Parse the columns of visit events."""
-    read = events.withColumn("event", F.from_json(F.col("raw").cast("string"), EVENT, STRICT))
-    event, context = F.col("event"), F.col("event")["context"]
-    return read.select(
-        "event_hour",
-        event["visit_id"].alias("visit_id"),
-        "event_time",
-        event["user_id"].alias("user_id"),
-        F.coalesce(event["keep_private"], F.lit(True)).alias("keep_private"),
-        event["page"].alias("page"),
-        # The simulation's pages have no queries.
-        F.lit(None).cast("string").alias("utm"),
-        *(context[name].alias(name) for name in ("referral", "ad_id")),
-        *(context["technical"][name].alias(name) for name in TECHNICAL),
-        *(context["user"][name].alias(name) for name in ("ip", "login")),
-        iso_time(context["user"]["connected_since"]).alias("connected_since"),
-        "raw",
-        *ARRIVAL,
-        "format",
     )
 
 
@@ -178,13 +162,13 @@ def is_text(value: Column) -> Column:
     return F.schema_of_variant(value) == "STRING"
 
 
-def named(name: str) -> Column:
-    return F.when(F.length(name) > 0, F.col(name)).otherwise("unknown")
+def text_of(value: Column) -> Column:
+    return F.try_variant_get(value, "$", "string")
+
+
+def texts(row: Column, names: Sequence[str]) -> dict[str, Column]:
+    return {name: text_of(row[name]) for name in names}
 
 
 def iso_time(text: Column) -> Column:
     return F.when(text.rlike(ISO), text.try_cast("timestamp"))
-
-
-def midnight(day: Column) -> Column:
-    return F.to_timestamp(F.concat(day, F.lit("T00:00:00Z")))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from oracle_clients import client_of
 from oracle_filters import filter_of
@@ -32,6 +32,12 @@ SILENCE = timedelta(minutes=30)
 EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
 REQUIRED = ("visit_id", "event_time", "user_id", "page")
 IDENTIFIERS = ("visit_id", "user_id")
+OPTIONAL = {
+    "": ("referral", "ad_id"),
+    "user.": ("ip", "login", "connected_since"),
+    "technical.": ("browser", "browser_version", "network_type", "device_type", "device_version"),
+}
+"""Texts in the context of an event, by the object that they are in."""
 DISPLAY_REQUIRED = ("ad_id", "page", "visit_id", "display_time", "campaign")
 DISPLAY_IDENTIFIERS = ("ad_id", "visit_id")
 
@@ -274,7 +280,7 @@ def _is_blank(value: object) -> bool:
     return isinstance(value, str) and not value.strip(" ")
 
 
-def _is_text(value: object) -> bool:
+def _is_text(value: object) -> TypeGuard[str]:
     if not isinstance(value, str):
         return False
     try:
@@ -290,15 +296,21 @@ def _context_problems(event: dict[str, Any]) -> list[str]:
         return []
     if not isinstance(context, dict):
         return ["wrong_type:context"]
-    wrong = [
-        f"wrong_type:context.{name}"
-        for name in ("user", "technical")
-        if not isinstance(context.get(name), (dict, type(None)))
-    ]
-    user = context.get("user")
-    since = user.get("connected_since") if isinstance(user, dict) else None
-    if since is not None and not (_is_text(since) and iso_time(since)):
-        wrong.append("invalid_time:context.user.connected_since")
+    wrong = []
+    objects = {"": context, **{f"{name}.": context.get(name) for name in ("user", "technical")}}
+    for above, found in objects.items():
+        if not isinstance(found, (dict, type(None))):
+            wrong.append(f"wrong_type:context.{above[:-1]}")
+            continue
+        values = {name: (found or {}).get(name) for name in OPTIONAL[above]}
+        wrong += [
+            f"wrong_type:context.{above}{name}"
+            for name, value in values.items()
+            if not (value is None or _is_text(value))
+        ]
+        since = values.get("connected_since")
+        if _is_text(since) and iso_time(since) is None:
+            wrong.append("invalid_time:context.user.connected_since")
     return wrong
 
 
@@ -314,7 +326,7 @@ def iso_time(text: str) -> datetime | None:
             int(year), int(month), int(day), int(hour), int(minute), int(second or 0),
             int((fraction or "0")[:6].ljust(6, "0")), timezone.utc,
         )  # fmt: skip
-        return local - offset
+        return local - offset if abs(offset) <= timedelta(hours=18) else None
     except (ValueError, OverflowError):
         return None
 
@@ -325,12 +337,12 @@ def impossible(time: datetime, hour: str) -> bool:
     return time < EARLIEST or time > arrival + timedelta(hours=1, minutes=5)
 
 
-def judge_logs(lines: list[bytes], hour: str) -> list[Verdict]:
-    """Judge log lines of one arrival hour; clients that read /robots.txt or a thousand pages in it are crawlers."""
+def judge_logs(lines: list[bytes], hour: str, most_views: int = 1000) -> list[Verdict]:
+    """Judge log lines of one arrival hour; clients that read /robots.txt or too many pages in it are crawlers."""
     verdicts = [judge_log(raw, hour) for raw in lines]
     views = Counter(verdict.client for verdict in verdicts if verdict.client and not verdict.filtered_by)
     acting = {verdict.client for verdict in verdicts if verdict.identity and verdict.identity[-1] == "/robots.txt"}
-    acting |= {client for client, count in views.items() if count > 1000}
+    acting |= {client for client, count in views.items() if count > most_views}
     return [
         replace(verdict, filtered_by="crawler") if not verdict.filtered_by and verdict.client in acting else verdict
         for verdict in verdicts

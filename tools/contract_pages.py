@@ -87,9 +87,8 @@ def _dataset(contract: Contract) -> Iterable[str]:
         yield f"| `{column.name}` | {column.type.lower()} | {null} | {_cell(column.description)}{generated}{marks} |"
     promises = [("rule", rule.name, rule.expression, rule.description) for rule in contract.rules]
     promises += [("audit", audit.name, audit.expression, audit.description) for audit in contract.audits]
-    if promises:
-        for kind, name, expression, description in promises:
-            yield f"| {kind} `{name}` | | | `{_cell(expression)}`: {_cell(description)} |"
+    for kind, name, expression, description in promises:
+        yield f"| {kind} `{name}` | | | `{_cell(expression)}`: {_cell(description)} |"
 
 
 def _options(spec: object) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from assets.transforms import ad_displays
+from assets.transforms.ad_lines import AdLines
 from blogdata.lake.commit import Commit
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.landing import Landed
@@ -15,5 +15,4 @@ def ads(step: Step) -> Mapping[str, Commit]:
     """Replicate every landed line, with its reject reasons in a column; no line is dropped."""
     landed = Landed.of(step, "ads", Grain.HOUR)
     landed.announce_new_fields()
-    lines = landed.lines().withColumnRenamed("partition", "arrival_hour")
-    return step.publish(ad_displays.judge(lines), landed.source())
+    return step.publish(landed.rows(AdLines()).withColumnRenamed("partition", "arrival_hour"), landed.source())

@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from blogdata.lake.commit import Account, Commit
+from blogdata.landing.lines import is_replay
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import dead_letter
-from blogdata.patterns.ingestion.landed_lines import is_replay
 
 
 @computes("bronze.dead_letters")

@@ -16,7 +16,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from assets.transforms import crawlers
+from assets.transforms.visit_lines import JSON
 from blogdata.evidence.event import JUDGED_AGAIN, Event
+from blogdata.landing.lines import read_again
 from quality.contracts.requests import NO_REQUESTS
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 DATASET = "bronze.visits"
 _VERDICT = ("reasons", "crawler", "filtered_by")
+_PLACE = ("arrival_hour", "source_file", "source_offset")
 
 
 def versions(logs: LogSettings) -> dict[str, str]:
@@ -82,14 +85,16 @@ def _changes(lines: DataFrame, hours: Collection[str], logs: LogSettings) -> dic
     """Count the lines of each hour whose verdict changes; hours without any are left out."""
     from pyspark.sql import functions as F
 
-    from assets.transforms import access_logs
+    from assets.transforms.received_lines import ReceivedLines
+    from assets.transforms.request_lines import with_acting_crawlers
 
     # Tables of earlier releases have no categories.
     had = {name: F.col(name) if name in lines.columns else F.lit(None).cast("string") for name in _VERDICT}
-    requests = lines.where(F.col("arrival_hour").isin(*hours) & ~F.col("format").isin(*sorted(NO_REQUESTS)))
-    before = requests.select(
-        "raw", "arrival_hour", F.struct(*(had[name].alias(name) for name in _VERDICT)).alias("_before")
-    )
-    again = access_logs.judged(before, logs)
+    # Comments, too: later lines may depend on them.
+    of_logs = lines.where(F.col("arrival_hour").isin(*hours) & (F.col("format") != JSON))
+    before = of_logs.select("raw", *_PLACE, F.struct(*(had[name].alias(name) for name in _VERDICT)).alias("_before"))
+    reader = ReceivedLines(logs)
+    again = read_again(before, reader, reader.schema.names, partition="arrival_hour")
+    again = with_acting_crawlers(again, logs.crawlers)
     differs = ~F.struct(*_VERDICT).eqNullSafe(F.col("_before"))
     return {row[0]: int(row[1]) for row in again.where(differs).groupBy("arrival_hour").count().collect()}

@@ -3,11 +3,8 @@
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from pyspark.sql import functions as F
-
-from assets.transforms import devices as device_rules
 from assets.transforms import user_changes
-from assets.transforms import users as user_rules
+from assets.transforms.reference_lines import DeviceLines, UserLines
 from blogdata.errors import PlatformError
 from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry
 from blogdata.orchestration.computation import computes
@@ -26,8 +23,8 @@ def users(step: Step) -> Mapping[str, Commit]:
     landed = Landed.of(step, "users", Grain.DAY)
     _require_believable(step, landed)
     landed.announce_new_fields()
-    lines = landed.lines().withColumnRenamed("partition", "load_date")
-    return step.publish(user_changes.judged(user_rules.judge(lines)), landed.source())
+    rows = landed.rows(UserLines()).withColumnRenamed("partition", "load_date")
+    return step.publish(rows, landed.source())
 
 
 def _require_believable(step: Step, landed: Landed) -> None:
@@ -82,7 +79,7 @@ def devices(step: Step) -> Mapping[str, Commit]:
         full_loader.guard(last.rows_out if last else None, landed.line_count(day), where="bronze.devices")
     landed.require_published_lines()
     landed.announce_new_fields()
-    rows = device_rules.judge(landed.lines().withColumn("load_date", F.col("partition")))
+    rows = landed.rows(DeviceLines()).withColumnRenamed("partition", "load_date")
     state = landed.states()[day]
     source = Upstream(
         accounts={WHOLE_TABLE: landed.accounts()[day]},

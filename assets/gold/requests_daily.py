@@ -8,61 +8,55 @@ paths that were not found are named.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from assets.transforms import access_logs, log_targets
+from assets.silver.arrival_hours import older_hours
+from assets.transforms.received_lines import ReceivedLines
 from blogdata.lake.commit import Account, Commit
+from blogdata.landing.lines import completed
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow import aligned_fan_in
-from blogdata.patterns.ingestion import log_formats
 from blogdata.publish.partitions import Grain, coarser
 from quality.contracts import requests as r
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.requests import NO_REQUESTS
+from quality.contracts.visits import FOUND
 
 _BY = ("event_date", "host", "kind", "status", "method", "path", "referral_host")
 
 
-def daily(lines: DataFrame, declared: Sequence[str] = ()) -> DataFrame:
+def daily(lines: DataFrame) -> DataFrame:
     """Count the requests of each day: rows of gold.requests_daily without `hours_present`.
 
-    `lines` are usable lines of access logs; `crawler` STRING (its category) is there if it is known.
+    `lines` are usable lines of access logs, rows of bronze.visits; `crawler` (its category) is there if it is known.
     """
-    read = access_logs.requests(lines, log_formats.formats(tuple(declared)))
-    if "crawler" not in read.columns:
+    if "crawler" not in lines.columns:
         # All lines were judged before crawlers had categories.
-        read = read.withColumn("crawler", F.lit(None).cast("string"))
-    status = F.when(F.col("status").rlike(r"^[1-5]\d\d\z"), F.col("status")).otherwise(r.OTHER)
+        lines = lines.withColumn("crawler", F.lit(None).cast("string"))
+    status = F.coalesce("status", F.lit(r.OTHER))
     is_missing = status.isin("404", "410") | status.startswith("5")
-    path = F.when(is_missing, F.substring("path", 1, r.LONGEST_PATH)).otherwise("")
-    rows = read.select(
+    path = F.when(is_missing & F.col("page").isNotNull(), F.substring("page", 1, r.LONGEST_PATH)).otherwise("")
+    rows = lines.select(
         F.substring("event_hour", 1, 10).alias("event_date"),
-        _host(F.col("host")).alias("host"),
+        F.coalesce("host", F.lit(UNKNOWN)).alias("host"),
         _kind().alias("kind"),
         status.alias("status"),
-        F.when(F.col("method").isin(*r.METHODS), F.col("method")).otherwise(r.OTHER).alias("method"),
+        F.coalesce("method", F.lit(r.OTHER)).alias("method"),
         path.alias("path"),
-        F.when(
-            path != "", F.substring(F.coalesce(log_targets.referring_host(F.col("referrer")), F.lit(DIRECT)), 1, 253)
-        )
+        F.when(path != "", F.substring(F.coalesce("referral", F.lit(DIRECT)), 1, 253))
         .otherwise("")
         .alias("referral_host"),
-        F.coalesce(F.col("bytes").try_cast("bigint"), F.lit(0)).alias("bytes"),
+        F.coalesce("bytes", F.lit(0)).alias("bytes"),
     )
     counted = rows.groupBy(*_BY).agg(F.count(F.lit(1)).alias("requests"), F.sum("bytes").alias("bytes"))
     summed = _bounded(counted).groupBy(*_BY).agg(F.sum("requests").alias("requests"), F.sum("bytes").alias("bytes"))
     of_class = F.concat(F.substring("status", 1, 1), F.lit("xx"))
     return summed.withColumn("status_class", F.when(F.col("status") == r.OTHER, F.col("status")).otherwise(of_class))
-
-
-def _host(host: Column) -> Column:
-    name = F.regexp_replace(F.lower(host), r":\d+\z", "")
-    return F.when(name.rlike(r"^[a-z0-9._-]{1,253}\z|^\[[0-9a-f:.]+\]\z"), name).otherwise(UNKNOWN)
 
 
 def _kind() -> Column:
@@ -116,5 +110,7 @@ def requests_daily(step: Step) -> Mapping[str, Commit]:
         & F.col("event_hour").isin(*sorted(read))
         & ~F.col("format").isin(*sorted(NO_REQUESTS))
     )
-    rows = daily(lines, step.deployment.settings().logs.formats).withColumn("hours_present", hours[F.col("event_date")])
+    reader, older = ReceivedLines(step.deployment.settings().logs), older_hours(arrivals)
+    lines = completed(lines, reader, [column.name for column in FOUND], partition="arrival_hour", older=older)
+    rows = daily(lines).withColumn("hours_present", hours[F.col("event_date")])
     return step.publish(rows, Upstream(accounts={day: Account(rows_in=rows_in) for day, rows_in in counted.items()}))

@@ -6,18 +6,20 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
-from assets.transforms import ad_displays
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, older_hours, require_usable
+from assets.transforms.ad_lines import AdLines
 from blogdata.lake.commit import Account, Commit
+from blogdata.landing.lines import completed, is_replay
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import windowed_deduplicator
-from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
+from quality.contracts.ads import FOUND
 
 IDENTITY = CONTRACTS["silver.ads"].key
+_FOUND = [column.name for column in FOUND]
 
 
 @computes("silver.ads")
@@ -29,9 +31,10 @@ def ads(step: Step) -> Mapping[str, Commit]:
     since = earliest_arrival(step.partitions)
     above = accounts.entries(step, "bronze.ads", since=since)
     require_usable(step)
-    displays = ad_displays.parse(
-        step.read("bronze.ads").where((F.col("arrival_hour") >= since) & F.col("display_hour").isin(*step.partitions))
+    shown = step.read("bronze.ads").where(
+        (F.col("arrival_hour") >= since) & F.col("display_hour").isin(*step.partitions) & (F.size("reasons") == 0)
     )
+    displays = completed(shown, AdLines(), _FOUND, partition="arrival_hour", older=older_hours(above))
     rows = dict.fromkeys(step.partitions, 0)
     for entry in above.values():
         for (hour,), count in entry.breakdowns["display_hours"].items():

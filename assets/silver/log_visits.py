@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from assets.transforms import visit_events, visits_by_inactivity
+from assets.silver.arrival_hours import older_hours
+from assets.transforms import visit_lines, visits_by_inactivity
+from assets.transforms.received_lines import ReceivedLines
 from blogdata.lake.commit import Entry
+from blogdata.landing.lines import completed
 from blogdata.orchestration.step import Step
+from blogdata.patterns.security.pseudo_anonymizer import token
 from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts.keys import VISITOR_KEY
+from quality.contracts.visits import FOUND
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_FOUND = [column.name for column in FOUND]
 FIRST_LOOK = 6
 """Hours to look back and ahead at first; doubled until no visit can reach further."""
 
@@ -33,19 +39,17 @@ class Events:
 
 def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     """Read the page views of the step's hours from access logs, and the hours whose visits they joined or split."""
-    settings = step.deployment.settings()
     key = step.token_key(VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
-    target = visit_events.parse(_rows(step).where(ours), visit_events.LOGS, key, settings.logs)
+    older = older_hours(above)
+    target = _page_views(step, key, older, ours)
     arrivals = _arrivals(above)
     known = [start_of(hour, Grain.HOUR) for hour in sorted(arrivals)]
     look = FIRST_LOOK * Grain.HOUR.length
     while True:
         since, until = first - look, last + Grain.HOUR.length + look
-        around = visit_events.parse(
-            _rows(step).where(~ours & _between(since, until)), visit_events.LOGS, key, settings.logs
-        )
+        around = _page_views(step, key, older, ~ours & _between(since, until))
         # No visit reaches beyond the oldest or the newest page view.
         edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
         if not visits_by_inactivity.touches_edge(target, around, *edges):
@@ -65,10 +69,14 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     return Events(rows=visits_by_inactivity.with_visit_ids(target, around, key), makes_stale=makes_stale)
 
 
-def _rows(step: Step) -> DataFrame:
-    return step.read("bronze.visits").where(
-        F.col("format").isin(*sorted(visit_events.LOGS)) & F.col("filtered_by").isNull()
+def _page_views(step: Step, key: str, older: Collection[str], which: Column) -> DataFrame:
+    """Read page views from access logs; `visit_id` is null until the rows around are known."""
+    rows = step.read("bronze.visits").where(
+        which & (F.col("format") != visit_lines.JSON) & (F.size("reasons") == 0) & F.col("filtered_by").isNull()
     )
+    reader = ReceivedLines(step.deployment.settings().logs)
+    read = completed(rows, reader, _FOUND, partition="arrival_hour", older=older)
+    return read.withColumn("user_id", token(F.concat_ws(" ", "client", "agent"), key, "user_id"))
 
 
 def _between(since: datetime, until: datetime) -> Column:
@@ -80,7 +88,7 @@ def _arrivals(above: Mapping[str, Entry]) -> dict[str, set[str]]:
     arrivals: dict[str, set[str]] = {}
     for arrival, entry in above.items():
         for hour, filter_name, line_format in entry.breakdowns["event_hours"]:
-            if hour is not None and filter_name is None and line_format in visit_events.LOGS:
+            if hour is not None and filter_name is None and line_format != visit_lines.JSON:
                 arrivals.setdefault(hour, set()).add(arrival)
     return arrivals
 

@@ -10,19 +10,21 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, older_hours, require_usable
 from assets.silver.log_visits import Events, log_events
-from assets.transforms import legacy_visits, visit_events
+from assets.transforms import legacy_visits, visit_lines
 from assets.transforms.legacy_visits import DELETED
+from assets.transforms.visit_lines import VisitLines
 from blogdata.lake.commit import Account, Commit, Entry
+from blogdata.landing.lines import completed, is_replay
 from blogdata.orchestration import accounts, slices
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import filter_interceptor, windowed_deduplicator
-from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish.partitions import Grain, following
 from blogdata.publish.target import Additions, Companion
 from quality.contracts import CONTRACTS
+from quality.contracts.visits import FOUND
 
 
 def hours_with_deletions(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
@@ -35,16 +37,18 @@ def hours_with_deletions(step: Step, above: Mapping[str, Entry]) -> frozenset[st
     )
 
 
-def without_deleted(step: Step, events: DataFrame, hours: Collection[str]) -> tuple[DataFrame, Mapping[str, int]]:
+def without_deleted(
+    step: Step, events: DataFrame, hours: Collection[str], older: Collection[str]
+) -> tuple[DataFrame, Mapping[str, int]]:
     """Leave out the deleted events of the hours with deletions; returns the others, and hour to the rows left out."""
     if not hours:
         return events, {}
     rows = step.read("bronze.visits").where(
         F.col("event_hour").isin(*hours) & (F.col("filtered_by") == legacy_visits.DELETED)
     )
-    deletions = visit_events.parse(
-        rows.withColumn("filtered_by", F.lit(None).cast("string")), frozenset({visit_events.JSON})
-    ).withColumn("_replay", is_replay())
+    deletions = completed(rows, VisitLines(older=True), _FOUND, partition="arrival_hour", older=older).withColumn(
+        "_replay", is_replay()
+    )
     marked = legacy_visits.left(events, deletions, ARRIVAL_ORDER)
     counts = marked.where("_deleted").groupBy("event_hour").count().collect()
     return marked.where("NOT _deleted").drop("_deleted"), {row[0]: row[1] for row in counts}
@@ -52,6 +56,7 @@ def without_deleted(step: Step, events: DataFrame, hours: Collection[str]) -> tu
 
 IDENTITY = ("visit_id", "event_time", "page")
 CONFLICTS = CONTRACTS["silver.visit_conflicts"]
+_FOUND = [column.name for column in FOUND if column.name in visit_lines.COLUMNS]
 
 
 @computes("silver.visits")
@@ -66,10 +71,10 @@ def visits(step: Step) -> Mapping[str, Commit]:
     integrated = step.events.publications(step.contract.dataset, step.partitions)
     require_usable(step)
     formats = formats_of(step, above, integrated)
-    deleting = hours_with_deletions(step, above)
-    additions = additions_of(step, formats, deleting)
-    read = read_events(step, formats, additions)
-    events, deleted = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting)
+    deleting, older = hours_with_deletions(step, above), older_hours(above)
+    additions = additions_of(step, formats, deleting, older)
+    read = read_events(step, formats, additions, older)
+    events, deleted = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting, older)
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
     conflicts = Companion(
@@ -87,13 +92,15 @@ def visits(step: Step) -> Mapping[str, Commit]:
     return step.publish(unique, source, companions=[conflicts])
 
 
-def additions_of(step: Step, formats: frozenset[str], deleting: frozenset[str]) -> Additions:
+def additions_of(step: Step, formats: frozenset[str], deleting: frozenset[str], older: Collection[str]) -> Additions:
     """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
-    if formats != {visit_events.JSON}:
+    if formats != {visit_lines.JSON}:
         return Additions()
     found = slices.additions(step, [CONFLICTS])
     found = replace(found, of={hour: added for hour, added in found.of.items() if hour not in deleting})
-    return slices.without_repeated(step, found, json_events(step, found, tuple(found.of))) if found.of else found
+    if not found.of:
+        return found
+    return slices.without_repeated(step, found, json_events(step, found, tuple(found.of), older))
 
 
 def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:
@@ -110,29 +117,30 @@ def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, 
         for (hour, filter_name, line_format) in entry.breakdowns["event_hours"]
         if hour in wanted and filter_name is None
     }
-    return frozenset(found or {visit_events.JSON})
+    return frozenset(found or {visit_lines.JSON})
 
 
-def read_events(step: Step, formats: frozenset[str], additions: Additions) -> Events:
+def read_events(step: Step, formats: frozenset[str], additions: Additions, older: Collection[str]) -> Events:
     """Read the visit events of the step's hours from bronze, with their typed columns; of some only what is added."""
-    of_json = json_events(step, additions, step.partitions)
-    if not formats & visit_events.LOGS:
+    of_json = json_events(step, additions, step.partitions, older)
+    if formats == {visit_lines.JSON}:
         return Events(rows=of_json, makes_stale={})
     logs = log_events(step, accounts.entries(step, "bronze.visits"))
-    return replace(logs, rows=of_json.unionByName(logs.rows)) if visit_events.JSON in formats else logs
+    if visit_lines.JSON not in formats:
+        return logs
+    return replace(logs, rows=of_json.unionByName(logs.rows.select(*of_json.columns)))
 
 
-def json_events(step: Step, additions: Additions, hours: Sequence[str]) -> DataFrame:
+def json_events(step: Step, additions: Additions, hours: Sequence[str], older: Collection[str]) -> DataFrame:
     """Read the JSON events of some hours; of those that are added to, the new ones."""
-    return visit_events.parse(
-        step.read("bronze.visits").where(
-            arrivals_of(additions, hours)
-            & slices.rows_to_read(additions, step.contract, hours)
-            & F.col("filtered_by").isNull()
-            & (F.col("format") == visit_events.JSON)
-        ),
-        frozenset({visit_events.JSON}),
+    rows = step.read("bronze.visits").where(
+        arrivals_of(additions, hours)
+        & slices.rows_to_read(additions, step.contract, hours)
+        & F.col("filtered_by").isNull()
+        & (F.size("reasons") == 0)
+        & (F.col("format") == visit_lines.JSON)
     )
+    return completed(rows, VisitLines(older=True), _FOUND, partition="arrival_hour", older=older)
 
 
 def arrivals_of(additions: Additions, hours: Sequence[str]) -> Column:

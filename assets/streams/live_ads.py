@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.streams import live_lines
-from assets.transforms import ad_displays, ad_visits
+from assets.transforms import ad_visits
 from assets.transforms.visit_times import hour_of
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import windowed_deduplicator
@@ -48,7 +48,11 @@ def take_in(batch: MicroBatch) -> None:
         kept_rows.computed(judged(rows, _published(batch, _hours(rows)))) as verdicts,
     ):
         by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
-        late = live_lines.late(batch, ((_events, "event_time", _AT_ONCE), (_displays, "display_time", _AT_ONCE)))
+        sides = (
+            (live_lines.VISITS, _events, "event_time", _AT_ONCE),
+            (live_lines.ADS, _displays, "display_time", _AT_ONCE),
+        )
+        late = live_lines.late(batch, sides)
         accounts = live_lines.accounts(by_verdict, late)
         live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, turn=turn)
 
@@ -109,9 +113,7 @@ def _events(lines: DataFrame) -> DataFrame:
 
 
 def _displays(lines: DataFrame) -> DataFrame:
-    return ad_visits.displays_of(
-        _placed(ad_displays.parse(ad_displays.judge(live_lines.in_an_hour(lines))), _DISPLAY_AT), _DISPLAY_AT
-    )
+    return ad_visits.displays_of(_placed(live_lines.displays(lines), _DISPLAY_AT), _DISPLAY_AT)
 
 
 def _placed(rows: DataFrame, names: tuple[str, str]) -> DataFrame:
@@ -126,6 +128,7 @@ def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
 STREAM = Stream(
     name="ads",
     sources=(streams.VISITS, streams.ADS),
+    readers=(live_lines.VISITS, live_lines.ADS),
     schema=SCHEMA,
     key=WITH_ADS_LIVE.key,
     watermark=f"min of both sides less {ad_visits.JOIN.late}, joined within {ad_visits.JOIN.bound}",

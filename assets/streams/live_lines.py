@@ -5,42 +5,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from assets.transforms import visit_events
-from assets.transforms.visit_times import hour_of, start_of
+from assets.transforms.ad_lines import AdLines
+from assets.transforms.visit_lines import VisitLines
+from assets.transforms.visit_times import hour_of
 from blogdata.lake.commit import Account
+from blogdata.landing.lines import read
+from blogdata.landing.records import LineReader
 from blogdata.orchestration.stream import MicroBatch
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
-from blogdata.patterns.ingestion import landed_lines
 from blogdata.publish.contract import Contract
 from quality.contracts.live import LATE
 
-JSON = frozenset({visit_events.JSON})
-_FOLDER = r"^[^/]*/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/"
+VISITS, ADS = VisitLines(), AdLines()
+"""What reads the lines of the sources."""
 
 
-def judged(lines: DataFrame) -> DataFrame:
-    """Judge landed lines of visits, as :func:`assets.transforms.visit_events.judge` does."""
-    return visit_events.judge(in_an_hour(lines).withColumn("format", F.lit(visit_events.JSON)), formats=JSON)
+def received(lines: DataFrame) -> DataFrame:
+    """Name the columns of landed lines as tables name them."""
+    return lines.withColumnRenamed("partition", "arrival_hour")
 
 
 def events(lines: DataFrame) -> DataFrame:
-    """Read the visit events of landed lines, as :func:`assets.transforms.visit_events.parse` does."""
-    return visit_events.parse(judged(lines), JSON)
+    """Keep the lines of visits that are events."""
+    return received(lines).where((F.size("reasons") == 0) & F.col("filtered_by").isNull())
 
 
-def in_an_hour(lines: DataFrame) -> DataFrame:
-    """Add the hour of arrival; files in folders whose names are no hour are left out, and reported."""
-    hour = F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
-    named = F.col("source_file").rlike(_FOLDER) & start_of(F.col("arrival_hour")).isNotNull()
-    return lines.withColumn("arrival_hour", hour).where(named)
+def displays(lines: DataFrame) -> DataFrame:
+    """Keep the lines of ads that are displays."""
+    return received(lines).where(F.size("reasons") == 0)
 
 
-Side = tuple[Callable[[DataFrame], DataFrame], str, timedelta]
-"""How the rows of a source are read from lines, their time, and how long after it they count."""
+Side = tuple[LineReader, Callable[[DataFrame], DataFrame], str, timedelta]
+"""What reads the lines of a source, which of them are rows, their time, and how long after it they count."""
 
 
 def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
@@ -52,10 +53,12 @@ def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
     if mark is None:
         return found
     place = batch.place
-    for source, (read, time, counts_for) in zip(batch.sources, sides, strict=True):
-        of_source = (file.name for file in batch.files if file.hour is not None)
-        paths = [place.landing / name for name in of_source if name.startswith(f"{source.table}/")]
-        rows = read(landed_lines.read(batch.spark, place.landing, paths, place.bounds))
+    for source, (reader, rows_of, time, counts_for) in zip(batch.sources, sides, strict=True):
+        paths: dict[str, list[Path]] = {}
+        for file in batch.files:
+            if file.hour is not None and file.name.startswith(f"{source.table}/"):
+                paths.setdefault(file.hour, []).append(place.landing / file.name)
+        rows = rows_of(read(batch.spark, place.landing, paths, reader, place.bounds))
         behind = rows.where(F.col(time) <= F.lit(mark - counts_for))
         counts = behind.groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
         found.update({row["hour"]: int(row["count"]) for row in counts})

@@ -59,7 +59,9 @@ def take_in(batch: MicroBatch) -> None:
         with kept_rows.computed(judged(found, published)) as verdicts:
             counts = [F.sum(name).alias(name) for name in (LINES, "pages", CONFLICTS)]
             counted = verdicts.groupBy("event_hour", "verdict").agg(*counts).collect()
-            late = live_lines.late(batch, ((live_lines.events, SPEC.time, stateful_sessionizer.gap(SPEC)),))
+            late = live_lines.late(
+                batch, ((live_lines.VISITS, live_lines.events, SPEC.time, stateful_sessionizer.gap(SPEC)),)
+            )
             live_lines.publish(batch, verdicts, SESSIONS_LIVE, _accounts(counted, late), turn=turn)
 
 
@@ -103,6 +105,7 @@ def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
 STREAM = Stream(
     name="sessions",
     sources=(streams.VISITS,),
+    readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=("user_id", SPEC.time, *SPEC.ties),
     watermark=f"max less {ALLOWED}, session windows over after {SPEC.inactivity}",

@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.streams import live_lines
-from assets.transforms import visit_events
 from blogdata.evidence.events import appended
 from blogdata.lake import arrow
 from blogdata.lake.checksums import require_whole
 from blogdata.lake.commit import Account, Commit
+from blogdata.landing.lines import is_replay
 from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
@@ -27,7 +27,6 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.late_data_detector import StreamProgress
 from blogdata.patterns.error_management.streamed_files import SCHEMA, by_hour, figures_by_hour
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
-from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish import kept_rows
 from quality.contracts import streams
 from quality.contracts.live import BRONZE, LATE, VISITS
@@ -44,14 +43,14 @@ def take_in(batch: MicroBatch) -> None:
     """Publish the lines of a batch, then the events among them that are the first of their identity, and not late."""
     # Read before anything else: events are published only if no others were since.
     turn = next_turn(batch.place.lake, VISITS.dataset)
-    with kept_rows.computed(live_lines.judged(batch.lines)) as lines:
+    with kept_rows.computed(live_lines.received(batch.lines)) as lines:
         landed = _land(batch, lines)
         before = _newest(batch, VISITS.dataset)
         progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
         # Counted before they are parsed and held against others: what gets lost on the way does not add up.
         usable = lines.where((F.size("reasons") == 0) & F.col("filtered_by").isNull())
         counted = {row["event_hour"]: row["count"] for row in usable.groupBy("event_hour").count().collect()}
-        events = visit_events.parse(lines, live_lines.JSON).withColumn("_replay", is_replay())
+        events = usable.withColumn("_replay", is_replay())
         published = live_lines.published(batch, VISITS).where(F.col("event_hour").isin(*counted))
         with kept_rows.computed(judged(events, published, progress.watermark)) as verdicts:
             by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
@@ -147,6 +146,7 @@ def _taken_in_before(batch: MicroBatch) -> frozenset[str]:
 STREAM = Stream(
     name="visits",
     sources=(streams.VISITS,),
+    readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=IDENTITY,
     watermark=f"{WATERMARK.combined.value} of sources less {WATERMARK.allowed}",

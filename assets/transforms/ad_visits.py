@@ -28,7 +28,9 @@ _COLUMNS = [column.name for column in WITH_ADS.columns]
 def naming_an_ad(visits: DataFrame, more: Sequence[str] = ()) -> DataFrame:
     """Select the events that name an ad, with the columns that the joined rows have of them."""
     named = visits.where(F.col("ad_id").isNotNull())
-    return named.select("visit_id", "ad_id", "event_time", "user_id", "keep_private", "page", *more)
+    # The state of a stream, also of one that was begun by an earlier release, has it as never null.
+    private = F.coalesce("keep_private", F.lit(True)).alias("keep_private")
+    return named.select("visit_id", "ad_id", "event_time", "user_id", private, "page", *more)
 
 
 def displays_of(ads: DataFrame, more: Sequence[str] = ()) -> DataFrame:

@@ -17,10 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from typing import TypeVar
 
 CATEGORIES = ("ai_assistant", "ai_crawler", "feed_reader", "monitoring", "search", "seo", "other", "tool")
 """Categories, the more telling first: an agent with several names is of the first one."""
@@ -61,6 +58,7 @@ _PEOPLE = re.compile(
 _LONGEST_AGENT = 1024
 _CHUNK = 50
 
+Tagged = tuple[tuple[str, tuple[str, ...]], ...]
 Item = TypeVar("Item", str, "tuple[str, tuple[str, ...]]")
 
 
@@ -71,19 +69,26 @@ class Lists:
     What `removed` names is taken from an agent, in any case, before `untagged` is applied.
     """
 
-    tagged: tuple[tuple[str, tuple[str, ...]], ...]
+    tagged: Tagged
     untagged: tuple[str, ...]
     removed: tuple[str, ...]
 
-    @cached_property
-    def category(self) -> Callable[[str], str | None]:
+    def __reduce__(self) -> tuple[Callable[..., Lists], tuple[object, ...]]:
+        # A worker of Spark compiles equal lists once.
+        return _lists, (self.tagged, self.untagged, self.removed)
+
+    def category(self, agent: str) -> str | None:
         """Find the category of an agent, None if it is a person's; characters after the first 1,024 are ignored."""
-        return lru_cache(maxsize=65_536)(self._category)
+        return self._known(agent[:_LONGEST_AGENT])
+
+    @cached_property
+    def _known(self) -> Callable[[str], str | None]:
+        return lru_cache(maxsize=16_384)(self._category)
 
     def _category(self, agent: str) -> str | None:
         if agent in NO_AGENT:
             return "other"
-        text = _PEOPLE.sub("", agent[:_LONGEST_AGENT])
+        text = _PEOPLE.sub("", agent)
         tags = set(self._tags(text))
         if not tags and not self._is_untagged(text):
             return None
@@ -116,17 +121,21 @@ class Lists:
         return re.compile("|".join(self.removed), re.IGNORECASE)
 
 
+@lru_cache(maxsize=2)
+def _lists(
+    tagged: tuple[tuple[str, tuple[str, ...]], ...], untagged: tuple[str, ...], removed: tuple[str, ...]
+) -> Lists:
+    return Lists(tagged=tagged, untagged=untagged, removed=removed)
+
+
 @lru_cache(maxsize=1)
 def installed() -> Lists:
     """Read the lists of the installed packages."""
     from crawlerdetect.providers import crawlers, exclusions
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 
-    return Lists(
-        tagged=tuple((entry["pattern"], tuple(entry["tags"])) for entry in CRAWLER_USER_AGENTS_DATA),
-        untagged=tuple(crawlers.data),
-        removed=tuple(exclusions.data),
-    )
+    tagged = tuple((entry["pattern"], tuple(entry["tags"])) for entry in CRAWLER_USER_AGENTS_DATA)
+    return _lists(tagged, tuple(crawlers.data), tuple(exclusions.data))
 
 
 def versions() -> dict[str, str]:
@@ -136,17 +145,6 @@ def versions() -> dict[str, str]:
     tables = repr((CATEGORIES, _OF_TAG, _OF_NAME, _OF_WORD, _PEOPLE.pattern))
     own = {"categories": hashlib.sha256(tables.encode()).hexdigest()[:8]}
     return {**{name: version(name) for name in ("crawler-user-agents", "crawlerdetect")}, **own}
-
-
-def category(agent: str) -> str | None:
-    """Return the category of an agent by the installed lists, one of :data:`CATEGORIES`; None if it is a person's."""
-    return installed().category(agent)
-
-
-def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
-    """Build the literal table of the crawlers among some agents: agent and crawler (its category), STRING."""
-    found = [(agent, kind) for agent in sorted(agents) if (kind := category(agent)) is not None]
-    return spark.createDataFrame(found, "agent string, crawler string")
 
 
 def _found(names: Mapping[str, str], text: str) -> Iterator[str]:

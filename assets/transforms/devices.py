@@ -1,10 +1,9 @@
-"""The devices: judging the lines of a delivery, and the history of device names (SCD2).
+"""The history of device names (SCD2), continued with each delivery.
 
-Decisions: `type` and `version` are required, and may be JSON numbers, as visits may refer to a version by a number. If
-a device has several rows, the first by position is used and the others are only counted. A version is valid from the
-midnight of the delivery that introduced it. Versions of the first delivery have always been valid, as no earlier
-delivery could have contained them. A delivery closes the versions that it names differently or not at all. A device
-that is delivered again begins a new version.
+Decisions: if a device has several rows, the first by position is used and the others are only counted. A version is
+valid from the midnight of the delivery that introduced it. Versions of the first delivery have always been valid, as no
+earlier delivery could have contained them. A delivery closes the versions that it names differently or not at all. A
+device that is delivered again begins a new version.
 """
 
 from __future__ import annotations
@@ -14,32 +13,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import delivered_lines
-from blogdata.patterns.error_management.dead_letter import RejectRule
-from quality.contracts import landed
-from quality.contracts.columns import filled
-
-KEY = ("type", "version")
-FIELDS = tuple(field.name for field in landed.DEVICE)
 DEVICE = ("device_type", "device_version")
-
-
-def judge(lines: DataFrame) -> DataFrame:
-    """Read every line of a delivery into rows of bronze.devices, with all reasons to reject it.
-
-    The header of a CSV file is a row with the reason `header`. `reasons` has the one reason about the line
-    (:func:`assets.transforms.delivered_lines.read`), or all of `missing_field:<field>` and `wrong_type:<field>`.
-    """
-    read = delivered_lines.read(lines, FIELDS)
-    rules = [
-        *(
-            RejectRule(name=f"missing_field:{field}", condition=F.col(field).isNull() | ~F.expr(filled(field)))
-            for field in KEY
-        ),
-        *(RejectRule(name=f"wrong_type:{field}", condition=delivered_lines.is_wrong(field)) for field in FIELDS),
-    ]
-    received = ("raw", "source_file", "source_offset", "load_date")
-    return read.select(*received, *FIELDS, delivered_lines.reasons(rules))
 
 
 def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Visits of a table: how its rows become lines, what bronze finds in them, and which events they delete.
+"""Visits of a table: how its rows become lines, and which events they delete.
 
 Decisions: a row that is marked as deleted is a line that the filter `deleted` removes, and deletes the event with its
 identity, whichever way that came, unless a row of the event came after it. Rows whose time of ingestion is null or
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from blogdata.patterns.ingestion.incremental_loader import UNTIMED, Shape
+from blogdata.patterns.ingestion.incremental_loader import Shape
 
 PREFIX = "legacy_visits"
 DELETED = "deleted"
@@ -36,27 +36,6 @@ SHAPE: Shape = {
 def is_of_table(file: str) -> bool:
     """Return whether a landed file has rows of the table, by its name."""
     return file.startswith(f"{PREFIX}-")
-
-
-def judged(rows: DataFrame) -> DataFrame:
-    """Add what only rows of the table can have: an unusable time of ingestion, and the mark of a deleted row.
-
-    Rows of :func:`assets.transforms.visit_events.judge`, with those of other files among them, keep their columns.
-    """
-    text, file = F.col("raw").cast("string"), F.col("source_file")
-    time, is_deleted = (F.get_json_object(text, f"$.{name}") for name in (DELTA, "is_deleted"))
-    reason = F.when(time.isNull(), F.lit(f"missing_field:{DELTA}")).otherwise(F.lit(f"impossible_time:{DELTA}"))
-    is_untimed = file.contains(f"/{PREFIX}{UNTIMED}")
-    is_event = F.col("event_hour").isNotNull() & ~is_untimed
-    return rows.withColumns(
-        {
-            "reasons": F.when(is_untimed, F.array_append("reasons", reason)).otherwise(F.col("reasons")),
-            **{name: F.when(~is_untimed, F.col(name)) for name in ("event_time", "event_hour")},
-            "filtered_by": F.when(
-                is_event & file.contains(f"/{PREFIX}-") & (is_deleted == "true"), F.lit(DELETED)
-            ).otherwise(F.col("filtered_by")),
-        }
-    )
 
 
 def left(events: DataFrame, deletions: DataFrame, order: Sequence[str]) -> DataFrame:

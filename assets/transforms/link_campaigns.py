@@ -12,41 +12,36 @@ Source: WHATWG URL Standard, section 5.1 (application/x-www-form-urlencoded pars
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import re
+from urllib.parse import unquote_plus
 
-from assets.transforms import log_targets
+from assets.transforms.request_targets import as_sent
 
 PARTS = ("source", "medium", "campaign")
 LONGEST = 64
 """Characters of a value that is named."""
 OTHER, MISSING = "other", "-"
 _KEY = "utm(?:_|%5F)"
-_AT = "(?i)@|%(?:25)*40"
-_NOT_PRINTED = r"[\s\p{Z}\p{C}]+"
+_PARAMETERS = tuple(re.compile(f"(?:^|[&;]){_KEY}{part}=([^&#]*)", re.ASCII | re.IGNORECASE) for part in PARTS)
+_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+_ANY_AT = re.compile("@|%(?:25)*40")
 
 
-def of_query(query: Column) -> Column:
-    """Return the campaign in the query of a page view, such as `newsletter / email / -`; null without one."""
+def campaign_of_page(page: str) -> str | None:
+    """Return the campaign of a page that may have a query; None without one."""
+    _, mark, query = page.partition("?")
+    return campaign_of(query) if mark else None
+
+
+def campaign_of(query: str) -> str | None:
+    """Return the campaign in the query of a page view, such as `newsletter / email / -`; None without one."""
     # The `;` is that of an `&amp;` that was copied from HTML.
-    found = (F.regexp_extract(query, f"(?i)(?:^|[&;]){_KEY}{part}=([^&#]*)", 1) for part in PARTS)
-    named = F.transform(F.transform(F.array(*found), _decoded), _named)
-    nothing = F.lit(" / ".join([MISSING] * len(PARTS)))
-    return F.when(query.rlike(f"(?i){_KEY}"), F.nullif(F.array_join(named, " / "), nothing))
+    parts = [_value(found[1]) if found else "" for found in (one.search(query) for one in _PARAMETERS)]
+    return " / ".join(part or MISSING for part in parts) if any(parts) else None
 
 
-def of_page(page: Column) -> Column:
-    """Return the campaign of a page that may have a query; null without one."""
-    mark = F.instr(page, "?")
-    return F.when(mark > 0, of_query(F.substring(page, mark + 1, F.length(page))))
-
-
-def _decoded(value: Column) -> Column:
-    escaped = log_targets.percent_escaped(value)
-    decoded = F.coalesce(F.try_url_decode(escaped), escaped)
-    return F.trim(F.regexp_replace(decoded, _NOT_PRINTED, " "))
-
-
-def _named(value: Column) -> Column:
-    may_be_a_person = value.rlike(_AT) | (F.length(value) > LONGEST)
-    return F.when(value == "", MISSING).when(may_be_a_person, OTHER).otherwise(F.lower(value))
+def _value(sent: str) -> str:
+    sent = as_sent(sent)
+    decoded = sent if _NO_ESCAPE.search(sent) else unquote_plus(sent)
+    text = re.sub(" +", " ", "".join(one if one.isprintable() else " " for one in decoded)).strip(" ")
+    return OTHER if _ANY_AT.search(text) or len(text) > LONGEST else text.lower()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from blogdata.landing.lines import is_replay
 from blogdata.patterns.data_value.incremental_sessionizer import SessionSpec
-from blogdata.patterns.ingestion.landed_lines import is_replay
 from quality.contracts.sessions import INACTIVITY
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Changed users of a table: how its rows become lines, and what bronze finds in them.
+"""Changed users of a table: how its rows become lines, and which of them hold.
 
 Decisions: a row of bronze.users is a change if a table's file has it, and then `is_deleted` is not null; all others are
 of full deliveries. A change whose `updated_at` is null, still to come or not of the day it landed in is a dead letter,
@@ -11,9 +11,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from assets.transforms.visit_times import iso_time
 from blogdata.patterns.idempotency.merger import DELETED
-from blogdata.patterns.ingestion.incremental_loader import UNTIMED, Shape
+from blogdata.patterns.ingestion.incremental_loader import Shape
 from quality.contracts import landed
 
 PREFIX = "users_table"
@@ -80,24 +79,3 @@ def _ends_deleted() -> Column:
 def _sum(groups: DataFrame) -> int:
     (found,) = groups.agg(F.coalesce(F.sum("n"), F.lit(0))).collect()
     return int(found[0])
-
-
-def judged(rows: DataFrame) -> DataFrame:
-    """Add what only changes have: their time, which may be unusable, and the mark of a deleted user.
-
-    Rows of :func:`assets.transforms.users.judge`, with those of full deliveries among them, keep their columns.
-    """
-    text, file = F.col("raw").cast("string"), F.col("source_file")
-    is_of_file = file.contains(f"/{PREFIX}-")
-    time, is_deleted = (F.get_json_object(text, f"$.{name}") for name in (DELTA, DELETED))
-    updated = iso_time(time)
-    is_of_its_day = ~file.contains(f"/{PREFIX}{UNTIMED}") & (F.date_format(updated, "yyyy-MM-dd") == F.col("load_date"))
-    is_usable = F.coalesce(is_of_its_day, F.lit(False))
-    reason = F.when(time.isNull(), F.lit(f"missing_field:{DELTA}")).otherwise(F.lit(f"impossible_time:{DELTA}"))
-    return rows.withColumns(
-        {
-            "reasons": F.when(is_of_file & ~is_usable, F.array_append("reasons", reason)).otherwise(F.col("reasons")),
-            DELTA: F.when(is_of_file & is_usable, updated),
-            DELETED: F.when(is_of_file, F.coalesce(is_deleted == "true", F.lit(False))),
-        }
-    )

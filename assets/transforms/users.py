@@ -1,7 +1,6 @@
-"""The users: judging the lines of each day's full delivery, and their history, continued with each day.
+"""The history of the users, continued with each day's full delivery and with changes between deliveries.
 
-Decisions: only `id` is required; in JSON it must be a string, as in the visits that refer to it. `login` and `email`
-may be missing. What a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
+Decisions: what a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
 login and the email, stands for it, and changes with it. A version is a run of consecutive deliveries with the same
 identity and registration time; the other fields take the newest value of the run. A version is valid from its first day
 on. Versions of the first delivery are valid from the user's registration on, as no earlier delivery could have
@@ -20,59 +19,19 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from assets.transforms import delivered_lines, user_changes
-from assets.transforms.visit_times import iso_time
-from blogdata.patterns.error_management.dead_letter import RejectRule
+from assets.transforms import user_changes
 from blogdata.patterns.idempotency.merger import DELETED
 from blogdata.patterns.security.pseudo_anonymizer import token
 from quality.contracts import landed
 from quality.contracts.columns import filled
 
 REGISTERED = "registered_datetime"
-TIMES = (REGISTERED, "first_connection_datetime", "last_connection_datetime")
 FIELDS = tuple(field.name for field in landed.USER)
 CALLED = ("login", "email")
 IDENTITY = "identity"
 KEPT = (*FIELDS[1:], IDENTITY)
 """What a version keeps; of tables that were made without `login` and `email`, the others."""
 TRACKED = (IDENTITY, REGISTERED)
-
-
-def judge(lines: DataFrame) -> DataFrame:
-    """Read every line of the deliveries into rows of bronze.users, with all reasons to reject it.
-
-    `lines` has raw BINARY, source_file, source_offset and load_date. The header of a CSV file is a row with the reason
-    `header`. `reasons` has the one reason about the line (:func:`assets.transforms.delivered_lines.read`), or all that
-    apply of `missing_field:id`, `wrong_type:<field>` and `invalid_time:<field>`.
-    """
-    read = delivered_lines.read(lines, FIELDS, strings=("id",))
-    read = read.withColumns({f"_{name}": iso_time(F.col(name)) for name in TIMES})
-    wrong = {field: delivered_lines.is_wrong(field) for field in FIELDS}
-    missing = (F.col("id").isNull() | ~_filled_id()) & ~wrong["id"]
-    rules = [
-        RejectRule(name="missing_field:id", condition=missing),
-        *(RejectRule(name=f"wrong_type:{field}", condition=wrong[field]) for field in FIELDS),
-        *(
-            RejectRule(
-                name=f"invalid_time:{name}",
-                condition=F.col(name).isNotNull() & F.col(f"_{name}").isNull() & ~wrong[name],
-            )
-            for name in TIMES
-        ),
-    ]
-    return read.select(
-        "raw",
-        "source_file",
-        "source_offset",
-        "load_date",
-        F.when(_filled_id(), F.col("id")).alias("id"),
-        "login",
-        "email",
-        *(F.col(f"_{name}").alias(name) for name in TIMES),
-        delivered_lines.reasons(rules),
-        F.lit(None).cast("TIMESTAMP").alias(user_changes.DELTA),
-        F.lit(None).cast("BOOLEAN").alias(DELETED),
-    )
 
 
 def identity_of(user: str, secret: str) -> Column:

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from blogdata.landing.lines import REPLAY_PREFIX, is_replay
 from blogdata.patterns.idempotency import keyed_idempotency
-from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX, is_replay
 from blogdata.patterns.ingestion.log_splitter import PART
 from blogdata.patterns.security.pseudo_anonymizer import token
 from quality.contracts.sessions import INACTIVITY
@@ -24,7 +24,7 @@ POSITION = ("arrival_hour", "source_file", "source_offset")
 
 
 def with_visit_ids(target: DataFrame, around: DataFrame, key: str) -> DataFrame:
-    """Fill the visit ids of the target, rows of :func:`assets.transforms.access_logs.parsed` in whole hours.
+    """Fill the visit ids of the target, rows of :mod:`assets.transforms.request_lines` in whole hours.
 
     `around` has earlier and later rows; those of visitors who are not in the target do no harm. The ids equal those
     computed over all existing rows, unless :func:`touches_edge` is true.

@@ -19,6 +19,7 @@ from quality.contracts.visits import (
     BOUNDED_DUPLICATES,
     EVENT,
     FEW_CONFLICTS,
+    READ,
     STANDS_FOR,
     STANDS_FOR_ITSELF,
 )
@@ -33,6 +34,9 @@ IN_ITS_HOUR = RowRule(
     description="A row lies in the partition of its display time",
 )
 
+FOUND = tuple(c.optional(column) for column in c.AD if column.name != "display_time")
+"""What is found in a usable line."""
+
 RECEIVED = Contract(
     dataset="bronze.ads",
     description="Every line that was landed as a displayed ad, as received",
@@ -45,6 +49,7 @@ RECEIVED = Contract(
         c.fact(name="display_time", type="TIMESTAMP", description="When the ad was shown; null when rejected"),
         c.optional(c.DISPLAY_HOUR),
         c.REASONS,
+        *FOUND,
     ),
     key=POSITION,
     partitioning=ARRIVAL,
@@ -61,6 +66,7 @@ RECEIVED = Contract(
     measures={
         "bytes": BYTES,
         "dead": "count_if(size(reasons) > 0)",
+        READ: "count(page)",
         "displays": "count_if(size(reasons) = 0)",
         "max_event_time": "max(display_time)",
     },

@@ -87,6 +87,22 @@ UTM = fact(
     type="STRING",
     description="Campaign of the followed link: utm source / medium / campaign, - for a missing one; null without any",
 )
+REQUEST = (
+    Column(
+        name="client",
+        type="STRING",
+        subject=VISITOR_DIRECT,
+        description="Address, or host name, that a request of an access log came from",
+    ),
+    Column(name="agent", type="STRING", subject=VISITOR_DIRECT, description="Agent of a request, as sent: any text"),
+    fact(name="host", type="STRING", description="Host that was asked; null if it is no name of a host"),
+    fact(name="method", type="STRING", description="Method of the request; null if it is none of HTTP"),
+    fact(name="status", type="STRING", description="Status of the answer; null if it is none of HTTP"),
+    Column(name="bytes", type="BIGINT", description="Bytes of the answer"),
+    Column(name="is_asset", type="BOOLEAN", description="The request is for a file that belongs to pages"),
+    Column(name="is_feed", type="BOOLEAN", description="The request is for a feed"),
+)
+"""Columns of lines of access logs; null for visit events."""
 IDENTIFIERS = ("visit_id", "user_id")
 """Columns of a visit that must not be blank: a blank value identifies nobody."""
 AD = (

@@ -40,7 +40,7 @@ LOAD = Partitioning(column="load_date", grain=Grain.DAY)
 BYTES = "sum(length(raw) + 1)"
 ERASED = {"erased": "lines of persons who were forgotten, overwritten in the landed files or taken out of the table"}
 TAKEN_OUT = {"erased": "rows of persons who were forgotten, taken out of the table"}
-LANDED_LINES = "lines of each landed file, counted by a second reader; their bytes too"
+LANDED_LINES = "lines of each landed file, counted without Spark; their bytes too"
 POSITION_IS_REAL = RowRule(
     name="position_is_real",
     expression="source_offset >= 0",

@@ -1,6 +1,5 @@
 """Live: what streams publish within seconds of landing; appended batch by batch, never replaced."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
@@ -23,7 +22,8 @@ LAG = Lag(within=timedelta(minutes=5))
 """How long landed files may wait to be read."""
 COUNTED = ("occurrences", "conflicts")
 """Columns of silver.visits that a stream cannot have: a repeated event does not change a published row."""
-ONE_FORMAT = {"format": "visit events only", "filtered_by": "null: the filters judge lines of access logs"}
+OF_LOGS = ("crawler", *(column.name for column in c.REQUEST))
+"""Columns of bronze.visits that only lines of access logs have, which no stream reads."""
 
 BRONZE = Contract(
     dataset="bronze.visits_live",
@@ -32,15 +32,11 @@ BRONZE = Contract(
     reads=(Read(dataset="landing.visits", reach=SAME),),
     write=WRITTEN,
     columns=(
-        *(
-            replace(each, sourceless=ONE_FORMAT.get(each.name))
-            for each in visits.RECEIVED.columns
-            if each.name != "crawler"
-        ),
+        *(each for each in visits.RECEIVED.columns if each.name not in OF_LOGS),
         BATCH,
     ),
     partitioning=landed.ARRIVAL,
-    rows_in="lines of each file the checkpoint lists for the batch, counted by a second reader; their bytes too",
+    rows_in="lines of each file the checkpoint lists for the batch, counted without Spark; their bytes too",
     left_out={"taken_in_before": "under an earlier checkpoint", **landed.ERASED},
     rules=visits.RECEIVED.rules,
     measures=visits.RECEIVED.measures,

@@ -47,6 +47,16 @@ BOUNDED_DUPLICATES = Audit(
     expression="sum(occurrences) <= 10 * count(1)",
     description="A producer that repeats everything ten times is broken",
 )
+FOUND = (
+    *(c.optional(column) for column in c.VISIT if column.name != "event_time"),
+    c.UTM,
+    *c.CONTEXT,
+    *c.IDENTITY,
+    *c.REQUEST,
+)
+"""What is found in a usable line, whatever its format."""
+READ = "read"
+"""Measure: rows with what is found in a line; partitions that an older release published lack it, and the columns."""
 ARRIVED = c.text(name="arrival_hour", description="Hour in which the row arrived (UTC)")
 
 RECEIVED = Contract(
@@ -78,6 +88,7 @@ RECEIVED = Contract(
             type="STRING",
             description="Name of the filter that removes a valid row, else null",
         ),
+        *FOUND,
     ),
     partitioning=ARRIVAL,
     rows_in=LANDED_LINES,
@@ -98,6 +109,7 @@ RECEIVED = Contract(
     measures={
         "bytes": BYTES,
         "dead": "count_if(size(reasons) > 0)",
+        READ: "count_if(page is not null or keep_private is not null)",
         "visits": "count_if(size(reasons) = 0 and filtered_by is null)",
         "filtered": "count_if(size(reasons) = 0 and filtered_by is not null)",
         **{

@@ -6,7 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,17 @@ import pyarrow as pa
 import pytest
 
 from blogdata.lake.store_faults import LandedFileUnreadable
+from blogdata.landing.lines import read
+from blogdata.landing.log_formats import formats
+from blogdata.landing.sizes import LandedSize, measure
 from blogdata.orchestration import landing as landed_step
-from blogdata.patterns.ingestion.landed_lines import LandedSize, judge_all, measure, read
 from blogdata.patterns.ingestion.landed_partition import Lack
-from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import refused_logs, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.planning import arrivals
 from blogdata.publish.partitions import Grain
 from blogdata.publish.write_faults import AuditFailed
+from landing.unread import Unread
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import event
@@ -62,7 +64,7 @@ def test_files_are_read_by_their_bytes_under_any_name(spark: Any, tmp_path: Path
         file.write_bytes(PACKED[file.parent.name])
     expected = LandedSize(lines=len(LINES), bytes=len(TEXT) + 1)
     assert set(map(measure, files)) == {expected}
-    rows = read(spark, tmp_path, files).collect()
+    rows = read(spark, tmp_path, {"": files}, Unread()).collect()
     found = sorted((row["source_file"], row["source_offset"], bytes(row["raw"])) for row in rows)
     assert found == sorted((str(file.relative_to(tmp_path)), *line) for file in files for line in offsets())
 
@@ -75,20 +77,10 @@ def test_a_byte_order_mark_belongs_to_the_place_of_the_first_line_and_not_to_its
     files[1].write_bytes(gzip.compress(MARK + TEXT))
     files[2].write_bytes(MARK)
     sizes = [LandedSize(lines=len(LINES), bytes=len(TEXT) + 1)] * 2 + [LandedSize(lines=0, bytes=0)]
-    for engine in (True, False):
-        assert [measure(file, engine=engine) for file in files] == sizes
-        rows = read(spark, tmp_path, files, engine=engine).collect()
-        found = sorted((row["source_file"], row["source_offset"], bytes(row["raw"])) for row in rows)
-        assert found == sorted((file.name, *line) for file in files[:2] for line in offsets(len(MARK)))
-
-
-def test_without_the_engine_a_file_is_refused_that_spark_takes_for_something_else(tmp_path: Path) -> None:
-    kinds = {"a.json": "plain", "a.json.gz": "gzip", "a.json.bz2": "bzip2", "a.GZ": "plain", "a.xz": "plain"}
-    for name in NAMES:
-        for kind, content in PACKED.items():
-            (tmp_path / name).write_bytes(content)
-            (found,) = judge_all([tmp_path / name], tmp_path, engine=False)
-            assert isinstance(found, LandedSize) == (kinds.get(name) == kind), (name, kind)
+    assert list(map(measure, files)) == sizes
+    rows = read(spark, tmp_path, {"": files}, Unread()).collect()
+    found = sorted((row["source_file"], row["source_offset"], bytes(row["raw"])) for row in rows)
+    assert found == sorted((file.name, *line) for file in files[:2] for line in offsets(len(MARK)))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +104,7 @@ def test_damage_is_noticed_to_the_last_byte(tmp_path: Path, content: bytes) -> N
     assert told.value.where == str(tmp_path / "a.json")
 
 
-@pytest.mark.parametrize("writes", ["transaction", "checkpoint"])
+@pytest.mark.parametrize("writes", ["transaction", pytest.param("checkpoint", marks=pytest.mark.campaign)])
 def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], writes: str
 ) -> None:
@@ -124,9 +116,12 @@ def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
         deployment.land("2026-01-05T10", [event("10:00", name[-7])], name)
     deployment.land("2026-01-05T11", [event("11:00", "c")])
 
-    def twice(spark: Any, root: Path, files: list[Path], *more: Any, **engine: Any) -> Any:
-        wrong = [file.with_name("ab.json") if file.name == "a[b].json" else file for file in files]
-        return read(spark, root, [wrong[0]], *more, **engine).unionByName(read(spark, root, wrong[1:], *more, **engine))
+    def twice(spark: Any, root: Path, files: Mapping[str, Sequence[Path]], *more: Any) -> Any:
+        wrong = {
+            hour: [file.with_name("ab.json") if file.name == "a[b].json" else file for file in found]
+            for hour, found in files.items()
+        }
+        return read(spark, root, wrong, *more)
 
     with monkeypatch.context() as patch:
         patch.setattr(landed_step, "read", twice)
@@ -201,5 +196,5 @@ def test_a_log_that_cannot_be_read_is_named_and_keeps_no_other_from_being_split(
         ]
     for log in unsplit_logs(zone):
         if log.name != "secret.log":
-            split_by_hour(log, zone, formats().hour_of, now=datetime(2026, 1, 6, tzinfo=timezone.utc))
+            split_by_hour(log, zone, formats(), now=datetime(2026, 1, 6, tzinfo=timezone.utc))
     assert len(list((zone / "visits").rglob("*.log"))) == 2

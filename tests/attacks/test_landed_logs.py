@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import PlatformError
+from blogdata.landing.landed_links import LinkRefused, require_within
+from blogdata.landing.log_formats import formats
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_links import LinkRefused, require_within
-from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_progress import PROGRESS, LogRewritten, LogTaken
 from blogdata.patterns.ingestion.log_splitter import LogNotSplit, refused_logs, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
@@ -45,7 +45,7 @@ def split_all(landing: Path) -> list[PlatformError]:
     faults = []
     for file in unsplit_logs(landing):
         try:
-            split_by_hour(file, landing, formats().hour_of, now=NOW)
+            split_by_hour(file, landing, formats(), now=NOW)
         except PlatformError as error:
             faults.append(error)
     return faults

@@ -88,8 +88,8 @@ USES = {
 }  # fmt: skip
 
 
-# Grouped, sorted and deduplicated rows are found as windows are, and a semi join as a join.
-ALIKE = ("sort", "group", "distinct", "semi join")
+# Windows, and grouped, sorted and deduplicated rows, are found as filters are, and a semi join as a join.
+ALIKE = ("sort", "group", "distinct", "window", "semi join")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def asked(home: Settings, query: str, *more: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.campaign
 def test_a_partners_query_ends_no_server_of_runs_and_says_what_was_lacking(home: Settings) -> None:
     runs = spark_connect.status(home).pid
     code, _, err = asked(home, HUGE, "--as", "partner")

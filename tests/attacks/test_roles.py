@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
+from pyspark.sql import Row
 
 from blogdata.errors import ConfigurationError
 from blogdata.operations.query import Query
@@ -36,7 +37,7 @@ from lineage.deployment import Deployment
 from quality.contracts import EVERY
 
 __all__ = ["deploy", "said"]
-Ask = Callable[[str, Role], list[tuple[Any, ...]]]
+Ask = Callable[[str, Role], list[Row]]
 MOMENT = datetime(2026, 1, 5, 10, 5, 7, tzinfo=timezone.utc)
 DAY = MOMENT.replace(hour=0, minute=0, second=0, tzinfo=None)
 TABLES = (
@@ -139,10 +140,10 @@ def deployment(deploy: Deploy) -> Deployment:
 def ask(deployment: Deployment) -> Ask:
     """Return the rows of a query that is asked as a role, as `blogdata sql --as` does."""
 
-    def rows(query: str, role: Role) -> list[tuple[Any, ...]]:
+    def rows(query: str, role: Role) -> list[Row]:
         sight = RoleSight(role=role, settings=deployment.settings)
         with deployment.session() as spark:
-            return [tuple(row) for row in Query.of(deployment.lake, query, None, sight).frame(spark).collect()]
+            return list(Query.of(deployment.lake, query, None, sight).frame(spark).collect())
 
     return rows
 
@@ -189,8 +190,9 @@ def test_a_role_sees_its_columns_and_rows(deployment: Deployment, ask: Ask, data
             ask(f"SELECT * FROM {dataset}", role)
         return
     names, rows = expected(deployment, contract, role)
-    assert [name for name, *_ in ask(f"DESCRIBE {dataset}", role)] == names
-    assert sorted(map(repr, ask(f"SELECT * FROM {dataset}", role))) == sorted(map(repr, rows))
+    found = ask(f"SELECT * FROM {dataset}", role)
+    assert {tuple(row.__fields__) for row in found} == {tuple(names)}
+    assert sorted(repr(tuple(row)) for row in found) == sorted(map(repr, rows))
 
 
 def test_masked_rows_still_join(deployment: Deployment, ask: Ask) -> None:

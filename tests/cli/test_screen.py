@@ -23,7 +23,7 @@ def published(name, rows, seconds):
 def bronze__visits(context):
     print("from Python")
     sys.stderr.write("half a ")
-    time.sleep(3)
+    time.sleep(0.3)
     sys.stderr.write("line\\n")
     context.log_event(published("bronze.visits", 301587, 42.0))
     return 0

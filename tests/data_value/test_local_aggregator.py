@@ -69,15 +69,13 @@ def test_local_groups_are_the_distributed_ones(spark: Any, lake: Lake) -> None:
     assert result(local.select(*estimated)) == result(everywhere.select(*estimated))
 
     # The same rows in another order produce identical bytes.
-    other = Lake(root=f"{lake.root}/other")
+    other, rows = Lake(root=f"{lake.root}/other"), result(local)
     clicks(other, backwards=True)
-    assert result(local_aggregator.aggregate(spark, stored(other), BY, MEASURES, tasks=2)) == result(local)
+    assert result(local_aggregator.aggregate(spark, stored(other), BY, MEASURES, tasks=2)) == rows
 
     # Only the requested partitions are read, and missing ones have no rows.
     asked = stored(lake, partitions=(HOURS[3], "2031-01-01T00"))
-    assert result(local_aggregator.aggregate(spark, asked, BY, MEASURES)) == [
-        row for row in result(local) if row[0] == HOURS[3]
-    ]
+    assert result(local_aggregator.aggregate(spark, asked, BY, MEASURES)) == [row for row in rows if row[0] == HOURS[3]]
     nothing = stored(lake, partitions=("2031-01-01T00",))
     assert result(local_aggregator.aggregate(spark, nothing, BY, MEASURES)) == []
 

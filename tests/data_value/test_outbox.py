@@ -24,7 +24,7 @@ from data_value.partner_feed import PARTITION, by_key, expected, outbox, partner
 from data_value.partner_server import Partner, PartnerFaults
 
 LATER = "9999"
-KILLS = 8
+KILLS = 4
 UNKNOWN = pytest.mark.parametrize(
     "faults", [PartnerFaults(late_error=1.0), PartnerFaults(unavailable=1.0)], ids=["taken", "not taken"]
 )
@@ -49,7 +49,7 @@ def states(box: Outbox) -> dict[str, int]:
 
 
 def test_a_killed_sender_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    taken, file, draw = rows(60, 30), tmp_path / "partner.jsonl", random.Random(20)
+    taken, file, draw = rows(30, 10), tmp_path / "partner.jsonl", random.Random(20)
     box = outbox(tmp_path, taken)
     program = [sys.executable, str(Path(__file__).with_name("sending_process.py")), str(box.path)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import pytest
 
 from docs.pages import ROOT, Command, followed
+from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
 from lineage.origins import three_hours
@@ -25,54 +27,58 @@ ANYTHING = "…"
 """What stands in a shown line for what differs from run to run, such as durations and ids."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reader:
-    """A person who types the commands of pages, in the project's folder with a separate home."""
+@pytest.fixture
+def follow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
+    """Types the commands of a page in order, with a deployment as home; each prints what the page shows."""
+    said = Said(monkeypatch, capsys)
 
-    home: Path
-    environ: Mapping[str, str]
+    def run(deployment: Deployment, commands: Sequence[Command], alike: Callable[[str], str] = str) -> None:
+        home = str(deployment.settings.home)
+        monkeypatch.setenv("BLOGDATA_HOME", home)
+        monkeypatch.setenv("BLOGDATA_JARS", str(deployment.settings.jars))
+        for command in commands:
+            if command.not_run is None:
+                printed = types(said, command.script).replace(home, HOME)
+                missing = differing(alike(command.shown or ""), alike(printed))
+                assert missing is None, f"{command.script}\nnot printed:\n{missing}\n\nprinted:\n{printed}"
 
-    def types(self, command: Command) -> str:
-        """Run a block of a page; return its output."""
-        ran = subprocess.run(
-            ["sh", "-e", "-c", command.script], cwd=ROOT, env=self.environ, capture_output=True, text=True, check=False
-        )
-        assert ran.returncode == 0, f"{command.script}{ran.stdout}{ran.stderr}"
-        return ran.stdout.replace(str(self.home), HOME)
-
-
-def reader_of(deployment: Deployment) -> Reader:
-    own = {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "BLOGDATA_HOME": str(deployment.settings.home),
-        "BLOGDATA_JARS": str(deployment.settings.jars),
-    }
-    others = {name: value for name, value in os.environ.items() if not name.startswith("BLOGDATA_")}
-    return Reader(home=deployment.settings.home, environ={**others, **own})
+    return run
 
 
-def test_each_command_of_the_tutorial_prints_what_the_page_shows(deploy: Deploy) -> None:
-    reader = reader_of(deploy("tutorial"))
-    for command in COMMANDS:
-        if command.not_run is None:
-            printed = reader.types(command)
-            missing = differing(command.shown or "", printed)
-            assert missing is None, f"{command.script}\nnot printed:\n{missing}\n\nprinted:\n{printed}"
+def types(said: Said, script: str) -> str:
+    """Run a block of a page, our commands in this process and the rest by a shell; return its output."""
+    printed = ""
+    for ours, lines in groupby(script.splitlines(keepends=True), lambda line: line.startswith("blogdata ")):
+        for line in lines if ours else ["".join(lines)]:
+            code, out, err = said(*arguments(line)) if ours else shell(line)
+            assert code == 0, f"{line}{out}{err}"
+            printed += out
+    return printed
 
 
-def test_each_command_of_the_readme_prints_what_it_shows(deploy: Deploy) -> None:
+def arguments(line: str) -> list[str]:
+    """Return the arguments of a command as a shell gives them."""
+    return shlex.split(os.path.expandvars(line), comments=True)[1:]
+
+
+def shell(script: str) -> tuple[int, str, str]:
+    ran = subprocess.run(["sh", "-e", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_each_command_of_the_tutorial_prints_what_the_page_shows(deploy: Deploy, follow: Callable[..., None]) -> None:
+    follow(deploy("tutorial"), COMMANDS)
+
+
+def test_each_command_of_the_readme_prints_what_it_shows(deploy: Deploy, follow: Callable[..., None]) -> None:
     """In a small deployment that is published already: figures and pages differ, words and columns do not."""
     deployment = deploy.published("readme", three_hours)
     simulated = deployment.landing / "_truth" / "spec.json"
     simulated.parent.mkdir()
     simulated.touch()
-    reader = reader_of(deployment)
-    run = [command for command in README if command.not_run is None]
-    assert [command.script.split()[:2] for command in run] == [["make", "run"], ["blogdata", "sql"]]
-    for command in run:
-        printed = reader.types(command)
-        missing = differing(in_small(command.shown or ""), in_small(printed))
-        assert missing is None, f"{command.script}\nnot printed:\n{missing}\n\nprinted:\n{printed}"
+    run = [command.script.split()[:2] for command in README if command.not_run is None]
+    assert run == [["make", "run"], ["blogdata", "sql"]]
+    follow(deployment, README, in_small)
 
 
 def in_small(output: str) -> str:

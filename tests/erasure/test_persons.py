@@ -10,7 +10,7 @@ import pytest
 
 from blogdata.erasure.persons import Found, SharedValue, find, given_in, landed_files
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.ingestion.landed_lines import Bounds
+from blogdata.landing.lines import Bounds
 from blogdata.suppression.landed_persons import Identifiers
 
 BOB = {"id": "user-bob", "login": "bob", "email": "bob@mail.example"}

@@ -62,15 +62,15 @@ def taken_out(spark: Any, rows: Rows, contract: Contract) -> pa.Table:
     return found
 
 
-def seen(spark: Any, rows: Rows) -> list[tuple[Any, ...]]:
-    return toy.table(spark, Path(rows.lake.root))
+def seen(rows: Rows) -> list[tuple[Any, ...]]:
+    return toy.resting(Path(rows.lake.root))
 
 
 def test_rows_of_the_person_go_and_the_account_adds_up(spark: Any, rows: Rows) -> None:
-    before, entries = seen(spark, rows), rows.events.publications(CONTRACT.dataset)
+    before, entries = seen(rows), rows.events.publications(CONTRACT.dataset)
     found = taken_out(spark, rows, CONTRACT)
     others = [row for row in before if row[-1] != USER]
-    assert seen(spark, rows) == others
+    assert seen(rows) == others
     assert (len(others), {row[-1] for row in others}) == (len(before) - found.num_rows, {None, *OTHERS})
     after = rows.events.publications(CONTRACT.dataset)
     assert {key: (entry.rows_in, entry.missing) for key, entry in after.items()} == {
@@ -87,6 +87,6 @@ def test_rows_of_the_person_go_and_the_account_adds_up(spark: Any, rows: Rows) -
 
 def test_a_table_that_is_older_than_a_column_gets_it(spark: Any, rows: Rows) -> None:
     newer = replace(CONTRACT, columns=(*CONTRACT.columns, Column(name="since", type="STRING", description="New")))
-    before = seen(spark, rows)
+    before = seen(rows)
     taken_out(spark, rows, newer)
-    assert seen(spark, rows) == [(*row, None) for row in before if row[-1] != USER]
+    assert seen(rows) == [(*row, None) for row in before if row[-1] != USER]

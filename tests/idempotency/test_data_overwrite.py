@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
 
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
@@ -39,15 +38,6 @@ def hundred(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clicked(hundred: Path, tmp_path: Path) -> Path:
     """A copy of that lake for each test."""
     return shutil.copytree(hundred, tmp_path / "clicked")
-
-
-@both_engines
-def test_another_run_replaces_only_its_partition(spark: Any, clicked: Path, engine: Engine) -> None:
-    only_first = clicks(spark, rows=10).where(F.col("hour") == HOURS[0])
-    overwrite_partitions(only_first, target(clicked, "two", engine), HOURS[:1], Provenance())
-    rows = resting(clicked)
-    assert len([row for row in rows if row[0] == HOURS[0]]) == 5
-    assert len([row for row in rows if row[0] == HOURS[1]]) == 50
 
 
 @both_engines

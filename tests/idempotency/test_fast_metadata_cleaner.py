@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
 
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
@@ -126,19 +125,9 @@ def test_readers_see_whole_states_and_old_versions(spark: Any, lake: Lake, tmp_p
     assert problems(lake) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        (lambda frame: frame.unionByName(frame.limit(1).withColumn("week", F.lit("2026-01-12"))), AuditFailed),
-        (lambda frame: frame.where("click <> 7"), AuditFailed),
-    ],
-    ids=["a row of another week", "a row that vanished"],
-)
-def test_a_refused_publication_shows_no_week(
-    spark: Any, lake: Lake, change: Callable[[Any], Any], error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        publish(spark, lake, {LAST: {9}, NEW: {7}}, "bad", change=change)
+def test_a_refused_publication_shows_no_week(spark: Any, lake: Lake) -> None:
+    with pytest.raises(AuditFailed):
+        publish(spark, lake, {LAST: {9}, NEW: {7}}, "bad", change=lambda frame: frame.where("click <> 7"))
     assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
 
 

@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from assets.transforms import visits_by_inactivity
-from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
+from blogdata.landing.lines import REPLAY_PREFIX
 
 NINE = datetime(2026, 1, 5, 9, tzinfo=timezone.utc)
 VIEWS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -27,17 +28,26 @@ THINGS = replace(WHOLE, dataset="bronze.things")
 YEARS = timedelta(days=THINGS.retention_days)
 
 
-@pytest.fixture
-def lake(lake_root: Path) -> Lake:
-    return Lake(root=str(lake_root))
-
-
 def load(
     spark: Any, lake: Lake, rows: int, run: str, *, name: str = "v2026-01-05", inputs: Mapping[str, int] | None = None
 ) -> Commit:
     frame = spark.range(rows).selectExpr("'h' AS hour", "id AS click", "1L AS stands_for", "'/' AS page")
     provenance = Provenance(inputs=inputs or {}, accounts={WHOLE_TABLE: Account(rows_in=rows)})
     return proxy.load(frame, target(Path(lake.root), run, contract=THINGS), provenance, name=name)
+
+
+@pytest.fixture(scope="module")
+def loaded(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with one load of ten rows."""
+    root = tmp_path_factory.mktemp("loaded") / "lake"
+    load(spark, Lake(root=str(root)), 10, "r1")
+    return root
+
+
+@pytest.fixture
+def lake(loaded: Path, tmp_path: Path) -> Lake:
+    """A copy of that lake for each test."""
+    return Lake(root=str(shutil.copytree(loaded, tmp_path / "lake")))
 
 
 def there(spark: Any, lake: Lake, version: int | None = None) -> int:
@@ -51,13 +61,13 @@ def copies(lake: Lake) -> list[str]:
 
 
 def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> None:
-    monday = load(spark, lake, 10, "r1", name="v2026-01-05")
+    monday = lake.version(THINGS.dataset)
     tuesday = load(spark, lake, 12, "r2", name="v2026-01-06")
-    assert (there(spark, lake), there(spark, lake, monday.version)) == (12, 10)
+    assert (there(spark, lake), there(spark, lake, monday)) == (12, 10)
     assert lake.row_counts(THINGS.dataset, None) == {WHOLE_TABLE: 12}
     first, second = proxy.history(lake, THINGS.dataset)
     assert [(one.rows, one.run_id, one.since_version) for one in (first, second)] == [
-        (10, "r1", monday.version),
+        (10, "r1", monday),
         (12, "r2", tuesday.version),
     ]
     assert first.visible_until == second.visible_from, "without a gap"
@@ -73,12 +83,11 @@ def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> 
     assert (removed.location, removed.rows) == (first.location, 10)
     assert copies(lake) == [second.location]
     assert there(spark, lake) == 12
-    with pytest.raises(MemberRemoved, match=rf"version {monday.version}"):
-        there(spark, lake, monday.version)
+    with pytest.raises(MemberRemoved, match=rf"version {monday}"):
+        there(spark, lake, monday)
 
 
 def test_a_crashed_load_is_completed_with_its_copy(spark: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    load(spark, lake, 10, "r1")
     with monkeypatch.context() as patch:
         patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -97,7 +106,6 @@ def test_a_crashed_load_is_completed_with_its_copy(spark: Any, lake: Lake, monke
 
 
 def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
-    load(spark, lake, 10, "r1")
     (copy,) = proxy.history(lake, THINGS.dataset)
     table = members.table_of(THINGS.dataset, copy.location)
     frame = lake.read(spark, THINGS.dataset)
@@ -114,8 +122,7 @@ def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
     assert there(spark, lake) == 10, "rows appended outside the platform are never read"
 
 
-def test_the_files_of_a_copy_become_read_only(spark: Any, lake: Lake) -> None:
-    load(spark, lake, 10, "r1")
+def test_the_files_of_a_copy_become_read_only(lake: Lake) -> None:
     (copy,) = proxy.history(lake, THINGS.dataset)
     folder = lake.folder(members.table_of(THINGS.dataset, copy.location))
     assert folder is not None

@@ -1,35 +1,62 @@
-"""Stateful Merger: an old delivery is merged into the table's earlier state, on Spark and Delta, row by row."""
+"""Stateful Merger: an old delivery is merged into the table's earlier state, on Spark and Delta, row by row.
+
+A permanently failing merge leaves the table as it was before its restoration, and what a database without versions
+rebuilds from its raw rows is what the table's versions restore.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from pyspark.errors import ArithmeticException, PySparkException
+from pyspark.sql import functions as F
 
-from blogdata.evidence.executions import ReplayTooLong, due, state
+from blogdata.evidence.executions import ReplayTooLong, due
 from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import unneeded
-from blogdata.lake.commit import Commit
+from blogdata.lake.commit import Account
+from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration import upkeep
+from blogdata.orchestration.step import FullDelivery
 from blogdata.orchestration.upkeep import Inspection, Vacuuming
 from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, restorable
 from blogdata.publish.changes import Restore
 from blogdata.publish.partitions import Grain
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance
-from blogdata.publish.write_faults import AuditFailed
+from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, SchemaMismatch
 from blogdata.publish.writes import InOrder
-from idempotency.executing import CONTRACT, DAILY, DAYS, Table
+from blogdata.table.committer import ConcurrentWrite
+from idempotency.executing import CONTRACT, DAILY, DAYS, Change, Table, step
 from laws.stepping import Probe
 from tidied import whole
 from toy import target
+
+IN_DAYS = replace(CONTRACT, write=InOrder(period=Grain.DAY))
+
+
+@pytest.fixture(scope="module")
+def four_days(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of table 4-4: four executions of a daily job."""
+    root = tmp_path_factory.mktemp("four-days") / "lake"
+    root.mkdir()
+    Table(spark, root, DAILY, contract=IN_DAYS).execute(*DAYS, run="before")
+    return root
+
+
+@pytest.fixture
+def daily(spark: Any, four_days: Path, tmp_path: Path) -> Table:
+    """A copy of that lake for each test."""
+    return Table(spark, shutil.copytree(four_days, tmp_path / "daily"), DAILY, contract=IN_DAYS)
 
 
 @pytest.fixture
@@ -39,57 +66,85 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
     made.release()
 
 
-@pytest.mark.campaign
-def test_table_4_4_rerunning_day_one_starts_empty(daily: Table) -> None:
-    assert daily.versions() == {"2024-10-05": 1, "2024-10-06": 2, "2024-10-07": 3, "2024-10-08": 4}
-    assert daily.operations() == ["CREATE TABLE", *["MERGE"] * 4], "a normal run restores nothing"
-    daily.execute("2024-10-05")
-    assert daily.letters() == "AB", "the first one begins with an empty table"
-    assert daily.versions() == {"2024-10-05": 6}
-    assert daily.gone() == [*DAYS[1:]]
-    assert daily.problems() == []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Backfilled:
-    """The table of a daily job after its third day ran again, and after the run of all days ran again for the fourth.
-
-    Args:
-        applied: The versions of the executions after the third day, and those that are missing.
-        again: The commit of the fourth day.
-    """
-
-    table: Table
-    applied: Mapping[str, int]
-    gone: Sequence[str]
-    again: Commit
-
-
 @pytest.fixture(scope="module")
-def backfilled(spark: Any, four_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Backfilled:
+def backfilled(spark: Any, four_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """The table after a corrected third day ran again, and after the run of all days ran again for the fourth."""
     root = shutil.copytree(four_days, tmp_path_factory.mktemp("backfilled") / "lake")
-    table = Table(spark, root, DAILY, contract=replace(CONTRACT, write=InOrder(period=Grain.DAY)))
-    table.execute("2024-10-07", run="theirs")
-    lines = state(table.events.executions(CONTRACT.dataset))
-    applied, gone = {key: line.version for key, line in lines.items()}, table.gone()
-    return Backfilled(table=table, applied=applied, gone=gone, again=table.execute("2024-10-08", run="before"))
+    table = Table(spark, root, DAILY, contract=IN_DAYS)
+    table.deliveries[DAYS[2]] = [("A", None, True), ("Z", "corrected", False)]
+    table.execute(DAYS[2], run="theirs")
+    assert (table.versions(), table.gone()) == (dict(zip(DAYS, (1, 2, 6), strict=False)), [DAYS[3]])
+    assert not table.execute(DAYS[3], run="before").repeated, "a run that was restored over is executed again"
+    return table
 
 
-def test_table_4_5_no_restoration_follows_a_backfill(backfilled: Backfilled) -> None:
+def test_table_4_5_no_restoration_follows_a_backfill(backfilled: Table) -> None:
     """The book does not count the restoration as a version; here it is a commit of its own, number 5."""
-    table = backfilled.table
-    assert backfilled.applied == dict(zip(DAYS, (1, 2, 6, 4), strict=True))
-    assert backfilled.gone == ["2024-10-08"]
-    assert table.rows(5) == table.rows(2), "restored to the second day's state"
-    assert table.versions() == dict(zip(DAYS, (1, 2, 6, 7), strict=True))
-    assert table.operations()[5:] == ["RESTORE", "MERGE", "MERGE"]
+    assert backfilled.operations() == ["CREATE TABLE", *["MERGE"] * 4, "RESTORE", "MERGE", "MERGE"]
+    assert backfilled.rows(5) == backfilled.rows(2), "restored to the second day's state"
+    assert backfilled.versions() == dict(zip(DAYS, (1, 2, 6, 7), strict=True))
+    assert (backfilled.gone(), backfilled.problems()) == ([], [])
 
 
-def test_a_run_restored_over_is_executed_again(backfilled: Backfilled) -> None:
-    table = backfilled.table
-    assert not backfilled.again.repeated
-    assert [table.rows(version) for version in (6, 7)] == [table.rows(version) for version in (3, 4)]
-    assert (table.gone(), table.problems()) == ([], [])
+TABLES = """
+CREATE TABLE letters_history (execution TEXT, letter TEXT, says TEXT, is_deleted BOOLEAN);
+CREATE TABLE letters (letter TEXT PRIMARY KEY, says TEXT);
+"""
+IS_BACKFILL = "SELECT count(*) > 0 FROM letters_history WHERE execution >= %s"
+NEWEST_OF_EACH = """
+INSERT INTO letters
+SELECT letter, says FROM (
+    SELECT *, row_number() OVER (PARTITION BY letter ORDER BY execution DESC) AS place FROM letters_history
+) AS placed WHERE place = 1 AND NOT is_deleted
+"""
+MERGED = """
+MERGE INTO letters USING (SELECT * FROM letters_history WHERE execution = %s) AS new ON letters.letter = new.letter
+WHEN MATCHED AND is_deleted THEN DELETE
+WHEN MATCHED THEN UPDATE SET says = new.says
+WHEN NOT MATCHED AND NOT is_deleted THEN INSERT VALUES (new.letter, new.says)
+"""
+Rows = list[tuple[str, str | None]]
+
+
+class WithoutVersions:
+    """A table of PostgreSQL, beside the raw rows with their execution, from which it is rebuilt before a backfill."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        self.connection = connection
+        connection.execute(TABLES)
+        self.restored: dict[str, Rows] = {}
+
+    def execute(self, day: str, changes: Sequence[Change]) -> Rows:
+        """Merge the changes of an execution; return the rows of the table."""
+        if self.connection.execute(IS_BACKFILL, [day]).fetchone() == (True,):
+            self.connection.execute("DELETE FROM letters_history WHERE execution >= %s", [day])
+            self.connection.execute("TRUNCATE letters")
+            self.connection.execute(NEWEST_OF_EACH)
+            self.restored[day] = self.rows()
+        with self.connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO letters_history VALUES (%s, %s, %s, %s)", [(day, *one) for one in changes])
+        self.connection.execute(MERGED, [day])
+        return self.rows()
+
+    def rows(self) -> Rows:
+        found: Rows = self.connection.execute("SELECT letter, says FROM letters ORDER BY 1").fetchall()  # type: ignore
+        return found
+
+
+@pytest.fixture
+def unversioned(database: str) -> Iterator[WithoutVersions]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield WithoutVersions(connection)
+
+
+def test_figure_4_6_raw_rows_rebuild_what_versions_restore(backfilled: Table, unversioned: WithoutVersions) -> None:
+    for version, day in enumerate(DAYS, 1):
+        assert unversioned.execute(day, DAILY[day]) == backfilled.rows(version)
+    assert unversioned.restored == {}, "no execution was a backfill"
+    for version, day in enumerate(DAYS[2:], 6):
+        assert unversioned.execute(day, backfilled.deliveries[day]) == backfilled.rows(version)
+    assert unversioned.restored == {DAYS[2]: backfilled.rows(5)}
+    assert unversioned.rows() == backfilled.rows() != backfilled.rows(4)
 
 
 def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> None:
@@ -114,28 +169,14 @@ def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
     daily.execute(fifth)
     # Added rows are in files of their own: there is something to compact.
     daily.compact()
-    daily.execute(sixth)
-    assert (daily.operations()[5:], daily.versions()[sixth]) == (["MERGE", "OPTIMIZE", "MERGE"], 7)
-    daily.execute(sixth)
+    for _ in range(2):
+        daily.execute(sixth)
+    assert daily.operations()[5:] == ["MERGE", "OPTIMIZE", "MERGE", "RESTORE", "MERGE"]
     assert daily.files(8) == daily.files(6) != daily.files(5), "version 7 - 1"
     assert (daily.versions()[fifth], daily.versions()[sixth], daily.problems()) == (5, 9, [])
 
 
 @pytest.mark.campaign
-def test_a_backfill_equals_a_rebuild_from_scratch(spark: Any, daily: Table, tmp_path: Path) -> None:
-    daily.deliveries["2024-10-06"] = [("A", None, True), ("Z", "corrected", False)]
-    assert daily.backfill("2024-10-06") == list(DAYS[1:])
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    rebuilt = Table(spark, scratch, daily.deliveries, contract=daily.contract)
-    rebuilt.execute(*DAYS)
-    assert daily.rows() == rebuilt.rows()
-    assert daily.gone() == []
-    assert daily.problems() == []
-
-
-@pytest.mark.campaign
-@pytest.mark.matrix(8)
 @pytest.mark.parametrize("phase", ["committed", "audited"])
 def test_a_restoration_cut_off_is_atomic_and_retried(daily: Table, probe: Probe, phase: str) -> None:
     before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
@@ -199,3 +240,121 @@ def test_too_many_executions_are_replayed_only_when_named(daily: Table) -> None:
         due(contract, marks, [DAYS[0]])
     assert f"{DAYS[0]}..{DAYS[3]}" in refused.value.next_step
     assert due(contract, marks, DAYS) == list(DAYS)
+
+
+def with_a_lost_file(table: Table) -> Any:
+    path = table.root.with_name("delivery")
+    table.frame([("A", "new", False)]).write.format("delta").save(str(path))
+    delivery = table.spark.read.format("delta").load(str(path))
+    for file in path.glob("*.parquet"):
+        file.unlink()
+    return delivery
+
+
+def overflowing(table: Table) -> Any:
+    return table.frame([("A", "new", False)]).withColumn("says", F.expr("CAST(length(says) + 2147483647 AS STRING)"))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("delivery", "error"),
+    [
+        (overflowing, ArithmeticException),
+        (lambda table: table.frame([("A", "one", False), ("A", "other", False)]), AmbiguousChange),
+        (lambda table: table.frame([(None, "new", False)]), AuditFailed),
+        (
+            lambda table: table.frame([("A", "new", False)]).withColumn("says", F.expr("CAST(says AS INT)")),
+            SchemaMismatch,
+        ),
+        (with_a_lost_file, DataFileDamaged),
+    ],
+    ids=[
+        "what nobody foresaw",
+        "two changes of a row",
+        "a row without a key",
+        "a value of another type",
+        "a lost file",
+    ],
+)
+def test_every_permanent_merge_error_undoes_the_restoration(
+    daily: Table, delivery: Callable[[Table], Any], error: type[Exception]
+) -> None:
+    before, versions = daily.rows(), daily.versions()
+    with pytest.raises(error):
+        daily.execute(DAYS[2], changes=lambda _: delivery(daily))
+    assert daily.operations()[5:] == ["RESTORE", "RESTORE"]
+    assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
+    assert daily.problems() == []
+
+
+def contended(before: Any) -> Any:
+    raise ConcurrentWrite(what="another run was first", where=CONTRACT.dataset, next_step="it is retried")
+
+
+@pytest.fixture(scope="module")
+def restored(spark: Any, four_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of a daily job whose third day one run has tried twice: the server was lost, then another was first."""
+    root = shutil.copytree(four_days, tmp_path_factory.mktemp("restored") / "lake")
+    table = Table(spark, root, DAILY, contract=IN_DAYS)
+
+    def lose(_: Any) -> Any:
+        raise PySparkException("Socket closed")
+
+    losing = step(spark, root, IN_DAYS, DAYS[2], run="the same")
+    with pytest.raises(PySparkException, match="Socket closed"):
+        losing.publish(lambda _: FullDelivery(rows=lose, account=Account(rows_in=1)))
+    assert (table.operations()[5:], table.gone()) == (["RESTORE"], list(DAYS[2:]))
+    with pytest.raises(ConcurrentWrite):
+        table.execute(DAYS[2], changes=contended, run="the same")
+    return root
+
+
+@pytest.fixture
+def tried(spark: Any, restored: Path, tmp_path: Path) -> Table:
+    return Table(spark, shutil.copytree(restored, tmp_path / "tried"), DAILY, contract=IN_DAYS)
+
+
+def test_a_retry_reuses_the_restoration_after_transient_errors_and_server_loss(tried: Table) -> None:
+    assert (tried.operations()[5:], tried.gone()) == (["RESTORE"], list(DAYS[2:]))
+    tried.execute(DAYS[2], run="the same")
+    assert tried.operations()[5:] == ["RESTORE", "MERGE"]
+    assert (tried.rows(), tried.gone()) == (tried.rows(3), [DAYS[3]])
+
+
+@pytest.mark.matrix(1000)
+@pytest.mark.parametrize("run", ["the same", "another"])
+def test_a_refused_retry_undoes_the_first_trys_restoration(tried: Table, run: str) -> None:
+    with pytest.raises(AuditFailed, match="account"):
+        tried.execute(DAYS[2], rows=99, run=run)
+    assert tried.operations()[5:] == ["RESTORE", "RESTORE"]
+    assert (tried.rows(), tried.gone()) == (tried.rows(4), [])
+    assert tried.versions() == dict(zip(DAYS, (1, 2, 3, 4), strict=True))
+    assert tried.problems() == []
+
+
+@pytest.mark.campaign
+def test_a_refused_later_day_undoes_the_backfill(daily: Table) -> None:
+    before = daily.rows()
+    daily.deliveries[DAYS[1]] = [("A", None, True), ("Z", "corrected", False)]
+    daily.execute(DAYS[1])
+    with pytest.raises(AuditFailed, match="account"):
+        daily.execute(DAYS[2], rows=99)
+    assert daily.rows() == before, "and not the second day's state"
+    assert (daily.gone(), daily.problems()) == ([DAYS[1]], [])
+    assert daily.backfill() == list(DAYS[1:]), "missing executions are merged again"
+    assert "Z" in daily.letters()
+    assert (daily.gone(), daily.problems()) == ([], [])
+
+
+def test_a_run_whose_later_day_is_refused_leaves_no_old_state(daily: Table) -> None:
+    """Each day delivers the full set of its own letters."""
+
+    def delivery(day: str) -> FullDelivery:
+        letter = daily.frame([(day[-1], day, False)]).drop("is_deleted")
+        return FullDelivery(rows=lambda _: letter, account=Account(rows_in=99 if day == DAYS[3] else 1))
+
+    before = daily.rows()
+    with pytest.raises(AuditFailed, match="account"):
+        step(daily.spark, daily.root, daily.contract, *DAYS[2:], run="a run").publish(delivery)
+    assert (daily.rows(), daily.gone()) == (before, [DAYS[2]]), "not the state of the old day that was merged"
+    assert daily.problems() == []

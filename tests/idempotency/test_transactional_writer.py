@@ -139,12 +139,9 @@ def test_both_tables_appear_with_their_accounts(empty: World, engine: Engine) ->
     again = empty.write(60, "one", engine=engine)
     assert [commit.repeated for commit in again.values()] == [True, True]
     assert [commit.version for commit in again.values()] == [commit.version for commit in done.values()]
-    empty.write(30, "two", engine=engine)
-    assert empty.disputed() == (disputes_among(30), disputes_among(30))
-    assert empty.problems() == []
 
 
-@pytest.mark.matrix(8)
+@pytest.mark.matrix(1000)
 @pytest.mark.parametrize("phase", NOT_PUBLISHED)
 def test_a_crash_before_the_commit_publishes_neither_table(world: World, probe: Probe, phase: str) -> None:
     probe.end(phase)

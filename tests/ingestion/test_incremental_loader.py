@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from blogdata.landing.erased_lines import FILLER
 from blogdata.patterns.ingestion import incremental_loader
-from blogdata.patterns.ingestion.erased_lines import FILLER
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED, DeltaTable, Load
 from blogdata.patterns.ingestion.table_rows import TableRefused
 from blogdata.publish.column_types import parse_fields

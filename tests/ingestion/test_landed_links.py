@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.patterns.ingestion.landed_lines import measure_all
-from blogdata.patterns.ingestion.landed_links import LinkRefused
+from blogdata.landing.landed_links import LinkRefused
+from blogdata.landing.log_formats import formats
+from blogdata.landing.sizes import measure_all
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
-from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import SplitReport, refused_logs, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, scan
@@ -111,7 +111,7 @@ def log(landing: Path, name: str = "a.log") -> Path:
 
 
 def split(file: Path, landing: Path) -> SplitReport:
-    return split_by_hour(file, landing, formats().hour_of, now=NOW)
+    return split_by_hour(file, landing, formats(), now=NOW)
 
 
 def test_an_outward_log_link_is_refused_alone(landing: Path, outside: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import re
 from collections import Counter, defaultdict
@@ -14,9 +15,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blogdata.patterns.ingestion import landed_content, landed_formats, log_splitter, vanished_lines, whole_files
+from blogdata.landing import landed_formats
+from blogdata.landing.log_formats import formats
+from blogdata.patterns.ingestion import landed_content, log_progress, log_splitter, vanished_lines, whole_files
 from blogdata.patterns.ingestion.landed_content import Line
-from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import LogNotSplit, SplitReport, split_all, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG
@@ -24,7 +26,7 @@ from ingestion.growing_logs import NOW, line, put
 
 
 def split(landing: Path, name: str = "a.log", now: datetime = NOW) -> SplitReport:
-    return split_by_hour(landing / "access_logs" / name, landing, formats().hour_of, now=now)
+    return split_by_hour(landing / "access_logs" / name, landing, formats(), now=now)
 
 
 def parts(landing: Path) -> list[Path]:
@@ -261,6 +263,38 @@ def test_the_hour_of_a_line_is_in_utc(stamp: bytes, hour: str | None) -> None:
     assert formats().hour_of(b"10.0.0.1 - frank miller [" + stamp + b'] "GET /') == hour
 
 
+HEADER = b"#Fields: date time c-ip cs-method cs-uri-stem sc-status\n"
+OTHER = b"#Fields: time date c-ip cs-method cs-uri-stem sc-status\n"
+
+
+def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> None:
+    first = b"#Version: 1.0\n" + HEADER + b"2015-05-17 10:05:03 203.0.113.9 GET /a 200\n"
+    second = b"2015-05-17 11:05:03 203.0.113.9 GET /b 200\n" + OTHER
+    third = b"12:05:03 2015-05-17 203.0.113.9 GET /c 200\n"
+    put(tmp_path, first + second + third)
+    split(tmp_path)
+    whole = [first, HEADER + second, OTHER + third]
+    assert [path.read_bytes() for path in parts(tmp_path)] == whole
+    # Progress of 0.1.0 has no header.
+    progress = log_progress.file_of(tmp_path / "access_logs" / "a.log")
+    progress.write_text(json.dumps({**json.loads(progress.read_bytes()), "header": None}))
+    appended = b"13:05:03 2015-05-17 203.0.113.9 GET /d 200\n"
+    put(tmp_path, first + second + third + appended + b"#Fields: da")
+    split(tmp_path, now=NOW + timedelta(seconds=1))
+    assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, b"#Fields: da"]
+    put(tmp_path, first + second + third + appended + HEADER)
+    split(tmp_path, now=NOW + timedelta(seconds=2))
+    assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
+    # Without its progress a log is compared with its parts.
+    progress.unlink()
+    split(tmp_path, now=NOW + timedelta(seconds=3))
+    assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
+    progress.unlink()
+    put(tmp_path, first + second.replace(b"/b", b"/x") + third + appended + HEADER)
+    with pytest.raises(log_progress.LogRewritten):
+        split(tmp_path, now=NOW + timedelta(seconds=4))
+
+
 def lost_by_hour(before: Mapping[str, list[Line]], now: Mapping[str, list[Line]]) -> list[vanished_lines.Loss]:
     """Compare what a run has published of each hour with what has landed; a run refuses hours that lost lines."""
     found = []
@@ -294,11 +328,11 @@ def lines_by_hour(landing: Path) -> dict[str, list[Line]]:
 def test_later_parts_sort_later_however_many_logs_are_split_with_theirs(tmp_path: Path) -> None:
     """Of many logs of one call, the first bear earlier times; a stream calls again after seconds."""
     put(tmp_path, line(0))
-    assert [one.fault for one in split_all(tmp_path, formats().hour_of, now=NOW)] == [None]
+    assert [one.fault for one in split_all(tmp_path, formats(), now=NOW)] == [None]
     put(tmp_path, line(0) + line(1))
     for number in range(9):
         put(tmp_path, line(60 + number), f"{number}.log")
-    first, *_ = split_all(tmp_path, formats().hour_of, now=NOW + timedelta(seconds=5))
+    first, *_ = split_all(tmp_path, formats(), now=NOW + timedelta(seconds=5))
     assert first.log.name == "a.log"
     taken = [re.findall(log_splitter.PART, path.name)[0] for path in sorted(tmp_path.glob("visits/*/*/a-*.log"))]
     assert [int(offset) for _, _, offset in sorted(taken, key=lambda part: part[1:])] == [0, len(line(0))]

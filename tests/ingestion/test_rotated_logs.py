@@ -21,7 +21,7 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.cli.land_commands import app
-from blogdata.patterns.ingestion.log_formats import formats
+from blogdata.landing.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import PART, split_all
 from blogdata.patterns.ingestion.passthrough_replicator import LinesRepeated
 
@@ -158,7 +158,7 @@ def land(landing: Path, files: list[Path], now: datetime) -> None:
     """Land files and split them into hours, as an hourly command and run do."""
     landed = CliRunner().invoke(app, ["logs", *map(str, files), "--landing", str(landing)])
     assert landed.exit_code == 0, landed.output
-    assert [one.fault for one in split_all(landing, formats().hour_of, now=now) if one.fault] == []
+    assert [one.fault for one in split_all(landing, formats(), now=now) if one.fault] == []
 
 
 @pytest.mark.matrix(100)
@@ -255,7 +255,7 @@ def test_logs_that_landed_one_by_one_are_refused_in_one_file(tmp_path: Path, tai
     refused = CliRunner().invoke(app, ["logs", str(tmp_path / "all.log"), "--landing", str(landing)]).exception
     assert isinstance(refused, LinesRepeated)
     assert f"from its byte {len(lines(0, 200) + tail):,} on" in str(refused)
-    assert not list(split_all(landing, formats().hour_of, now=now))
+    assert not list(split_all(landing, formats(), now=now))
     assert taken(landing) == before
 
 

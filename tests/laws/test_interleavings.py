@@ -29,7 +29,7 @@ from blogdata.publish.target import Provenance, Target
 from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from laws.writers import Batch, State
-from toy import WHOLE, target
+from toy import WHOLE, resting, target
 
 CONTRACT = replace(WHOLE, dataset="silver.stepped", reasons={}, breakdowns={})
 PHASES = ("opened", "written", "audited")
@@ -182,7 +182,7 @@ class Stepped:
         return target(self.root, run, contract=CONTRACT, probe=None if probe is None else str(probe.folder))
 
     def rows(self, version: int | None = None) -> State:
-        found = [tuple(row) for row in self.lake.read(self.spark, CONTRACT.dataset, version).collect()]
+        found = resting(self.root, CONTRACT.dataset, version)
         assert len(found) == len(set(found)), "no row is doubled"
         return frozenset(found)
 

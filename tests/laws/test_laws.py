@@ -28,14 +28,14 @@ from blogdata.publish.write_faults import (
 from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer
-from toy import HOURS, table
+from toy import HOURS
 
 pytestmark = pytest.mark.matrix(1000)
 """The suite tries the first case of a law, mostly; they begin with different writers."""
 BEFORE = Batch(first=0, rows=60)
 AFTER = Batch(first=40, rows=30)
 NOT_PUBLISHED = ("opened", "written", "audited")
-PHASES = (*NOT_PUBLISHED, "committed")
+PHASES = ("committed", *NOT_PUBLISHED)
 
 EVERY = (*WRITERS, *SWAPPERS)
 ORDERS = ((1, 0, 2), (0, 2, 1), (0, 1, 2))
@@ -79,10 +79,10 @@ class World:
         return self.writer.write(change(batch.frame(self.spark)), aim, batch, self.rows)
 
     def rows(self) -> State:
-        """Read the rows as readers see them; fails on doubled rows."""
-        if self.version() is None:
-            return frozenset()
-        found = table(self.spark, self.root, self.writer.contract.dataset)
+        """Read the rows as readers see them, without Spark, which would plan a query; fails on doubled rows."""
+        contract = self.writer.contract
+        read = Lake(root=str(self.root)).columns(contract.dataset, [column.name for column in contract.columns])
+        found = [tuple(row.values()) for row in read.to_pylist()]
         assert len(found) == len(set(found)), "no row is doubled"
         return frozenset(found)
 
@@ -128,8 +128,7 @@ def test_run_twice_is_run_once(world: World, writer: Writer, engine: Engine) -> 
     assert world.problems() == []
 
 
-@pytest.mark.matrix(32)
-@_of_writers("phase", lambda writer: PHASES if writer in WRITERS else PHASES[-2:])
+@_of_writers("phase", lambda writer: PHASES if writer in WRITERS else ("audited", "committed"))
 def test_cut_off_and_run_again_is_run_once(world: World, writer: Writer, probe: Probe, phase: str) -> None:
     before, expected = BEFORE.model(), writer.after(BEFORE.model(), AFTER)
     version = world.version()
@@ -158,7 +157,8 @@ def test_a_backfill_in_any_order_gives_one_table(
     expected = writer.after(writer.after(writer.after(frozenset(), parts[0]), parts[1]), parts[2])
     world = World(spark, lake_root, writer)
     for at in order:
-        world.write(parts[at], f"run-{at}")
+        # One run publishes both hours, each as a batch of its own.
+        world.write(parts[at], f"run-{at // 2}")
     assert world.rows() == expected
     assert world.problems() == []
 
@@ -194,7 +194,7 @@ def test_of_two_writers_one_publishes_a_stream_batch(world: World, writer: Write
     assert world.problems() == []
 
 
-@_of_writers("engine", lambda writer: _engines(writer) if writer.contract.partitioning else ())
+@_of_writers("engine", lambda writer: _engines(writer) if writer.contract.partitioning else (), first="replace_periods")
 def test_rows_beside_the_declared_partitions_are_refused(world: World, writer: Writer, engine: Engine) -> None:
     narrow = Batch(first=40, rows=30, hours=HOURS[:1])
     wide = Batch(first=40, rows=30).frame(world.spark)
@@ -249,7 +249,7 @@ def test_an_undeclared_column_is_left_out(world: World, writer: Writer) -> None:
     assert world.rows() == writer.after(BEFORE.model(), AFTER)
 
 
-@_of_writers("engine", _engines, first="replace_periods")
+@_of_writers("engine", _engines, first="append")
 def test_a_vanished_row_is_refused(world: World, writer: Writer, engine: Engine) -> None:
     version = world.version()
     with pytest.raises(AuditFailed, match="account"):
@@ -265,6 +265,7 @@ def test_a_row_that_came_twice_is_refused(world: World, writer: Writer, engine: 
     assert (world.version(), world.rows()) == (version, BEFORE.model())
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.contract.partitioning], ids=lambda one: one.name)
 def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> None:
     parts = [Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])]

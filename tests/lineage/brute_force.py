@@ -163,11 +163,12 @@ def groups(lines: Lines, by: Any) -> dict[tuple[Any, ...], tuple[int, int, int]]
 
 
 def text(event: dict[str, Any], *path: str) -> str | None:
-    """Return a field of the context as text, None if it is missing."""
+    """Return a text in the context of a valid event, None if it is missing."""
     value: Any = event.get("context")
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+    assert value is None or isinstance(value, str)
+    return value
 
 
 def host(event: dict[str, Any]) -> str:
@@ -192,8 +193,8 @@ def devices(landing: Path) -> Counter[tuple[str, str]]:
 
 
 def devices_of(landing: Path) -> str:
-    """Return the day of the newest delivery of the devices."""
-    return max(folder.name[5:] for folder in (landing / "devices").glob("date=*"))
+    """Return the day of the newest delivery of the devices, if any has landed."""
+    return max((folder.name[5:] for folder in (landing / "devices").glob("date=*")), default="")
 
 
 def users(landing: Path) -> dict[str, dict[str, dict[str, Any]]]:

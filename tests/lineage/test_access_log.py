@@ -24,7 +24,7 @@ import oracle_requests
 from assets.report import blog_report
 from assets.report.blog_report import Report
 from blogdata.cli.main import app
-from blogdata.patterns.ingestion.log_formats import formats
+from blogdata.landing.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import split_all
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from lineage.conftest import Deploy
@@ -69,7 +69,7 @@ def landed_while_rotated(landing: Path, server: Path) -> list[str]:
         with current.open("ab") as log:
             log.writelines(lines[begin : begin + 200])
         land_logs(landing, *sorted(map(str, server.iterdir())))
-        for _ in split_all(landing, formats().hour_of, now=now + timedelta(hours=step)):
+        for _ in split_all(landing, formats(), now=now + timedelta(hours=step)):
             pass
         with current.open("ab") as log:
             log.writelines(lines[begin + 200 : begin + 225])

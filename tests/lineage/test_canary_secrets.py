@@ -20,10 +20,9 @@ from blogdata.services.postgres_roles import LOGINS, secret_of
 from data_value.partner_feed import partner
 from lineage.command_line import Said
 from lineage.conftest import Deploy
-from lineage.deployment import COMMON_KEY, event
+from lineage.deployment import COMMON_KEY
 from lineage.origins import three_hours
 
-HOUR = "2026-01-05T03"
 OWN = ("partner-tokens", "masks", dagster_home.UI_TOKEN, "events", *map(secret_of, LOGINS))
 """Secrets that a deployment makes for itself, beside the key of its visitors."""
 GIVEN = ("partner", "hook", "blog-db")
@@ -44,7 +43,7 @@ address = "json://robot:{{secret}}@{hook}"
 secret = "hook"
 """
 COMMANDS = (
-    ("run", "--for", "silver.places,serving.partner_feed,serving.daily_stats", "--json"),
+    ("run", "--select", "serving.partner_feed,serving.daily_stats", "--json"),
     ("doctor",),
     ("status",),
     ("plan",),
@@ -129,8 +128,6 @@ def test_the_values_of_secrets_are_nowhere_but_in_their_store(
 ) -> None:
     made = deploy.published("secretive", three_hours)
     home = made.settings.home
-    technical = {"browser": "Firefox", "device_type": "PC"}
-    made.land(HOUR, [event("03:05", "/a", context={"user": {"ip": "8.8.8.8"}, "technical": technical})])
     values = stored(home / "secrets")
     with (home / "blogdata.toml").open("a", encoding="utf-8") as toml:
         toml.write(refusing.settings)

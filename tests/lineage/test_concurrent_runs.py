@@ -18,8 +18,8 @@ from lineage.worker import RECORDED, Worker
 from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
-# One dataset for each way to write, and their inputs.
-NEEDED = ("silver.late_visits", "silver.sessions", "silver.users_current", "gold.visits_weekly")
+NEEDED = ("silver.late_visits", "silver.sessions", "silver.users_current", "bronze.devices")
+"""Replaced by partition, with a companion, executed in order, copied behind a pointer."""
 SPEC = SimulationSpec(
     days=1, visits_per_day=800, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
 )

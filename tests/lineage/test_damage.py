@@ -35,16 +35,18 @@ from lineage.origins import three_hours
 from quality.contracts import CONTRACTS, GRAPH
 from table_files import data_files, log_of
 
-UNREADABLE, MERGED = "gold.page_stats", "silver.devices"
+UNREADABLE, GONE = "gold.requests_daily", "gold.sessions_daily"
+MERGED, FLIPPED, OLDER = "silver.devices", "silver.late_visits", "silver.users"
 LOST = (
     "bronze.visits",
     "bronze.devices",
     "silver.visit_conflicts",
     "silver.sessions",
     "silver.users_current",
-    "gold.visits_weekly",
 )
-"""A source, copies behind a pointer, a companion, a main table, one executed in order, weeks behind a pointer."""
+"""A source, copies behind a pointer, a companion, a main table, one executed in order."""
+AGAIN = (UNREADABLE, GONE, MERGED, FLIPPED, OLDER, *LOST[2:])
+"""What is computed again, with everything upstream."""
 BRONZE, ENRICHED = "bronze.visits", "silver.visits_enriched"
 HOURS = ("2026-01-05T10", "2026-01-05T11")
 
@@ -71,50 +73,50 @@ def cut(file: Path) -> None:
 def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deployment: Deployment) -> None:
     before, versions, lake = deployment.contents(), deployment.versions(), deployment.lake
     assert "every file of its tables is whole" in said("doctor")[1]
-    flipped, *_ = data_files(lake, "silver.visits")
+    flipped, *_ = data_files(lake, FLIPPED)
     for at in range(0, flipped.stat().st_size, 97):
         flip(flipped, at)
         assert mismatch(flipped) == f"it differs from {sums_of(flipped).name}"
         flip(flipped, at)
     assert mismatch(flipped) is None
     flip(flipped, flipped.stat().st_size // 2)
-    (gone,) = data_files(lake, "gold.visits_cube_daily")
+    (gone,) = data_files(lake, GONE)
     gone.unlink()
     merged, *_ = data_files(lake, MERGED)
     cut(merged)
     cut(max(log_of(lake, UNREADABLE).glob("*.json")))
     # Readers say it, and return no other values.
-    code, _, errors = said("sql", "SELECT * FROM gold.visits_cube_daily")
+    code, _, errors = said("sql", f"SELECT * FROM {GONE}")
     damaged = f"error: a data file is damaged: {gone}: it is gone, cut off or garbled"
     assert (code, errors.splitlines()[0]) == (1, damaged)
-    assert str(flipped) in said("sql", "SELECT * FROM silver.visits")[2]
+    assert str(flipped) in said("sql", f"SELECT * FROM {FLIPPED}")[2]
     with pytest.raises(DataFileDamaged, match="blogdata doctor"):
-        deployment.contents_of("silver.visits")
+        deployment.contents_of(FLIPPED)
     # The ledger looks at names and sizes, doctor at every byte.
     problems = {line["dataset"]: line["problem"] for line in json.loads(said("ledger", "--json")[1]) if line["problem"]}
-    assert problems.keys() == {"gold.visits_cube_daily", MERGED, UNREADABLE}
-    assert "blogdata plan --replay gold.visits_cube_daily --partitions 2026-01-05" in problems["gold.visits_cube_daily"]
+    assert problems.keys() == {GONE, MERGED, UNREADABLE}
+    assert f"blogdata plan --replay {GONE} --partitions 2026-01-05" in problems[GONE]
     assert "move the folder of the table away" in problems[MERGED]
     looks = [one for one in json.loads(said("doctor", "--json")[1]) if one["name"] == "lake"]
-    (replay,) = [one["detail"] for one in looks if one["detail"].startswith("silver.visits ")]
+    (replay,) = [one["detail"] for one in looks if one["detail"].startswith(f"{FLIPPED} ")]
     hour = flipped.parent.name.partition("=")[2]
-    assert f"blogdata plan --replay silver.visits --partitions {hour}" in replay
+    assert f"blogdata plan --replay {FLIPPED} --partitions {hour}" in replay
     (move,) = [one["next_step"] for one in looks if UNREADABLE in one["detail"]]
     assert "move the folder of the table away, and compute it again: blogdata run" in move
-    # What they say is done: the day's table is computed again with what it reads.
+    # What they say is done.
     for name in (UNREADABLE, MERGED):
         shutil.move(lake.path(name), deployment.settings.home / name)
-    code, _, errors = said("plan", "--replay", "silver.visits", "--partitions", hour, "--yes")
+    code, _, errors = said("plan", "--replay", FLIPPED, "--partitions", hour, "--yes")
     assert code == 0, errors
     for name in LOST:
         shutil.rmtree(lake.path(name))
-    older(Path(lake.path("silver.users")))
+    older(Path(lake.path(OLDER)))
     code, out, _ = said("ledger", "bronze.visits")
     assert (code, f"version {versions['bronze.visits']} was published" in out) == (1, True)
     assert json.loads(said("plan", "--json")[1])["runs"][0]["datasets"][0] == "bronze.visits"
-    assert deployment.run().problems == []
+    assert deployment.run(for_=AGAIN).problems == []
     assert deployment.contents() == before
-    assert (deployment.problems(), deployment.outstanding().runs) == ([], [])
+    assert (deployment.problems(), deployment.run(for_=AGAIN).runs) == ([], 0)
     assert "every file of its tables is whole" in said("doctor")[1]
     # No reader takes a new version for one that it has read.
     after = deployment.versions()

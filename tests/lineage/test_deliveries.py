@@ -37,37 +37,13 @@ def current(deployment: Deployment) -> list[str]:
     return sorted(user for user, valid_to in deployment.rows("silver.users", "user_id", "valid_to") if valid_to is None)
 
 
-def test_mostly_rejected_delivery_removes_no_users_until_accepted(deploy: Deploy) -> None:
-    made = deploy("dead-users")
-    deliver(made, "users/date=2026-01-05/users.json", USERS)
-    assert made.run(for_=OF_USERS).problems == []
-    deliver(made, "users/date=2026-01-06/users.json", [USERS[0], b"{", b"{", b"{"])
-    for _ in range(2):
-        (problem, *_) = made.run(for_=OF_USERS).problems
-        assert "3 of 4 rows are dead letters; 1 can be used, there were 4" in problem
-        assert "blogdata run --select silver.users --accept size" in problem
-        assert made.pasted(problem) == [(["not_json"], 3)]
-        assert current(made) == ["a", "b", "c", "d"]
-    assert accepted(made, *OF_USERS) == []
-    assert current(made) == sorted(made.rows("silver.users_current", "user_id")) == ["a"]
-    assert made.run(for_=OF_USERS).problems == []
-    assert made.problems() == []
+@pytest.fixture(scope="module")
+def made(deploy: Deploy) -> Deployment:
+    """A deployment without data; the tests go on from each other."""
+    return deploy("deliveries")
 
 
-def visit(time: str, *versions: str) -> list[bytes]:
-    """Build visits of one moment, one for each version of a PC."""
-    return [
-        event("", f"/{time}/{version}", event_time=f"{time}:00Z", context={"technical": pc(version)})
-        for version in versions
-    ]
-
-
-def pc(version: str) -> dict[str, str]:
-    return {"device_type": "PC", "device_version": version}
-
-
-def test_misnamed_and_future_deliveries_are_ignored(deploy: Deploy) -> None:
-    made = deploy("strange-devices")
+def test_misnamed_and_future_deliveries_are_ignored(made: Deployment) -> None:
     # By name each of them would be the newest.
     for strange in ("2026-01-05.bad", "2026-1-6", "2099-01-01", "9999-12-31"):
         deliver(made, f"devices/date={strange}/devices.csv", DEVICES[:2])
@@ -76,12 +52,25 @@ def test_misnamed_and_future_deliveries_are_ignored(deploy: Deploy) -> None:
     assert "no complete delivery of devices has landed" in problem
     deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
     deliver(made, "users/date=2026-01-05/users.json", USERS)
-    found = ("silver.devices", "bronze.users")
+    found = ("silver.devices", *OF_USERS)
     assert made.run(for_=found).problems == []
     assert sorted(made.rows("silver.devices", "full_name")) == ["One", "Three", "Two"]
     assert str(made.published("bronze.devices")[WHOLE_TABLE].landed).startswith("2026-01-05:")
     assert list(made.published("bronze.users")) == ["2026-01-05"]
     assert made.run(for_=found).runs == 0, "nothing is requested again"
+    assert made.problems() == []
+
+
+def test_mostly_rejected_delivery_removes_no_users_until_accepted(made: Deployment) -> None:
+    deliver(made, "users/date=2026-01-06/users.json", [USERS[0], b"{", b"{", b"{"])
+    (problem, *_) = made.run(for_=OF_USERS).problems
+    assert "3 of 4 rows are dead letters; 1 can be used, there were 4" in problem
+    assert "blogdata run --select silver.users --accept size" in problem
+    assert made.pasted(problem) == [(["not_json"], 3)]
+    assert current(made) == ["a", "b", "c", "d"]
+    assert accepted(made, *OF_USERS) == []
+    assert current(made) == sorted(made.rows("silver.users_current", "user_id")) == ["a"]
+    assert made.run(for_=OF_USERS).problems == []
     assert made.problems() == []
 
 

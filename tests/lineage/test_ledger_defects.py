@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from blogdata.cli.main import app
 from blogdata.lake import members
+from blogdata.landing.records import LineReader
 from blogdata.orchestration.landing import Landed
 from blogdata.orchestration.step import FullDelivery, Step
 from blogdata.publish.contract import Contract
@@ -114,7 +115,7 @@ def test_fixture_fills_every_table_and_ledger_balances(deployment: Deployment) -
     assert healthy.exit_code == 0, healthy.output
 
 
-@pytest.mark.matrix(16)
+@pytest.mark.matrix(32)
 @pytest.mark.parametrize("dataset", [*WHOLE, *(name for name in FILLED if name not in WHOLE)])
 def test_a_lost_row_stops_the_publication(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, dataset: str
@@ -134,20 +135,20 @@ def test_a_doubled_row_stops_the_publication(
 
 
 def test_a_lost_byte_stops_the_publication(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = Landed.lines
+    rows = Landed.rows
 
-    def shortened(landed: Landed) -> DataFrame:
+    def shortened(landed: Landed, reader: LineReader) -> DataFrame:
         raw = F.when(F.col("source_offset") == 0, F.expr("substring(raw, 2)")).otherwise(F.col("raw"))
-        return lines(landed).withColumn("raw", raw)
+        return rows(landed, reader).withColumn("raw", raw)
 
-    monkeypatch.setattr(Landed, "lines", shortened)
+    monkeypatch.setattr(Landed, "rows", shortened)
     refused(deployment, "bronze.visits", rule="account.file")
 
 
 @pytest.mark.campaign
 def test_a_line_skipped_by_the_reader_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = Landed.lines
-    monkeypatch.setattr(Landed, "lines", lambda landed: lines(landed).where("source_offset > 0"))
+    rows = Landed.rows
+    monkeypatch.setattr(Landed, "rows", lambda landed, reader: rows(landed, reader).where("source_offset > 0"))
     refused(deployment, "bronze.visits")
 
 

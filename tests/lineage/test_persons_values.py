@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assets.transforms.visit_events import JSON
+from assets.transforms.visit_lines import JSON
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from lineage import found_values, odd_lines
 from lineage.canaries import Canaries, Canary
@@ -28,7 +28,7 @@ ADDRESS = "192.0.2.1"
 SHORTEST = len("u00000000")
 """What is shorter may be in a file by chance."""
 OF_USERS = 60
-SILVER = ("silver.visits_enriched", "silver.sessions")
+ENRICHED = "silver.visits_enriched"
 
 
 @pytest.fixture(scope="module")
@@ -99,23 +99,23 @@ def test_no_statistics_and_no_footer_of_a_file_have_a_value_of_a_person(found: F
 
 def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deployment: Deployment) -> None:
     """A row that a later contract refused would block its hour; and each column that is computed has its sources."""
-    events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 400)]
+    events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 100)]
     for number, hour in enumerate(odd_lines.ARRIVALS):
         deployment.land(hour, events[number::2])
-    deployment.land(odd_lines.ARRIVALS[0], odd_lines.drawn(odd_lines.requests(), 400), name="access.log")
+    deployment.land(odd_lines.ARRIVALS[0], odd_lines.drawn(odd_lines.requests(), 100), name="access.log")
     before = deployment.versions()
-    assert deployment.run(for_=SILVER).problems == []
+    assert deployment.run(for_=[ENRICHED]).problems == []
     assert deployment.problems() == []
     rows = deployment.rows("bronze.visits", "arrival_hour", "format", "reasons")
-    assert sum(hour in odd_lines.ARRIVALS and form == JSON and not reasons for hour, form, reasons in rows) > 300
+    assert sum(hour in odd_lines.ARRIVALS and form == JSON and not reasons for hour, form, reasons in rows) > 200
     with deployment.session() as spark:
-        visits = deployment.lake.read(spark, "silver.visits_enriched")
+        visits = deployment.lake.read(spark, ENRICHED)
         odd = [f"coalesce(bool_or({each}), false) AS `{number}`" for number, each in enumerate(ODD)]
         came = visits.selectExpr(*odd).collect()[0]
         assert [each for each, there in zip(ODD, came, strict=True) if not there] == []
 
     computed = {name for name, version in deployment.versions().items() if version != before.get(name)} & EVERY.keys()
-    assert computed >= {"bronze.visits", "silver.visits", "silver.places", *SILVER}
+    assert computed >= {"bronze.visits", "silver.visits", "silver.places", ENRICHED}
     for dataset in computed:
         newest = next(dataset_tracker.publications(deployment.lake, dataset)).commit
         sources = fine_grained_tracker.sources(deployment.lake, str(deployment.landing), newest)

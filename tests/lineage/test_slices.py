@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from blogdata.lake import arrow
 from blogdata.lake.commit import Entry
 from blogdata.orchestration import computation
 from blogdata.publish.target import RunContext
+from lineage import expected
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.worker import obey
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.matrix(1)
 VISITS, CONFLICTS = "silver.visits", "silver.visit_conflicts"
 ENRICHED = "silver.visits_enriched"
 WANTED = (ENRICHED,)
-BY_THE_HOUR = (VISITS, CONFLICTS, ENRICHED, "gold.audience_hourly")
+BY_THE_HOUR = (VISITS, CONFLICTS, ENRICHED)
 """The tables to which rows are added, with a companion, and one that reads them by the hour."""
 ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
 """A run for tests that look at no other table."""
@@ -61,8 +62,12 @@ class World:
         outcome = self.deployment.run(**(how or {"for_": WANTED}))
         assert outcome.problems == []
         self.printed = {one["dataset"]: one["rows"] for one in outcome.steps}
+        return self.since(before)
+
+    def since(self, version: int) -> dict[str, Entry]:
+        """Give what was published of the visits after a version, by hour."""
         found = self.deployment.published(VISITS)
-        return {key[-2:]: entry for key, entry in found.items() if entry.version > before and key < hour(24)}
+        return {key[-2:]: entry for key, entry in found.items() if entry.version > version and key < hour(24)}
 
     @property
     def own(self) -> str:
@@ -81,6 +86,15 @@ class World:
     def stands_for(self, page: str) -> list[int]:
         """Give what each row of a page stands for."""
         return [count for name, count in self.deployment.rows(VISITS, "page", "occurrences") if name == page]
+
+
+def deliver_users(deployment: Deployment) -> None:
+    """Land the first delivery of users."""
+    user = {"id": "user-/users", "login": "one", "registered_datetime": "2026-01-01T00:00:00Z"}
+    folder = deployment.landing / "users" / "date=2026-01-05"
+    folder.mkdir(parents=True)
+    (folder / "users.json").write_text(json.dumps(user) + "\n")
+    (folder / "_SUCCESS").touch()
 
 
 def enriched(world: World) -> dict[str, int]:
@@ -114,61 +128,43 @@ def cut_off(world: World, folder: Path, phase: str, *lines: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> World:
-    """Two hours of arrival, published by one run; the tests of this module go on from each other."""
+    """Four hours of arrival, published by one run; the tests of this module go on from each other."""
     made = World(deploy("slices"))
     made.deployment.land(hour(10), [event("10:01", "/own10"), event("10:05", "/a"), event("10:06", "/b")])
-    made.now = 11
-    assert whole(made.arrive(event("11:05", "/c"), event("10:07", "/d"))) == {"10", "11"}
+    made.deployment.land(hour(11), [event("11:01", "/own11"), event("11:05", "/c"), event("10:07", "/d")])
+    made.deployment.land(hour(12), [event("12:01", "/own12")])
+    made.now = 13
+    assert whole(made.arrive()) == {"10", "11", "12", "13"}
     return made
 
 
-def test_late_rows_are_added_and_nothing_else_is_written(world: World) -> None:
-    before = world.files()
-    found = world.arrive(event("10:30", "/late"), event("11:30", "/later"))
-    assert (added(found), whole(found)) == ({"10": 1, "11": 1}, {"12"})
+def test_late_rows_are_added_once_and_nothing_else_is_written(world: World, tmp_path: Path) -> None:
+    """Though the write is cut off; a late duplicate is counted, a late conflict kept beside its row."""
+    before, version = world.files(), world.deployment.versions()[VISITS]
+    duplicate, conflict = event("12:01", "/own12"), event("13:01", "/own13", user_id="another")
+    twice = event("11:40", "/new")
+    cut_off(world, tmp_path, "committed", event("10:30", "/late"), twice, twice, duplicate, conflict)
+    assert added(world.run()) == {}, "the rows that the dead run has added are there"
+    found = world.since(version)
+    assert (added(found), whole(found)) == ({"10": 1, "11": 1}, {"12", "13", "14"}), "new rows may repeat each other"
     assert (found["10"].rows_in, found["10"].rows_out) == (5, 5), "the account is of the whole hour"
     assert found["10"].added is not None
-    assert found["10"].added.slices == (hour(12),)
+    assert found["10"].added.slices == (hour(14),)
     after = world.files()
-    assert {key: len(after[key] - before.get(key, set())) for key in after} == {"10": 1, "11": 1, "12": 1}
-    assert all(before[key] < after[key] for key in before), "the files of the hours stay"
+    assert {key: len(after[key] - before.get(key, set())) for key in after} == dict.fromkeys(after, 1)
+    assert all(before[key] < after[key] for key in ("10", "11")), "the files of the hours stay"
+    assert [world.stands_for(page) for page in ("/late", "/new", "/own12")] == [[1], [2], [2]]
+    assert world.deployment.rows(CONFLICTS, "page", "event_hour") == [("/own13", hour(13))]
     assert enriched(world) == {"10": 1, "11": 1}
-    assert (world.printed[VISITS], world.printed[ENRICHED]) == (3, 3), "a run prints what it has written"
+    assert world.printed[ENRICHED] == 5, "a run prints what it has written"
     assert not added(world.deployment.published(CONFLICTS)), "the companion's hours are replaced"
     assert world.deployment.problems() == []
 
 
-def test_hours_that_a_new_row_or_another_input_changes_are_computed_whole(world: World) -> None:
-    """A late duplicate is counted, a late conflict kept beside its row; a first delivery of users changes others."""
-    user = {
-        "id": "user-/users",
-        "login": "one",
-        "email": "one@example.com",
-        "registered_datetime": "2026-01-01T00:00:00Z",
-    }
-    folder = world.deployment.landing / "users" / "date=2026-01-05"
-    folder.mkdir(parents=True)
-    (folder / "users.json").write_text(json.dumps(user) + "\n")
-    (folder / "_SUCCESS").touch()
-    duplicate, conflict = event("10:30", "/late"), event("12:01", "/own12", user_id="another")
-    twice = event("11:40", "/new")
-    found = world.arrive(duplicate, event("10:40", "/new"), conflict, twice, twice, event("11:45", "/users"))
-    assert (added(found), whole(found)) == ({"11": 2}, {"10", "12", "13"}), "new rows may repeat each other"
-    assert (world.stands_for("/late"), sorted(world.stands_for("/new"))) == ([2], [1, 2])
-    assert len(world.files()["10"]) == 1
-    assert world.deployment.rows(CONFLICTS, "page", "event_hour") == [("/own12", hour(12))]
-    assert enriched(world) == {}, "what is added is joined as the rows that are there"
-
-
-def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path) -> None:
-    cut_off(world, tmp_path, "committed", event("10:55", "/once"))
-    assert world.stands_for("/once") == [1]
-    assert added(world.run(**ONLY)) == {}
-    assert world.stands_for("/once") == [1]
-    assert world.deployment.problems() == []
-
-
-def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hours_that_are_lost_or_damaged_or_of_other_code_are_computed_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other hour is: rows are added to it; and none of the enriched visits, as their users are new."""
     made = computation.run_context
 
     def newer(*arguments: Any) -> RunContext:
@@ -177,23 +173,18 @@ def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setattr(computation, "run_context", newer)
         assert "10" in whole(world.arrive(event("10:45", "/newer"), how=ONLY))
-    found = world.arrive(event("10:47", "/older"), event("11:47", "/same"), how=ONLY)
-    assert (added(found), whole(found)) == ({"11": 1}, {"10", world.own})
-
-
-def test_hours_that_are_lost_or_damaged_are_computed_whole(world: World) -> None:
-    """No other hour is: rows are added to it."""
-    (lost, *_), (damaged, *_) = (world.files()[key] for key in ("10", "12"))
+    deliver_users(world.deployment)
+    (lost, *_), (damaged, *_) = (world.files()[key] for key in ("11", "12"))
     (Path(world.deployment.lake.path(VISITS)) / lost).unlink()
     file = Path(world.deployment.lake.path(VISITS)) / damaged
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    late = [event(f"{of}:48", "/mends") for of in (10, 12, 13)]
-    found = world.arrive(*late, how=ONLY)
-    assert (added(found), whole(found)) == ({"13": 1}, {"10", "12", world.own})
+    found = world.arrive(*(event(f"{of}:48", "/mends", user_id="user-/users") for of in (10, 11, 12, 13)))
+    assert (added(found), whole(found)) == ({"13": 1}, {"10", "11", "12", world.own})
+    assert enriched(world) == {}, "what is added is joined as the rows that are there"
     assert damaged not in world.files()["12"]
-    assert world.deployment.problems() == []
+    equals_plain_python(world, *BY_THE_HOUR)
 
 
 def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) -> None:
@@ -203,22 +194,22 @@ def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) 
     assert world.stands_for("/wrong") == [1]
     assert added(world.arrive(event("10:49", "/mended"), how=ONLY)) == {}
     assert (world.stands_for("/wrong"), world.stands_for("/a")) == ([], [1])
+    equals_plain_python(world, VISITS, CONFLICTS)
 
 
-@pytest.mark.parametrize(
-    "tables", [BY_THE_HOUR, pytest.param((), marks=pytest.mark.campaign)], ids=["by the hour", "all"]
-)
-def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(
-    world: World, deploy: Deploy, tables: Sequence[str]
-) -> None:
-    """Those to which rows are added, and what reads them by the hour; or all tables."""
-    assert world.deployment.run(for_=tables).problems == []
-    assert (world.deployment.problems(), world.deployment.run(for_=tables).runs) == ([], 0)
-    fresh = deploy(f"fresh-{len(tables)}")
+def equals_plain_python(world: World, *datasets: str) -> None:
+    """Compare tables with what plain Python computes of all lines at once."""
+    for dataset, rule in expected.of(world.deployment.landing, *datasets).items():
+        assert expected.found(world.deployment, dataset) == rule.rows, dataset
+    assert world.deployment.problems() == []
+
+
+@pytest.mark.campaign
+def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(world: World, deploy: Deploy) -> None:
+    assert world.deployment.run().problems == []
+    assert (world.deployment.problems(), world.deployment.run().runs) == ([], 0)
+    fresh = deploy("fresh")
     shutil.copytree(world.deployment.landing, fresh.landing, dirs_exist_ok=True)
-    assert fresh.run(for_=tables).problems == []
-    there, all_at_once = world.deployment.contents(), fresh.contents()
-    assert {*BY_THE_HOUR} < {*all_at_once}
-    assert tables or there.keys() == all_at_once.keys()
-    assert {name: there[name] for name in all_at_once} == all_at_once
+    assert fresh.run().problems == []
+    assert world.deployment.contents() == fresh.contents()
     assert not any(entry.added for dataset in (VISITS, ENRICHED) for entry in fresh.published(dataset).values())

@@ -59,3 +59,16 @@ def marks(made: Deployment, dataset: str) -> set[str]:
     """Return the versions of the key by which a dataset was computed."""
     entries = EventLog(made.lake).publications(dataset).values()
     return {entry.judged_by[VISITOR_KEY].partition(":")[0] for entry in entries}
+
+
+def replace_key(made: Deployment, key: str) -> str:
+    """Replace the first version of the key; return what it was."""
+    file = made.settings.home / "secrets" / VISITOR_KEY
+    before = file.read_text()
+    file.write_text(key)
+    return before
+
+
+def refused(problems: list[str], dataset: str) -> bool:
+    (why,) = (problem for problem in problems if f"the tokens of {dataset} were computed by" in problem)
+    return "bring the earlier key back" in why and f"blogdata job rotate key={VISITOR_KEY}" in why

@@ -11,8 +11,8 @@ import pytest
 from assets.bronze import reference as bronze
 from assets.silver import reference as silver
 from blogdata.lake.commit import Entry
+from blogdata.landing.sizes import LandedSize
 from blogdata.patterns.ingestion.full_loader import FullLoadRefused
-from blogdata.patterns.ingestion.landed_lines import LandedSize
 
 FIFTH, SIXTH = "2026-01-05", "2026-01-06"
 DELIVERY, CHANGES = "users/date=2026-01-06/users.json", "users/date=2026-01-06/users_table-1.jsonl"

@@ -99,6 +99,7 @@ def materialize(asset: dg.AssetsDefinition, home: Path, spark: Any) -> Any:
         return event.materialization.metadata
 
 
+@pytest.mark.campaign
 def test_final_years_are_frozen_and_replaced_tables_removed(
     home: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

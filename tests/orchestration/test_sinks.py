@@ -25,7 +25,7 @@ from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
 from blogdata.publish.writes import Serve
-from blogdata.services import config, postgres
+from blogdata.services import postgres
 from blogdata.services.config import Settings
 from published import deployment, publish
 from resources.postgres import PostgresResource
@@ -66,15 +66,6 @@ def served(schema: str, contracts: Sequence[Contract], without: tuple[str, ...] 
     return sinks.Sink(contract=daily, served=contracts).asset(calendar(MONDAY), "test")
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """A deployment with a PostgreSQL that tests may kill."""
-    settings = config.load(overrides={"BLOGDATA_HOME": str(tmp_path_factory.mktemp("sinks"))})
-    postgres.up(settings)
-    yield settings
-    postgres.stop(settings)
-
-
 class Shop:
     """A lake with two datasets by day, and the asset that serves both."""
 
@@ -111,9 +102,9 @@ class Shop:
 
 
 @pytest.fixture
-def shop(home: Settings, tmp_path: Path, request: pytest.FixtureRequest) -> Shop:
+def shop(settings: Settings, postgres_server: str, tmp_path: Path, request: pytest.FixtureRequest) -> Shop:
     folder = tmp_path / f"t{abs(hash(request.node.name))}"
-    return Shop(home, folder)
+    return Shop(settings, folder)
 
 
 def checks(result: dg.ExecuteInProcessResult) -> list[bool]:

@@ -87,27 +87,3 @@ def test_a_rule_is_audited_without_its_table_constraint(spark: Any, lake_root: P
     with pytest.raises(AuditFailed) as others:
         overwrite_table(strange, target(lake_root, "three", contract=WHOLE), Provenance())
     assert [(item.rule, item.found) for item in others.value.violations] == [("of_others", 1)]
-
-
-def test_the_columns_lineage_comes_from_the_plan(spark: Any, lake_root: Path) -> None:
-    overwrite_partitions(clicks(spark), target(lake_root, "one"), HOURS, Provenance())
-    source = Lake(root=str(lake_root)).read(spark, CONTRACT.dataset)
-    totals = source.groupBy("hour").agg(F.sum("stands_for").alias("total"))
-    frame = source.join(totals, "hour").select(
-        "hour",
-        (F.col("click") + F.col("total")).alias("click"),
-        F.lit(1).cast("bigint").alias("stands_for"),
-        "page",
-    )
-    commit = overwrite_partitions(frame.unionByName(source.limit(0)), target(lake_root, "two"), HOURS, Provenance())
-    path = f"{lake_root}/silver/clicks"
-    found = {
-        column: [source.rsplit("#", 1)[1] for source in sources if path in source]
-        for column, sources in commit.info["column_lineage"].items()
-    }
-    assert found == {
-        "hour": ["hour"],
-        "click": ["click", "stands_for"],
-        "stands_for": ["stands_for"],
-        "page": ["page"],
-    }

@@ -16,10 +16,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from blogdata.patterns.ingestion import landed_content, landed_lines
-from blogdata.patterns.ingestion.erased_lines import FILLER
-from blogdata.patterns.ingestion.landed_formats import MARK, content, stored_as
-from blogdata.patterns.ingestion.landed_lines import LandedSize
+from blogdata.landing import sizes
+from blogdata.landing.erased_lines import FILLER
+from blogdata.landing.landed_formats import MARK, content, stored_as
+from blogdata.landing.sizes import LandedSize
+from blogdata.patterns.ingestion import landed_content
 from blogdata.patterns.security.in_place_overwriter import FileChanged, NotOverwritten, overwrite
 
 ALICE, BOB = b'{"user_id": "alice"}', b'{"user_id": "bob", "x": "\xc3\xa4"}'
@@ -83,16 +84,16 @@ def test_the_naive_way_moves_the_lines_of_others(tmp_path: Path) -> None:
 
 def test_erased_lines_are_counted_and_are_no_rows(tmp_path: Path) -> None:
     file = put(tmp_path)
-    before = landed_lines.measure(file)
+    before = sizes.measure(file)
     overwrite(file, of_alice)
-    assert landed_lines.measure(file) == LandedSize(lines=before.lines, bytes=before.bytes, erased=3, erased_bytes=64)
+    assert sizes.measure(file) == LandedSize(lines=before.lines, bytes=before.bytes, erased=3, erased_bytes=64)
     assert [line.raw for line in landed_content.landed_lines([file], tmp_path)] == [BOB, b"", BOB]
 
 
 def test_erased_lines_are_counted_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landed_lines, "CHUNK", 17)
+    monkeypatch.setattr(sizes, "CHUNK", 17)
     overwrite(file := put(tmp_path), of_alice)
-    assert landed_lines.measure(file).erased == 3
+    assert sizes.measure(file).erased == 3
 
 
 def test_a_link_keeps_leading_to_its_file(tmp_path: Path) -> None:

@@ -134,6 +134,18 @@ def files_of(generation: Generation, login: str) -> dict[str, str]:
     }
 
 
+def ended_certificate(settings: Settings, folder: Path) -> dict[str, str]:
+    """Make a certificate of the deployment's authority that has ended."""
+    current = postgres_certificates.certificates(settings).current()
+    authority = x509.load_pem_x509_certificate(current.certificate("authority").read_bytes())
+    signing = serialization.load_pem_private_key(current.key("authority").read_bytes(), None)
+    ended = datetime.now(timezone.utc) - VALID - DAY
+    made = secretless_connector._signed(WRITER, (authority, signing), ended, ())  # type: ignore[arg-type]
+    folder.mkdir()
+    secretless_connector._store(folder, WRITER, *made)
+    return {"sslcert": str(folder / f"{WRITER}.pem"), "sslkey": str(folder / f"{WRITER}.key")}
+
+
 def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_path: Path) -> None:
     postgres.up(certified)
     address = postgres.running_address(certified)
@@ -144,9 +156,9 @@ def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_
         hashed = connection.execute("SELECT count(rolpassword) FROM pg_authid WHERE rolname ~ '^blogdata_'").fetchone()
     assert hashed == (0,), "no login of a role has a password"
 
-    # Somebody else's certificate, no certificate, a password, no TLS, an unknown authority, another server's name.
     another = {"sslcert": str(postgres_certificates.certificates(certified).current().certificate(ANALYST))}
     another["sslkey"] = another["sslcert"].replace(".pem", ".key")
+    ended = ended_certificate(certified, tmp_path / "ended")
     stranger = Certificates(folder=tmp_path / "stranger", hosts=("127.0.0.1",), logins=(WRITER,))
     keep(stranger, datetime.now(timezone.utc))
     foreign = files_of(stranger.current(), WRITER)
@@ -156,6 +168,7 @@ def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_
         "a password": refused(url_of(certified, WRITER, sslcert="", sslkey="", password="guessed")),
         "no TLS": refused(url_of(certified, WRITER, sslmode="disable")),
         "a stranger's": refused(url_of(certified, WRITER, sslcert=foreign["sslcert"], sslkey=foreign["sslkey"])),
+        "an ended one": refused(url_of(certified, WRITER, **ended)),
         "a stranger's server": refused(url_of(certified, WRITER, sslrootcert=foreign["sslrootcert"])),
     }
     for case, error in said.items():
@@ -163,6 +176,7 @@ def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_
         assert "certificates" in error.next_step, case
     assert "certificate authentication failed" in said["another login's"].what
     assert "unknown ca" in said["a stranger's"].what
+    assert "certificate expired" in said["an ended one"].what
     assert "certificate verify failed" in said["a stranger's server"].what
 
 
@@ -207,16 +221,3 @@ def _soon(url: str) -> tuple[str, bool, bool]:
         except psycopg.OperationalError as error:
             last = error
     raise last
-
-
-def test_a_certificate_that_has_ended_is_refused(certified: Settings, tmp_path: Path) -> None:
-    postgres.up(certified)
-    known = postgres_certificates.certificates(certified)
-    current = known.current()
-    authority = x509.load_pem_x509_certificate(current.certificate("authority").read_bytes())
-    signing = serialization.load_pem_private_key(current.key("authority").read_bytes(), None)
-    ended = datetime.now(timezone.utc) - VALID - DAY
-    made = secretless_connector._signed(WRITER, (authority, signing), ended, ())  # type: ignore[arg-type]
-    secretless_connector._store(tmp_path, WRITER, *made)
-    files = {"sslcert": str(tmp_path / f"{WRITER}.pem"), "sslkey": str(tmp_path / f"{WRITER}.key")}
-    assert "certificate expired" in refused(url_of(certified, WRITER, **files)).what

@@ -33,6 +33,10 @@ from toy import CONTRACT
 
 __all__ = ["deploy"]
 GROUP = grp.getgrgid(os.getgid()).gr_name
+SOME = ("bronze.visits", "silver.visits", "silver.users", "silver.identities", "silver.devices", "gold.audience_hourly")
+COPIED = [*EVERY] if "WHOLE_MATRIX" in os.environ else [*SOME, "gold.page_stats", "bronze.devices"]
+"""Tables of each kind: as received, with tokens, encrypted, without persons, with fewer rows, of several members; make
+laws copies all."""
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +73,11 @@ def replicated(made: Deployment, staging: Path, *datasets: str) -> dict[str, tup
     return replicate(made.settings, Export(role=READER, folder=staging, group=GROUP), datasets, made.session)
 
 
+@pytest.mark.matrix(1)
 def test_staging_has_every_row_and_no_value_of_a_person_in_any_file(deployment: Deployment, staging: Path) -> None:
     """Data files, their statistics, logs and checkpoints are searched as an erasure searches them."""
-    done = replicated(deployment, staging)
-    published = deployment.lake.versions([*EVERY])
+    done = replicated(deployment, staging, *COPIED)
+    published = deployment.lake.versions(COPIED)
     assert done.keys() == published.keys()
     assert {how for how, _ in done.values()} == {"byte for byte", "transformed"}
     copy, production = Lake(root=str(staging)), deployment.lake
@@ -87,7 +92,7 @@ def test_staging_has_every_row_and_no_value_of_a_person_in_any_file(deployment: 
     assert len(searched(deployment.settings.lake, values).traces) > 10
     found = searched(staging, values)
     assert (found.traces, found.unsearched) == ({}, {})
-    assert found.files > 100
+    assert found.files > 3 * len(published)
 
 
 def test_rows_still_join_and_all_other_values_are_as_they_were(deployment: Deployment, staging: Path) -> None:
@@ -113,7 +118,7 @@ def test_what_has_changed_is_copied_and_readers_go_on(deployment: Deployment, st
     copy, spark_reads = Lake(root=str(staging)), f"SELECT count(*) FROM delta.`{staging}/silver/visits`"
     before = {name: copy.version(name) for name in EVERY}
     files = {file: file.stat().st_mtime_ns for file in staging.rglob("*") if file.is_file()}
-    assert {is_new for _, is_new in replicated(deployment, staging).values()} == {False}
+    assert {is_new for _, is_new in replicated(deployment, staging, *COPIED).values()} == {False}
     assert files == {file: file.stat().st_mtime_ns for file in staging.rglob("*") if file.is_file()}
     with deployment.session() as spark:
         ((rows,),) = spark.sql(spark_reads).collect()

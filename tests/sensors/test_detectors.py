@@ -7,7 +7,7 @@ finding, on real Delta commits and without Spark.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -75,31 +75,21 @@ def land_hours(lake: LakeResource, hours_ago: Iterable[int]) -> list[str]:
     return keys
 
 
-def bronze_hours(
-    lake: LakeResource, keys: Sequence[str], *, at: datetime, rows: Mapping[str, int] | None = None
-) -> int:
+def bronze_hours(lake: LakeResource, keys: Sequence[str], *, at: datetime) -> int:
     """Publish the landed hours of bronze and its companions."""
     there = {one.key: one.fingerprint for one in landed(lake.landing_zone, "visits", Grain.HOUR)}
-    counts = {name: {name: (rows or {}).get(name, 1000)} for name in keys}
+    counts = {name: {name: 1000} for name in keys}
     version = bronze(lake.lake, counts, landed=there, at=at)
     for dataset in ("bronze.dead_letters", "silver.late_visits"):
         publish(lake.lake, dataset, "arrival_hour", dict.fromkeys(keys, 0), inputs={"bronze.visits": version}, at=at)
     return version
 
 
-def publish_hours(lake: LakeResource, keys: Sequence[str], *, at: datetime, **more: Any) -> None:
+def publish_hours(lake: LakeResource, keys: Sequence[str], *, at: datetime) -> None:
     """Publish hours of bronze and of all its readers."""
-    read = bronze_hours(lake, keys, at=at, **more)
+    read = bronze_hours(lake, keys, at=at)
     version = silver(lake.lake, dict.fromkeys(keys, 1000), read=read, at=at + HOUR / 60)
     enriched(lake.lake, keys, read=version, of="silver.visits", at=at + HOUR / 30)
-
-
-def run_hourly(lake: LakeResource, hours_ago: Iterable[int]) -> list[str]:
-    """Land and publish some hours, each ten minutes after its end."""
-    keys = land_hours(lake, hours_ago)
-    for name in keys:
-        publish_hours(lake, [name], at=ended(name) + HOUR / 6)
-    return keys
 
 
 def verdict(lake: LakeResource, detector: str, dataset: str, now: datetime = NOW) -> str:
@@ -154,7 +144,7 @@ def test_a_flow_that_stops_is_seen_everywhere(lake: LakeResource, ticked: Ticked
 
 
 def test_a_reader_that_is_not_run_lags(lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance) -> None:
-    run_hourly(lake, range(5, 2, -1))
+    publish_hours(lake, land_hours(lake, range(5, 2, -1)), at=ended(key(3)) + HOUR / 6)
     waiting = land_hours(lake, range(2, -1, -1))
     ticked()
     # The first of them has waited for two hours and 25 minutes; one hour is promised.

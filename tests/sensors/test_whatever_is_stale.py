@@ -18,12 +18,12 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from assets.code import code
 from blogdata.errors import PlatformError
+from blogdata.landing.log_formats import formats
 from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import NEW_DATA
 from blogdata.patterns.data_value.outbox import Row
-from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import split_by_hour
 from blogdata.planning import faults
 from blogdata.planning.plan import Planner
@@ -190,7 +190,7 @@ def test_a_log_is_requested_until_split(lake: LakeResource, tick: Any) -> None:
     log.write_text(LINE)
     first = keys(tick(whatever_is_stale))
     assert len(first) == 1
-    split_by_hour(log, lake.landing_path, formats().hour_of, now=datetime.now(timezone.utc))
+    split_by_hour(log, lake.landing_path, formats(), now=datetime.now(timezone.utc))
     second = tick(whatever_is_stale)
     assert second.run_requests[0].tags["blogdata/about"] == f"bronze.visits {HOUR}"
     assert keys(second) != first

@@ -136,19 +136,22 @@ def test_a_server_that_goes_away_is_named(
     assert failed.value.where == dagster_home.storage(stored)
 
 
-@pytest.mark.parametrize(("code", "error"), [("57P01", StorageUnreachable), ("53100", StorageFailed)])
 def test_only_a_lost_storage_server_is_unreachable(
-    stored: Settings, database: str, instance: dg.DagsterInstance, code: str, error: type[PlatformError]
+    stored: Settings, database: str, instance: dg.DagsterInstance
 ) -> None:
+    errors: dict[str, type[PlatformError]] = {"57P01": StorageUnreachable, "53100": StorageFailed}
     materialize(stored, instance)
-    with psycopg.connect(database) as connection:
-        connection.execute(
-            "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
-            f"$$ BEGIN RAISE 'it fails' USING ERRCODE = '{code}'; END $$"
-        )
-        connection.execute(f"CREATE TRIGGER fails BEFORE INSERT ON {SCHEMA}.event_logs EXECUTE FUNCTION fails()")
-    with pytest.raises(error, match="it fails"):
-        materialize(stored, instance)
+    for code, error in errors.items():
+        with psycopg.connect(database) as connection:
+            connection.execute(
+                "CREATE OR REPLACE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
+                f"$$ BEGIN RAISE 'it fails' USING ERRCODE = '{code}'; END $$"
+            )
+            connection.execute(
+                f"CREATE OR REPLACE TRIGGER fails BEFORE INSERT ON {SCHEMA}.event_logs EXECUTE FUNCTION fails()"
+            )
+        with pytest.raises(error, match="it fails"):
+            materialize(stored, instance)
 
 
 def test_a_refused_write_is_reported_with_its_reason(

@@ -86,7 +86,7 @@ def test_dagsters_own_storage_shares_the_same_files(instance: dg.DagsterInstance
 
 
 def test_concurrent_killed_writers_lose_no_event(instance: dg.DagsterInstance, home: Path) -> None:
-    runs, count = ("a", "b"), 20
+    runs, count = ("a", "b"), 5
     environment = {**os.environ, "DAGSTER_HOME": str(home)}
     program = [sys.executable, "-c", WRITES_AND_IS_KILLED, str(home)]
     writers = [subprocess.Popen([*program, run, str(count)], env=environment) for run in runs]

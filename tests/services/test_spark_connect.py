@@ -7,14 +7,16 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.services import processes, spark_attached, spark_connect, spark_probe
+from blogdata.services import processes, spark_attached, spark_connect, spark_launch, spark_probe
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from kills import kill
+from resources.spark import SparkResource
 
 
 def starter(settings: Settings) -> subprocess.Popen[str]:
@@ -52,6 +54,17 @@ def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
     assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
 
 
+def test_a_copied_home_has_a_server_of_its_own(own: Settings, tmp_path: Path) -> None:
+    server = spark_connect.running_server(own)
+    copy = replace(own, home=tmp_path / "copy", lake=tmp_path / "copy" / "lake")
+    subprocess.run(["cp", "-a", own.home, copy.home], check=True)
+    assert spark_connect.status(copy).state == "stopped"
+    assert not spark_connect.stop(copy)
+    assert spark_connect.running_server(copy).pid != server.pid
+    assert spark_connect.stop(copy)
+    assert spark_connect.status(own).pid == server.pid
+
+
 @pytest.mark.campaign
 def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
     server = spark_connect.running_server(own)
@@ -73,6 +86,26 @@ def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
 
 
 @pytest.mark.campaign
+def test_a_server_killed_during_work_raises_transient_error(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLOGDATA_SPARK_HEAP", "600m")
+    monkeypatch.setenv("BLOGDATA_JARS", str(own.jars))
+    resource = SparkResource(home=str(own.home), mode="local")
+    server = spark_connect.running_server(resource.settings)
+    work = resource.spark_session.range(3)
+
+    def killed() -> None:
+        kill(server.process)
+        work.count()
+
+    with pytest.raises(spark_probe.SparkServerLost) as caught, resource.guard():
+        killed()
+    assert caught.value.transient
+    assert "token" not in str(caught.value)
+    with resource.guard() as session:
+        assert session.range(3).count() == 3
+
+
+@pytest.mark.campaign
 def test_a_changed_configuration_restarts_the_server(own: Settings) -> None:
     server = spark_connect.running_server(own)
     changed = replace(own, spark=replace(own.spark, conf=(("spark.sql.shuffle.partitions", "3"),)))
@@ -82,6 +115,18 @@ def test_a_changed_configuration_restarts_the_server(own: Settings) -> None:
     session = spark_attached.attach(again.url)
     assert session.conf.get("spark.sql.shuffle.partitions") == "3"
     spark_attached.release(session)
+
+
+def test_changed_readers_of_lines_need_another_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module = tmp_path / "some_readers" / "__init__.py"
+    module.parent.mkdir()
+    module.write_text("LONGEST = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(spark_launch, "_WORKER_PACKAGES", ("some_readers",))
+    before = spark_launch.worker_code()
+    assert spark_launch.worker_code() == before
+    module.write_text("LONGEST = 12\n")
+    assert spark_launch.worker_code() != before
 
 
 @pytest.mark.campaign

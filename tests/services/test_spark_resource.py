@@ -1,46 +1,27 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from blogdata.services import spark_attached, spark_connect, spark_probe
-from blogdata.services.config import Settings
-from blogdata.services.processes import ProcessIdentity
-from kills import kill
+from blogdata.services import spark_attached
+from blogdata.services.spark_connect import SparkServer
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 
 
 @pytest.fixture
-def resource(own: Settings, monkeypatch: pytest.MonkeyPatch) -> SparkResource:
-    monkeypatch.setenv("BLOGDATA_SPARK_HEAP", "600m")
-    monkeypatch.setenv("BLOGDATA_JARS", str(own.jars))
-    return SparkResource(home=str(own.home), mode="local")
+def resource(spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkResource]:
+    """A resource of a deployment that uses the tests' server."""
+    monkeypatch.setenv("SPARK_REMOTE", spark_server.url)
+    made = SparkResource(home=str(tmp_path), spark_config={"spark.sql.shuffle.partitions": "7"})
+    yield made
+    spark_resources.drop(made.settings)
 
 
-def killed_under(process: ProcessIdentity | None, work: Callable[[], int]) -> int:
-    kill(process)
-    return work()
-
-
-def test_resource_configuration_overrides_the_servers(own: Settings, resource: SparkResource) -> None:
-    spark_resources.drop(resource.settings)
-    configured = SparkResource(home=str(own.home), mode="local", spark_config={"spark.sql.shuffle.partitions": "7"})
-    assert configured.spark_session.conf.get("spark.sql.shuffle.partitions") == "7"
-    spark_resources.drop(configured.settings)
-
-
-@pytest.mark.campaign
-def test_a_server_killed_during_work_raises_transient_error(resource: SparkResource) -> None:
-    server = spark_connect.running_server(resource.settings)
-    work = resource.spark_session.range(3)
-    with pytest.raises(spark_probe.SparkServerLost) as caught, resource.guard():
-        killed_under(server.process, work.count)
-    assert caught.value.transient
-    assert "token" not in str(caught.value)
-    with resource.guard() as session:
-        assert session.range(3).count() == 3
+def test_resource_configuration_overrides_the_servers(resource: SparkResource) -> None:
+    assert resource.spark_session.conf.get("spark.sql.shuffle.partitions") == "7"
 
 
 def test_a_query_error_passes_the_guard_unchanged(resource: SparkResource) -> None:

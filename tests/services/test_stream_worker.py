@@ -94,6 +94,23 @@ def test_a_rejected_secret_ends_the_worker(python: str, tmp_path: Path) -> None:
     assert "did not accept the secret" in imported(log)
 
 
+def test_other_workers_are_forks_of_a_process_that_has_imported_what_they_need(python: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    environment = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}
+    program = [python, "-m", "pyspark.daemon", "pyspark.worker"]
+    with log.open("wb") as output:
+        daemon = subprocess.Popen(
+            program, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output
+        )
+    assert daemon.stdin is not None
+    assert daemon.stdout is not None
+    with daemon:
+        assert 0 < struct.unpack("!i", daemon.stdout.read(4))[0] < 65536
+        assert {"pandas", "pyarrow", "blogdata.landing.lines"} <= {*imported(log).split()}
+        daemon.stdin.close()
+        daemon.wait(120)
+
+
 @pytest.mark.parametrize("arguments", [("-c", "import sys; print(sys.argv[1:], sys.executable)", "two words"), ("-V",)])
 def test_other_commands_run_as_plain_python(python: str, arguments: tuple[str, ...]) -> None:
     def output(executable: str) -> str:

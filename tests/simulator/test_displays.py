@@ -45,7 +45,7 @@ def test_the_truth_of_every_fault_equals_recounts(tmp_path: Path) -> None:
 
 def test_displays_and_events_belong_together_as_counted(tmp_path: Path) -> None:
     """By the contract's rule, recomputed from the landed files: same visit and ad, at most half an hour before."""
-    spec = SimulationSpec(days=2, visits_per_day=6000, seed=3, faults=FaultRates.none(late=0.05), ads=True)
+    spec = SimulationSpec(days=2, visits_per_day=3000, seed=3, faults=FaultRates.none(late=0.05), ads=True)
     truth = simulated(tmp_path, spec)
     displays: Times = defaultdict(list)
     for arrived, display in rows(tmp_path, "ads"):

@@ -139,9 +139,9 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
     [
         (
             b'{"remote_addr": "203.0.113.9", "time": "yesterday", "status": 200, "request": "GET / HTTP/1.1"}\n',
-            "the first one fits the format nginx_json, but its time is no instant",
+            "nearest to the format nginx_json, but its time does not fit",
         ),
-        ((LINE % b"one").replace(b"+0000", b"+1930"), "the first one fits the format combined, but its time"),
+        ((LINE % b"one").replace(b"+0000", b"+1930"), "nearest to the format combined, but its time does not fit"),
         (
             b"#Version: 1.0\n2026-01-05 03:04:05 ::1 GET /a - 443 - - - - ok\n",
             "nearest to the format iis, but its status",
@@ -219,7 +219,7 @@ def test_folders_patterns_and_pipes_land(tmp_path: Path) -> None:
         assert refused.exception.where == given
 
 
-def test_formats_are_declared_by_settings_and_columns_in_another_order_are_told(
+def test_formats_are_declared_by_settings_and_a_header_tells_the_order_of_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
@@ -227,19 +227,18 @@ def test_formats_are_declared_by_settings_and_columns_in_another_order_are_told(
     (tmp_path / "columns.log").write_text(f"#Software: IIS\n{header}\n2022-10-03 19:59:42 203.0.113.9 GET /a 200\n")
     (tmp_path / "own.log").write_text('200|203.0.113.9|1664827182.5|"GET /a HTTP/1.1"\n')
     command = ["logs", str(tmp_path / "columns.log"), str(tmp_path / "own.log"), "--json"]
-    error = CliRunner().invoke(app, ["logs", str(tmp_path / "columns.log")]).exception
-    assert isinstance(error, ConfigurationError)
-    assert error.next_step == f"add to blogdata.toml: [logs] format = '{header}'"
-    several = tmp_path / "several.log"
-    several.write_text(f"{header}\n{header} cs-host\n{header}\n2022-10-03 19:59:42 203.0.113.9 GET /a 200\n")
-    error = CliRunner().invoke(app, ["logs", str(several)]).exception
-    assert isinstance(error, ConfigurationError)
-    assert error.next_step == f"add to blogdata.toml: [logs] format = ['{header}', '{header} cs-host']"
+    (tmp_path / "lacks.log").write_text((tmp_path / "columns.log").read_text().replace("c-ip", "X-Real-IP"))
+    error = CliRunner().invoke(app, ["logs", str(tmp_path / "lacks.log")]).exception
+    assert isinstance(error, NoAccessLog)
+    assert "no column, or more than one, is the address of a request" in error.what
     assert not list(tmp_path.glob("landing/*/*.log"))
     own = '$status|$remote_addr|$msec|"$request"'
     (tmp_path / "blogdata.toml").write_text(f"[logs]\nformat = ['{header}', '{own}']\n")
     said = CliRunner().invoke(app, command)
     assert [row["formats"] for row in json.loads(said.stdout)] == [["declared"], ["declared"]]
+    (tmp_path / "columns.log").write_text(f"{header} cs-host\n2022-10-03 19:59:42 203.0.113.9 GET /b 200 b.example\n")
+    said = CliRunner().invoke(app, command)
+    assert [row["formats"] for row in json.loads(said.stdout)] == [["declared"], ["iis"]]
     (tmp_path / "blogdata.toml").write_text("[logs]\nformat = '$remote_addr'\n")
     assert "it does not have the time of a request" in str(CliRunner().invoke(app, command).exception)
     (tmp_path / "blogdata.toml").write_text("[logs]\nformat = 7\n")

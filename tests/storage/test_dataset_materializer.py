@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -166,10 +167,11 @@ def test_a_table_is_its_view_whatever_happens_between_refreshes(blog: Blog) -> N
     assert blog.table() == blog.view()
 
 
-@pytest.fixture
-def clicks(spark: Any, lake_root: Path) -> Lake:
-    """A table by hour with a change feed; version 0 has two hours."""
-    lake = Lake(root=str(lake_root))
+@pytest.fixture(scope="module")
+def two_hours(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of a table by hour with a change feed, which has two hours."""
+    root = tmp_path_factory.mktemp("two-hours") / "lake"
+    lake = Lake(root=str(root))
     columns = "hour STRING, page STRING, n INT"
     spark.sql(
         f"CREATE TABLE delta.`{lake.path(CLICKS.dataset)}` ({columns}) USING delta PARTITIONED BY (hour) "
@@ -177,7 +179,13 @@ def clicks(spark: Any, lake_root: Path) -> Lake:
     )
     write(spark, lake, "00", [("all", 1), ("other", 1)])
     write(spark, lake, "01", [("all", 1)])
-    return lake
+    return root
+
+
+@pytest.fixture
+def clicks(two_hours: Path, tmp_path: Path) -> Lake:
+    """A copy of that lake for each test."""
+    return Lake(root=str(shutil.copytree(two_hours, tmp_path / "lake")))
 
 
 def write(spark: Any, lake: Lake, hour: str, rows: list[tuple[str, int]]) -> None:

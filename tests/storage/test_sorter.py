@@ -6,13 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import functions as F
 
 from blogdata.lake.commit import Account
-from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.idempotency.fast_metadata_cleaner import replace_periods
 from blogdata.patterns.storage import sorter
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
@@ -23,7 +20,7 @@ from quality.contracts import EVERY
 from scans import Scan, scanned
 from toy import target
 
-WEEKS, OPEN = ("2025-12-15", "2025-12-22"), "2026-01-05"
+WEEK = "2025-12-15"
 ROWS, FILE_BYTES = 20_000, 3_000
 """About 21 files of a week. Delta samples where a file begins and adds noise to the order, so the files that a query
 reads differ from run to run: four or five of eight, nine or ten of these."""
@@ -54,17 +51,6 @@ def clicks(spark: Any, week: str) -> Any:
     )
 
 
-@pytest.fixture(scope="module")
-def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Two weeks of the same year and one of the next."""
-    root = tmp_path_factory.mktemp("sorted")
-    weeks = (*WEEKS, OPEN)
-    rows = clicks(spark, WEEKS[0]).union(clicks(spark, WEEKS[1])).union(clicks(spark, OPEN).limit(1))
-    accounts = {week: Account(rows_in=1 if week == OPEN else ROWS) for week in weeks}
-    replace_periods(rows, target(root, "weeks", contract=CLICKS), weeks, Provenance(accounts=accounts))
-    return Lake(root=str(root))
-
-
 def digest(frame: Any) -> list[Any]:
     rows = frame.select(F.xxhash64(*frame.columns).cast("decimal(38,0)").alias("hash"))
     return list(rows.agg(F.count("hash"), F.sum("hash")).collect())
@@ -73,8 +59,8 @@ def digest(frame: Any) -> list[Any]:
 def member(spark: Any, root: Path, contract: Contract, *, engine: Engine = Engine.TRANSACTION) -> Any:
     """Write a week to a table of its own; return the target."""
     aim = target(root, "week", engine, contract)
-    accounts = {WEEKS[0]: Account(rows_in=ROWS)}
-    overwrite_partitions(clicks(spark, WEEKS[0]), aim, WEEKS[:1], Provenance(accounts=accounts))
+    accounts = {WEEK: Account(rows_in=ROWS)}
+    overwrite_partitions(clicks(spark, WEEK), aim, (WEEK,), Provenance(accounts=accounts))
     return aim
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from blogdata.landing import log_formats
+from blogdata.landing.erased_lines import FILLER
+from blogdata.landing.log_formats import LogReader, formats
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.erased_lines import FILLER
-from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_progress import LogTaken
 from blogdata.patterns.ingestion.log_splitter import split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land as replicate
@@ -270,7 +271,7 @@ LOG = "access_logs/a.log"
 
 
 def split(home: Settings) -> int:
-    return split_by_hour(home.landing / LOG, home.landing, formats().hour_of, now=NOW).lines
+    return split_by_hour(home.landing / LOG, home.landing, formats(), now=NOW).lines
 
 
 def parts(home: Settings) -> list[Path]:
@@ -294,7 +295,7 @@ def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
     (log.parent / "a.log.1").write_bytes(b"".join([*LINES, line(3700)]))
     entry.erase_known(home, home.landing, [log.parent / "a.log.1"])
     with pytest.raises(LogTaken):
-        split_by_hour(log.parent / "a.log.1", home.landing, formats().hour_of, now=NOW)
+        split_by_hour(log.parent / "a.log.1", home.landing, formats(), now=NOW)
 
 
 def test_a_log_that_has_grown_at_its_producer_is_known_again(home: Settings, tmp_path: Path) -> None:
@@ -346,20 +347,22 @@ def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch
     assert split(home) == 0
 
 
-def test_a_log_is_not_overwritten_while_it_is_split(home: Settings) -> None:
+def test_a_log_is_not_overwritten_while_it_is_split(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The splitter would note the digest of lines that are not there any more, and refuse the log for ever."""
     log = land_log(home, LINES)
     erasing = Thread(target=entry.erase_known, args=(home, home.landing, [log]))
 
-    def hour_of(raw: bytes) -> str | None:
-        if erasing.ident is None:
-            erasing.start()
-            erasing.join(0.3)
-            assert erasing.is_alive()
-        return formats().hour_of(raw)
+    class Slow(LogReader):
+        def hour_of(self, line: bytes) -> str | None:
+            if erasing.ident is None:
+                erasing.start()
+                erasing.join(0.3)
+                assert erasing.is_alive()
+            return super().hour_of(line)
 
+    monkeypatch.setattr(log_formats, "LogReader", Slow)
     with entry.splitting(home):
-        split_by_hour(log, home.landing, hour_of, now=NOW)
+        split_by_hour(log, home.landing, formats(), now=NOW)
     erasing.join()
     assert b"bob" not in log.read_bytes()
     with log.open("ab") as more:

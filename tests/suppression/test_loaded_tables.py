@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from assets import table_loads
-from blogdata.patterns.ingestion.erased_lines import FILLER
+from blogdata.landing.erased_lines import FILLER
 from blogdata.services import config
 from blogdata.services.config import Settings, TableSettings
 from blogdata.suppression.landed_persons import Identifiers

@@ -1,4 +1,4 @@
-"""The devices' deliveries: judging lines, and the validity periods of device names."""
+"""The validity periods of device names, from their deliveries."""
 
 from __future__ import annotations
 
@@ -14,39 +14,9 @@ from hypothesis import strategies as st
 from assets.transforms import devices
 from quality.contracts import CONTRACTS
 
-LINES = "raw BINARY, source_offset BIGINT, source_file STRING, load_date STRING"
 DEVICES = CONTRACTS["silver.devices"]
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 Listed = Sequence[tuple[str, str | None]]
-
-
-def judge(spark: Any, *lines: str, file: str = "devices/date=2026-01-01/d.csv") -> Any:
-    rows, offset = [], 0
-    for line in lines:
-        rows.append((line.encode(), offset, file, "2026-01-01"))
-        offset += len(line.encode()) + 1
-    return devices.judge(spark.createDataFrame(rows, LINES))
-
-
-def judged(spark: Any, *lines: str, file: str = "devices/date=2026-01-01/d.csv") -> list[Any]:
-    return list(judge(spark, *lines, file=file).orderBy("source_offset").collect())
-
-
-def test_csv_lines_are_typed_and_headers_marked(spark: Any) -> None:
-    header, phone, nameless = judged(spark, "type;full_name;version", 'phone;"A; b";9.0', "tv;;2")
-    assert header.reasons == ["header"]
-    assert (phone.reasons, phone.type, phone.full_name, phone.version) == ([], "phone", "A; b", "9.0")
-    assert (nameless.reasons, nameless.full_name) == ([], None)
-
-
-def test_a_device_line_lists_all_missing_fields(spark: Any) -> None:
-    _, row = judged(spark, "type;full_name;version", ";name;")
-    assert row.reasons == ["missing_field:type", "missing_field:version"]
-
-
-def test_an_object_as_value_is_a_wrong_type(spark: Any) -> None:
-    (row,) = judged(spark, '{"type":{"a":1},"full_name":[],"version":"1"}', file="d.json")
-    assert row.reasons == ["wrong_type:type", "wrong_type:full_name"]
 
 
 def midnight(day: str) -> datetime:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from assets.gold import requests_daily
-from assets.transforms import visit_events
+from assets.transforms.request_lines import LogLines
+from blogdata.landing.lines import read
+from blogdata.services.config import LogSettings
 from quality.contracts import requests as r
 
-LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
@@ -24,18 +26,19 @@ def line(
     return f'{prefix}10.0.0.1 - - [17/May/2015:10:05:03 +0000] "{request}" {status} {size} "{referrer}" "{agent}"'
 
 
-def counted(spark: SparkSession, lines: list[str]) -> list[dict[str, Any]]:
-    rows = [
-        (one.encode(), "visits/a.log", number, "2015-05-17T10", visit_events.LOG) for number, one in enumerate(lines)
-    ]
-    judged = visit_events.judge(spark.createDataFrame(rows, LINES), formats=visit_events.LOGS)
+def counted(spark: SparkSession, landing: Path, lines: list[str]) -> list[dict[str, Any]]:
+    file = landing / "visits" / "a.log"
+    file.parent.mkdir()
+    file.write_text("".join(f"{one}\n" for one in lines))
+    rows = read(spark, landing, {"2015-05-17T10": [file]}, LogLines(LogSettings()))
     category = F.when(F.contains("raw", F.lit(b"Googlebot")), F.lit("search"))
-    return [row.asDict() for row in requests_daily.daily(judged.withColumn("crawler", category)).collect()]
+    return [row.asDict() for row in requests_daily.daily(rows.withColumn("crawler", category)).collect()]
 
 
-def test_requests_are_counted_by_what_they_are(spark: SparkSession) -> None:
+def test_requests_are_counted_by_what_they_are(spark: SparkSession, tmp_path: Path) -> None:
     found = counted(
         spark,
+        tmp_path,
         [
             line("GET /a?token=secret HTTP/1.1", host="blog.example:443"),
             line("GET /b HTTP/1.1", size="-", host="Blog.example:443"),

@@ -8,8 +8,6 @@ from typing import Any
 
 from assets.transforms import users
 
-LINES = "raw BINARY, source_offset BIGINT, source_file STRING, load_date STRING"
-
 
 def utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc,arg-type]
@@ -26,15 +24,6 @@ def in_utc(rows: list[Any]) -> list[Any]:
         )
         for row in rows
     ]
-
-
-def deliver(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/users.json") -> Any:
-    rows, offset = [], 0
-    for line in lines:
-        raw = line if isinstance(line, bytes) else line.encode()
-        rows.append((raw, offset, file, "2026-01-01"))
-        offset += len(raw) + 1
-    return spark.createDataFrame(rows, LINES)
 
 
 def identified(frame: Any, user: str = "id") -> Any:

@@ -139,20 +139,19 @@ def logs(
     refused, and the others land; in a folder it is skipped.
     """
     from blogdata.cli.land_logs import land_logs
-    from blogdata.patterns.ingestion.log_formats import formats
     from blogdata.patterns.ingestion.log_splitter import LOGS
-    from blogdata.services.config import home, load
+    from blogdata.services.config import LogSettings, home, load
     from blogdata.suppression.entry import erase_known
 
     # With a landing zone of its own a command needs no home: one that is not there declares nothing, and is not made.
     settings = load() if landing is None or home(os.environ).is_dir() else None
-    known = formats(settings.logs.formats if settings else ())
+    logs = settings.logs if settings else LogSettings()
     target = _landing(landing)
     _make_writable(target)
     results = []
     # A log that has grown is known by its landed copy, which has no line of a forgotten person any more.
     prepare = (lambda copy: erase_known(settings, target, [copy])) if settings else (lambda _: {})
-    for result in land_logs(files, target / LOGS, known, prepare):
+    for result in land_logs(files, target / LOGS, logs, prepare):
         results.append(result)
         # What was refused is told at the end, with what to do.
         if not as_json and result.error is None:
@@ -179,8 +178,8 @@ def replay_corrections(
     from assets import corrected
     from blogdata.evidence.events import EventLog
     from blogdata.lake.lake import Lake
+    from blogdata.landing import log_formats
     from blogdata.patterns.error_management import dead_letter_replay
-    from blogdata.patterns.ingestion import log_formats
     from blogdata.services.config import load
     from resources.zone import zone_of
 

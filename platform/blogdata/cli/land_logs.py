@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import glob
 import os
+import re
 import stat
 import sys
 from collections import Counter
@@ -13,16 +14,18 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
+from assets.transforms.request_lines import COLUMNS, LogLines
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.patterns.ingestion import log_formats
-from blogdata.patterns.ingestion.landed_formats import DAMAGED
-from blogdata.patterns.ingestion.log_declarations import HEADER
-from blogdata.patterns.ingestion.log_formats import LogFormats
+from blogdata.landing import log_formats
+from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.log_declarations import HEADER, compile_columns
 from blogdata.patterns.ingestion.log_splitter import oldest_first
 from blogdata.patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
 from blogdata.patterns.ingestion.whole_files import content, opened, unreadable
+from blogdata.publish.partitions import Grain, key_of
+from blogdata.services.config import LogSettings
 
 _EXAMINED_BYTES = 1 << 20
 """Bytes at the beginning of a file that show whether it is an access log."""
@@ -77,21 +80,21 @@ class NamedLog:
 
 
 def land_logs(
-    given: Sequence[Path], target: Path, known: LogFormats, prepare: Callable[[Path], object] = lambda _: None
+    given: Sequence[Path], target: Path, settings: LogSettings, prepare: Callable[[Path], object] = lambda _: None
 ) -> Iterator[NamedLog]:
     """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged."""
     with ExitStack() as stack:
         logs = [log for path in given for log in _named(path, target, stack)]
         for log in logs:
             if log.error is None:
-                _examine(log, known)
+                _examine(log, settings)
             if log.error or log.skipped:
                 yield log
         of_logs = {log.folder for log in logs if not log.skipped} | {None}
         for folder in dict.fromkeys(log.folder for log in logs if log.folder not in of_logs):
             yield NamedLog(file=str(folder), path=Path(str(folder)), error=_nothing_in(str(folder)))
         ready = {log.path: log for log in logs if not (log.error or log.skipped)}
-        for path in oldest_first(ready, known.hour_of, now=datetime.now(timezone.utc)):
+        for path in oldest_first(ready, log_formats.formats(settings.formats), now=datetime.now(timezone.utc)):
             log = ready[path]
             try:
                 log.landed = land(path, target, name=log.name or path.name, prepare=prepare)
@@ -141,9 +144,9 @@ def _piped(pipe: IO[bytes], file: str, target: Path, stack: ExitStack) -> NamedL
     return NamedLog(file=file, path=stack.enter_context(spooled(pipe, target)), name="piped.log")
 
 
-def _examine(log: NamedLog, known: LogFormats) -> None:
+def _examine(log: NamedLog, logs: LogSettings) -> None:
     try:
-        log.formats = _formats_in(log.path, known)
+        log.formats = _formats_in(log.path, logs)
     except NoAccessLog as error:
         log.skipped = error.what if log.folder else None
         log.error = None if log.folder else _error(error, log)
@@ -151,10 +154,10 @@ def _examine(log: NamedLog, known: LogFormats) -> None:
         log.error = _error(error, log)
 
 
-def _formats_in(file: Path, known: LogFormats) -> list[str]:
+def _formats_in(file: Path, logs: LogSettings) -> list[str]:
     """Find the formats of the lines at a file's beginning, the most frequent one first; none if it is empty.
 
-    A file that is no access log is refused: its lines would all be dead letters, and hold back their hour.
+    A file of which no line can be read is refused: its lines would all be dead letters, and hold back their hour.
     """
     try:
         with content(file) as log:
@@ -165,44 +168,42 @@ def _formats_in(file: Path, known: LogFormats) -> list[str]:
             where=str(file),
             next_step="name an undamaged copy of it, or a decompressed one",
         ) from error
-    lines = [line.rstrip("\r") for line in beginning.decode(errors="replace").split("\n") if line.strip()]
-    headers = dict.fromkeys(line.strip() for line in lines if line.startswith(HEADER) and not known.has_columns(line))
-    if headers:
-        told = ", ".join(f"'{header}'" for header in headers)
-        raise ConfigurationError(
-            what=f"its columns are in an order that is not known yet: {'; '.join(headers)}",
-            where=str(file),
-            next_step=f"add to blogdata.toml: [logs] format = {told if len(headers) == 1 else f'[{told}]'}",
-        )
-    names = {line: name for line in lines if (name := known.format_of(line))}
-    others = [line for line in lines if names.get(line) != log_formats.COMMENT]
-    found = Counter(names[line] for line in others if line in names and known.hour_of(line.encode()))
+    # As bronze reads them; what a server logs now arrives now.
+    read = LogLines(logs).of_file(file.name, key_of(datetime.now(timezone.utc), Grain.HOUR))
+    lines = [line for line in beginning.split(b"\n") if line.strip()]
+    rows = [dict(zip(COLUMNS, read(0, line), strict=True)) for line in lines]
+    found = Counter(str(row["format"]) for row in rows if not row["reasons"])
+    comments = found.pop(log_formats.COMMENT, 0)
+    reasons = [reason for row in rows for reason in cast("list[str]", row["reasons"])]
     # The last line, which may be the only one, or the only one behind comments, may be begun only.
-    begins = lines[0].encode() if len(lines) == 1 else b""
-    is_begun = not beginning.endswith(b"\n") and (bool(names) or known.hour_of(begins) is not None)
-    if len(others) > is_begun and not found:
-        raise _no_access_log(known, file, next((line for line in others if line in names), others[0]))
+    begins = len(lines) == 1 and log_formats.formats(logs.formats).hour_of(lines[0]) is not None
+    is_begun = not beginning.endswith(b"\n") and (comments or begins)
+    if len(reasons) > bool(is_begun) and not found:
+        raise _no_access_log(file, reasons[0], [line.decode(errors="replace").strip() for line in lines])
     return [name for name, _ in found.most_common()]
 
 
-def _no_access_log(known: LogFormats, file: Path, line: str) -> NoAccessLog:
-    if name := known.format_of(line):
-        return NoAccessLog(
-            what=f"no line at its beginning has a time that can be read: the first one fits the format {name}, but its "
-            "time is no instant",
-            where=str(file),
-            next_step="have the server log one of the times $time_local, $time_iso8601, $msec (nginx) or %t (Apache), "
-            "with their offset from UTC",
+def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> NoAccessLog:
+    for header in (line for line in lines if line.startswith(HEADER)):
+        if field := compile_columns("", header).lacks:
+            return NoAccessLog(
+                what=f"no line at its beginning can be read: no column, or more than one, is the {field} of a request: "
+                f"{header}",
+                where=str(file),
+                next_step="have the server log date, time, c-ip, cs-method, cs-uri-stem and sc-status, each once",
+            )
+    misfit = re.fullmatch(r"not_(\w+)_log:(.+)", reason)
+    if misfit is None:
+        what, next_step = f"the first one is rejected: {reason}", "name a log of requests since 2000, in UTF-8"
+    else:
+        what = f"the first one is nearest to the format {misfit[1]}, but " + (
+            "goes on after its last field" if misfit[2] == "end" else f"its {misfit[2]} does not fit"
         )
-    misfit = known.misfit_of(line)
-    return NoAccessLog(
-        what="no line at its beginning is an access log's: the first one is nearest to the format "
-        f"{misfit.format}, but "
-        + ("goes on after its last field" if misfit.field == "end" else f"its {misfit.field} does not fit"),
-        where=str(file),
-        next_step=f"name a log in one of the formats {', '.join(log_formats.NAMES)}, "
-        "or declare its own in blogdata.toml: [logs] format = '...'",
-    )
+        next_step = (
+            f"name a log in one of the formats {', '.join(log_formats.NAMES)}, with times that tell their offset from "
+            "UTC, or declare its own in blogdata.toml: [logs] format = '...'"
+        )
+    return NoAccessLog(what=f"no line at its beginning can be read: {what}", where=str(file), next_step=next_step)
 
 
 def _nothing_in(folder: str) -> NoAccessLog:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.patterns.ingestion import erased_lines
-from blogdata.patterns.ingestion.landed_lines import Bounds, faults_of, judge_all
+from blogdata.landing import erased_lines
+from blogdata.landing.lines import Bounds, faults_of
+from blogdata.landing.sizes import judge_all
 from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.suppression.landed_persons import Identifiers, Kind, Named, Reader, Values, kind_of
 

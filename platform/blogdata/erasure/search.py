@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from ahocorasick_rs import BytesAhoCorasick
 
-from blogdata.patterns.ingestion.landed_formats import DAMAGED, HEAD, content, stored_as
+from blogdata.landing.landed_formats import DAMAGED, HEAD, content, stored_as
 
 _PART = 16 << 20
 _ROWS = 20_000

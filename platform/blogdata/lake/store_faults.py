@@ -15,9 +15,9 @@ _FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|
 _LANDED = re.compile(
     r"(?:error while reading file|Path does not exist:) (file:(?://)?)?(/[^\n]*?/date=[^\n]*?)\.(?:\s|$)"
 )
-"""Spark's message about a file in a landing zone folder; files of tables are elsewhere, or are Parquet."""
+"""Message of Spark or its workers about a file in a landing zone folder; files of tables are elsewhere, or Parquet."""
 _OF_TABLES = (".parquet", ".bin")
-_GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "NoSuchFileException", "FileNotFoundException")
+_GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "NoSuchFileException", "FileNotFoundException", "FileNotFoundError")
 _NOT_WRITABLE = (
     "Read-only file system",
     "ReadOnlyFilesystem",

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import WHOLE_TABLE, Account
+from blogdata.landing.lines import Bounds, read
+from blogdata.landing.records import LineReader
+from blogdata.landing.sizes import LandedSize, judge_all
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import landed_content, landed_partition, new_fields, vanished_lines
-from blogdata.patterns.ingestion.erased_lines import is_kept
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
-from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, judge_all, read
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.new_fields import NewField, record
 from blogdata.planning.full_deliveries import delivered_on
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain
-from blogdata.publish.target import Engine
 from blogdata.suppression.entry import erase_known
 
 if TYPE_CHECKING:
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
     from blogdata.services.config import Settings
 
-PARTITION_PATTERNS = {
-    Grain.HOUR: (r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/", "T"),
-    Grain.DAY: (r"date=(\d{4}-\d{2}-\d{2})()/", ""),
-}
 ERASED = "erased"
 """Reason of landed lines that are no rows any more, since they were those of a person who was forgotten."""
 
@@ -85,9 +81,9 @@ class Landed:
         Raises:
             LandedFileVanished: A file no longer exists; transient.
         """
-        landing, engine = self.step.landing, self.step.engine is Engine.TRANSACTION
+        landing = self.step.landing
         files = [file for found in self._files.values() for file in found]
-        judged = dict(zip(files, judge_all(files, landing, self.bounds, engine=engine), strict=True))
+        judged = dict(zip(files, judge_all(files, landing, self.bounds), strict=True))
         sizes: dict[str, dict[str, LandedSize]] = {}
         faults: dict[str, list[PlatformError]] = {}
         for key, found in self._files.items():
@@ -115,17 +111,9 @@ class Landed:
         """Return the number of lines of a partition, counted as :attr:`measured`."""
         return sum(size.lines for size in self.measured[key].values())
 
-    def lines(self) -> DataFrame:
-        """Read the lines; columns: raw, source_offset, source_file (relative to the landing zone), partition."""
-        from pyspark.sql import functions as F
-
-        pattern, separator = PARTITION_PATTERNS[self.grain]
-        files = [file for found in self._files.values() for file in found]
-        engine = self.step.engine is Engine.TRANSACTION
-        frame = read(self.step.spark, self.step.landing, files, self.bounds, engine=engine)
-        key = F.concat_ws(separator, *(F.regexp_extract("source_file", pattern, group) for group in (1, 2)))
-        is_any_erased = any(size.erased for sizes in self.measured.values() for size in sizes.values())
-        return (frame.where(is_kept()) if is_any_erased else frame).withColumn("partition", key)
+    def rows(self, reader: LineReader) -> DataFrame:
+        """Read the lines; columns: those of :data:`blogdata.landing.lines.POSITION`, and those of the reader."""
+        return read(self.step.spark, self.step.landing, self._files, reader, self.bounds)
 
     def announce_new_fields(self) -> None:
         """Record the fields that the producer began to send without announcing them, each once.

@@ -22,11 +22,12 @@ from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
+from blogdata.landing.landed_links import leading_out
+from blogdata.landing.lines import Bounds
+from blogdata.landing.records import LineReader
 from blogdata.orchestration import lost_tables, owners, stream_faults, turns
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint, parsed
 from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles, left_out_notes
-from blogdata.patterns.ingestion.landed_lines import Bounds
-from blogdata.patterns.ingestion.landed_links import leading_out
 from blogdata.publish import kept_rows
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.changes import READ, AppendBatch
@@ -158,6 +159,7 @@ class Stream:
 
     Args:
         sources: What it reads; the checkpoint counts them in this order.
+        readers: What reads the lines of each source.
         watermark: Text that describes how event time advances; it must change whenever the rule does.
         contracts: Contracts of the published datasets, in order.
         process: Processes a micro-batch. Must be idempotent: a retry must not change what is already published.
@@ -167,6 +169,7 @@ class Stream:
 
     name: str
     sources: tuple[StreamedFiles, ...]
+    readers: tuple[LineReader, ...]
     schema: str
     key: tuple[str, ...]
     watermark: str
@@ -243,7 +246,10 @@ def run(
     with closing(_Claim(place.lake, stream.name)) as claim, stream_faults.unpacked(stream.name):
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
         _require_published(checkpoint, stream, place.lake)
-        lines = [source.lines(spark, place.landing, place.bounds) for source in stream.sources]
+        lines = [
+            source.lines(spark, place.landing, reader, place.bounds)
+            for source, reader in zip(stream.sources, stream.readers, strict=True)
+        ]
         rows = stream.query(lines) if stream.query else lines[0]
         writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
         writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))

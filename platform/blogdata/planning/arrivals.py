@@ -15,8 +15,8 @@ from blogdata.errors import PlatformError
 from blogdata.evidence.event import COMPARED, Event
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.landing.landed_links import StrayLink
 from blogdata.patterns.ingestion import landed_content, landed_partition
-from blogdata.patterns.ingestion.landed_links import StrayLink
 from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, Obstacle, printable
 from blogdata.patterns.ingestion.log_splitter import refused_logs
 from blogdata.patterns.ingestion.readiness_marker import FLAG, LandingZone, gaps, late_files, overdue, start_of_key

@@ -261,6 +261,7 @@ def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping
         "port": settings.spark.port,
         "python": spark_launch.worker_python_script(),
         "spark": str(package_folder("pyspark")),
+        "workers": spark_launch.worker_code(),
     }
     return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

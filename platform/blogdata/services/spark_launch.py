@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
@@ -25,6 +26,7 @@ from blogdata.services.spark_conf import SparkParts, scratch
 _SCALA_VERSION = "2.13"
 _LAUNCHER_SECONDS = 120
 _STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
+_WORKER_PACKAGES = ("blogdata", "assets", "quality")
 
 
 def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
@@ -73,10 +75,10 @@ def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
 
 
 def worker_python(settings: Settings) -> Path:
-    """Write the script that Spark starts as Python: for a stream's worker :mod:`blogdata.services.stream_worker`.
+    """Write the script that Spark starts as Python: for `blogdata.landing.worker_daemon`, and :mod:`.stream_worker`.
 
-    Where the folder allows no executables it is the interpreter itself; on a busy machine a stream's start may then
-    need a retry.
+    Where the folder allows no executables it is the interpreter itself; workers then start more slowly, and on a busy
+    machine a stream's start may need a retry.
     """
     executable = settings.service_folder(settings.spark.service) / "python"
     script = worker_python_script()
@@ -92,10 +94,23 @@ def worker_python_script() -> str:
         "#!/bin/sh\n"
         "# Spark gives the worker of a stream ten seconds to connect; PySpark's own program imports too much before.\n"
         'case "$1 $2" in\n'
+        f'"-m pyspark.daemon") shift 2; exec {interpreter} -m blogdata.landing.worker_daemon "$@" ;;\n'
         f'"-m {_STREAM_WORKERS}"*) exec {interpreter} -m blogdata.services.stream_worker "$2" ;;\n'
         "esac\n"
         f'exec {interpreter} "$@"\n'
     )
+
+
+def worker_code() -> str:
+    """Return a digest of what Python workers may have imported: the project's code, and installed packages.
+
+    Workers live as long as their server: another digest needs another server.
+    """
+    facts = sorted(folder.name for folder in package_folder("pyspark").parent.glob("*.dist-info"))
+    for package in _WORKER_PACKAGES:
+        for file in sorted(package_folder(package).rglob("*.py")):
+            facts.append(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}")
+    return sha256("\n".join(facts).encode()).hexdigest()
 
 
 def _failed(parts: SparkParts, reason: str) -> PlatformError:

@@ -24,7 +24,7 @@ ChangeEvents: TypeAlias = Visits | Displays
 VALID = 0
 _CONNECTED_SINCE = "context.user.connected_since"
 _REQUIRED = tuple(dict.fromkeys((*VISIT.required, *DISPLAY.required)))
-_TYPED = tuple(dict.fromkeys(path for shape in (VISIT, DISPLAY) for path, _ in shape.wrong_types))
+_TYPED = tuple(dict.fromkeys(path for shape in (VISIT, DISPLAY) for path, _ in (*shape.wrong_types, *shape.numbers)))
 REASONS: tuple[str, ...] = (
     "",
     "empty_line",
@@ -95,18 +95,15 @@ def _field(events: ChangeEvents, rows: Ints, draw: np.random.Generator, *, value
 
 
 def _variants(
-    events: ChangeEvents, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]
+    events: ChangeEvents, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str], ...]
 ) -> _Variant:
     choice = draw.integers(0, len(table), len(rows))
-    changes = [
-        FieldChange(path=path, mask=choice == number, value=value) for number, (path, value, _) in enumerate(table)
-    ]
-    return events.changed(rows, changes), np.array([_CODE[reason] for *_, reason in table])[choice]
+    changes = [FieldChange(path=path, mask=choice == number, value=value) for number, (path, value) in enumerate(table)]
+    return events.changed(rows, changes), np.array([_CODE[f"wrong_type:{path}"] for path, _ in table])[choice]
 
 
 def _wrong_type(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
-    wrong = events.shape.wrong_types
-    return _variants(events, rows, draw, tuple((path, value, f"wrong_type:{path}") for path, value in wrong))
+    return _variants(events, rows, draw, events.shape.wrong_types)
 
 
 def _number_as_string(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:

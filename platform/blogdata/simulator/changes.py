@@ -26,15 +26,15 @@ class Shape:
     """Which fields events of one kind have, and how single ones go wrong.
 
     Args:
-        numbers: Fields, each with a number or boolean in place of a text or the reverse, and the reason for which the
-            line is rejected; an empty reason if it is accepted.
+        wrong_types: Fields, each with a value of another type.
+        numbers: Fields, each with a number or boolean in place of a text or the reverse.
     """
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
     time: str
     wrong_types: tuple[tuple[str, str], ...]
-    numbers: tuple[tuple[str, str, str], ...]
+    numbers: tuple[tuple[str, str], ...]
     other: tuple[str, tuple[str, ...]]
 
 

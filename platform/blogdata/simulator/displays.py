@@ -42,7 +42,7 @@ DISPLAY = Shape(
         ("display_time", "1767571200000"),
         ("campaign", "false"),
     ),
-    numbers=(("ad_id", "1e3", "wrong_type:ad_id"), ("campaign", "12", "wrong_type:campaign")),
+    numbers=(("ad_id", "1e3"), ("campaign", "12")),
     other=("campaign", ('"conflict-1"', '"conflict-2"')),
 )
 

@@ -44,7 +44,7 @@ class FaultRates:
     wrong_type: float = 0.0003
     """A field has an unusable type, for example a number as `visit_id`."""
     number_as_string: float = 0.0005
-    """A boolean in quotes (rejected), or a number or boolean where a string is expected (accepted)."""
+    """A boolean in quotes, or a number or boolean where a string is expected."""
     future_time: float = 0.0001
     """The event time is 1 to 79 years ahead, as from a wrong browser clock."""
     epoch_time: float = 0.0001

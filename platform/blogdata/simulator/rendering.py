@@ -42,11 +42,11 @@ VISIT = Shape(
         (TECHNICAL, "7"),
     ),
     numbers=(
-        ("keep_private", '"true"', "wrong_type:keep_private"),
-        ("context.technical.browser_version", "12", ""),
-        ("context.technical.device_version", "17.20", ""),
-        ("context.ad_id", "1e3", ""),
-        ("context.user.login", "true", ""),
+        ("keep_private", '"true"'),
+        ("context.technical.browser_version", "12"),
+        ("context.technical.device_version", "17.20"),
+        ("context.ad_id", "1e3"),
+        ("context.user.login", "true"),
     ),
     other=("context.ad_id", ('"ad-conflict-1"', '"ad-conflict-2"')),
 )

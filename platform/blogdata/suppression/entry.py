@@ -12,9 +12,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from blogdata.landing.landed_formats import content
+from blogdata.landing.lines import Bounds, faults_of
+from blogdata.landing.sizes import LandedSize, judge_all
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_formats import content
-from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, faults_of, judge_all
 from blogdata.patterns.ingestion.log_splitter import LOGS
 from blogdata.patterns.ingestion.whole_files import digested
 from blogdata.patterns.security import in_place_overwriter

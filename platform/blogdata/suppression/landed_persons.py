@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from blogdata.patterns.ingestion.landed_formats import extension
+from blogdata.landing.landed_formats import extension
 
 FIELDS = {
     "user_id": "user_ids",

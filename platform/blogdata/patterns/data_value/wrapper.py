@@ -2,49 +2,36 @@
 
 Problem: producers send values in any form, consumers need computed and typed ones, and later the original values are
 needed as well.
-How it works: of the four layouts of the book's figure 5-4 the lineage has two. In a table :func:`beside` adds computed
-columns to the received ones, such as `raw`, the line byte for byte. A record for a partner is an :func:`envelope`:
-computed values at the top, the published row as it is in one field of its own. The two others have no use here: with
-computed columns in a struct each query would name the struct, and with a table of its own for each part each would join
-them (where parts have lifetimes of their own, see Vertical Partitioner).
-The trap: beside each other, only the name distinguishes raw from computed columns; a computed value with the name of a
-raw one is refused, as it would replace it. Rows get larger, but columnar files read only the selected columns.
+How it works: of the four layouts of the book's figure 5-4 the lineage has two. In a table the columns that a line was
+read into stand beside `raw`, the line byte for byte (:mod:`blogdata.landing.lines`). A record for a partner is an
+:func:`envelope`: computed values at the top, the published row as it is in one field of its own. The two others have
+no use here: with computed columns in a struct each query would name the struct, and with a table of its own for each
+part each would join them (where parts have lifetimes of their own, see Vertical Partitioner).
+The trap: beside each other, only the name distinguishes raw from computed values; in an envelope, a computed value with
+the name of the raw one is refused, as it would replace it. Rows get larger, but columnar files read only the selected
+columns.
 When not to use it: for values that only engineers need (Metadata Decorator), or in the layer that consumers read.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from blogdata.errors import PlatformError
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 
 class NotWrappable(PlatformError):
     """Raised when raw and computed values could not be distinguished."""
 
 
-def beside(frame: DataFrame, computed: Mapping[str, Column]) -> DataFrame:
-    """Put computed columns behind the raw columns of a frame."""
-    _require(computed, taken=frame.columns)
-    return frame.select(*frame.columns, *(column.alias(name) for name, column in computed.items()))
-
-
 def envelope(record: Mapping[str, Any], computed: Mapping[str, Any], *, field: str) -> dict[str, Any]:
     """Put a record into an envelope of computed values."""
-    _require(computed, taken=[field])
-    return {**computed, field: record}
-
-
-def _require(computed: Collection[str], *, taken: Collection[str]) -> None:
-    both = sorted(set(computed) & set(taken))
-    if both or not computed:
+    if field in computed:
         raise NotWrappable(
-            what=f"{', '.join(both)} would be both raw and computed" if both else "nothing is computed",
+            what=f"{field} would be both raw and computed",
             where="the computed values",
-            next_step="give each computed value a name of its own" if both else "pass at least one computed value",
+            next_step="give each computed value a name of its own",
         )
+    return {**computed, field: record}

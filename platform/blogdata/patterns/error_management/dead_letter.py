@@ -1,13 +1,12 @@
 """Dead-Letter: rows that cannot be processed are set aside with every reason, and the rest goes on.
 
 Problem: one unreadable row stops a job and everything downstream of it.
-How it works: each rule is a Column that is true for a bad row. A row keeps the names of *all* rules it breaks, in
-rule order (:func:`reasons`); a row that breaks at least one is a dead letter (:func:`is_rejected`). One pass, no
-Python worker.
-The trap: error-safe functions turn a failure into a null, which looks like a missing value (:func:`unreadable`
-distinguishes the two). A growing share of rejected rows hides a real failure: :func:`error_for_partition` keeps
-downstream datasets from using such a partition. A condition that is null is not true: write rules that stay definite
-when a column is null.
+How it works: the reader of a line returns its values or *all* reasons to reject it, and never raises
+(:mod:`blogdata.landing.json_lines`). The row stays with its bytes and its position; one with at least one reason is a
+dead letter (:func:`is_rejected`).
+The trap: error-safe functions turn a failure into a null, which looks like a missing value: a reader distinguishes
+the two. A growing share of rejected rows hides a real failure: :func:`error_for_partition` keeps downstream datasets
+from using such a partition. With its first reason alone, a producer mends one fault and has the next.
 When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters:
 a replayed row arrives after its successors.
 Source: "Data Engineering Design Patterns", ch. 3.
@@ -16,8 +15,6 @@ Source: "Data Engineering Design Patterns", ch. 3.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
@@ -28,30 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
-@dataclass(frozen=True, kw_only=True)
-class RejectRule:
-    """One way for a row to be bad."""
-
-    name: str
-    condition: Column
-
-
 class TooManyDeadLetters(PlatformError):
     """Raised when so many rows are rejected that the input itself must be at fault, not a few rows."""
-
-
-def reasons(rules: Sequence[RejectRule]) -> Column:
-    """Build the array of the names of all broken rules, in rule order; empty for a good row."""
-    from pyspark.sql import Column
-    from pyspark.sql import functions as F
-
-    none = F.array().cast("array<string>")
-    if not rules:
-        return none
-    # Nearly all rows are good: do not build an array of nulls for them only to filter it empty.
-    broken = reduce(Column.__or__, [F.coalesce(rule.condition, F.lit(False)) for rule in rules])
-    named = F.array(*[F.when(rule.condition, F.lit(rule.name)) for rule in rules])
-    return F.when(broken, F.array_except(named, F.array(F.lit(None).cast("string")))).otherwise(none)
 
 
 def is_rejected() -> Column:
@@ -59,11 +34,6 @@ def is_rejected() -> Column:
     from pyspark.sql import functions as F
 
     return F.size("reasons") > 0
-
-
-def unreadable(name: str, *, source: Column, result: Column) -> RejectRule:
-    """Build the rule for an error-safe function: its input is not null, but its result is."""
-    return RejectRule(name=name, condition=source.isNotNull() & result.isNull())
 
 
 def error_above_share(

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from blogdata.errors import PlatformError, foreign
 from blogdata.errors.remedies import Query, Remedy, RunStream
-from blogdata.patterns.ingestion.landed_formats import extension
-from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
-from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.landing.landed_formats import extension
+from blogdata.landing.landed_links import require_within
+from blogdata.landing.lines import REPLAY_PREFIX
 from blogdata.patterns.ingestion.readiness_marker import FLAG, Convention, mark
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.contract import Contract

@@ -4,8 +4,9 @@ Problem: a job that keeps 5 % of its rows looks like one that keeps 95 %; the en
 one step and its plan counts them together.
 How it works: the filters become one CASE that names the first filter that removes a row (:func:`first_match`). The
 rows are counted by that name in the pass that writes them, like any measure of a dataset, and its readers skip them.
-No accumulator, because retried tasks would count twice, and no Python worker. The dataset's check `filters` compares
-each share with those of the preceding partitions. In the lineage only lines of access logs are filtered.
+No accumulator, because retried tasks would count twice. The dataset's check `filters` compares each share with those
+of the preceding partitions. In the lineage only lines of access logs are filtered: what a line shows by itself is
+named by its reader, and the CASE names what takes the lines around it.
 The trap: a condition that is null removes nothing under CASE, but would remove the row under `WHERE NOT`.
 Here only true removes.
 When not to use it: for rows that are *wrong*; those are dead letters and keep all their reasons.

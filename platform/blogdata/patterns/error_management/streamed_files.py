@@ -14,18 +14,11 @@ from blogdata.errors import ConfigurationError, PlatformError, shown
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.lake.commit import Commit
 from blogdata.lake.store_faults import LandedFileVanished
+from blogdata.landing.landed_links import leading_out
+from blogdata.landing.lines import Bounds, as_pattern, read_listed
+from blogdata.landing.records import LineReader
+from blogdata.landing.sizes import LandedSize, measure_all
 from blogdata.patterns.error_management.checkpointer import Checkpoint
-from blogdata.patterns.ingestion.erased_lines import is_kept
-from blogdata.patterns.ingestion.landed_lines import (
-    LONGEST,
-    WITHIN,
-    Bounds,
-    LandedSize,
-    as_pattern,
-    measure_all,
-    relative_to,
-)
-from blogdata.patterns.ingestion.landed_links import leading_out
 from blogdata.patterns.ingestion.landed_partition import irregular
 from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.publish.audit import FileFigures
@@ -35,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "raw BINARY, source_offset BIGINT"
+_LISTED = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 LEFT_OUT = "left_out"
 """Key in the notes of a batch's commit: the files of the batch that are not read, each with the reason."""
 _FOR_EVER = "36500d"
@@ -67,27 +61,22 @@ class StreamedFiles:
         """Return the properties of the source that a checkpoint depends on."""
         return {"kind": "files", "place": str(landing / self.table), "suffixes": " ".join(self.suffixes)}
 
-    def lines(self, spark: SparkSession, landing: Path, bounds: Bounds) -> DataFrame:
-        """Open the stream, with columns raw, source_offset and source_file (relative to the landing zone).
-
-        Lines that were erased are none of it.
-        """
-        reader = (
-            spark.readStream.format("lines")
-            .schema(SCHEMA)
+    def lines(self, spark: SparkSession, landing: Path, reader: LineReader, bounds: Bounds) -> DataFrame:
+        """Open the stream; a batch has the lines of its files, as :func:`blogdata.landing.lines.read`."""
+        listed = (
+            # Spark lists the files, in batches; only their paths are taken from it.
+            spark.readStream.format("binaryFile")
+            .schema(_LISTED)
             # Spark takes a hidden name with an equals sign for that of a partition.
             .option("pathGlobFilter", "[^_.]*{" + ",".join(self.suffixes) + "}")
             .option("recursiveFileLookup", "true")
             .option("maxFilesPerTrigger", str(self.files_per_batch))
             # By default Spark silently skips files that are a week older than the newest one it has seen.
             .option("maxFileAge", _FOR_EVER)
-            .option(WITHIN, str(landing))
-            .option(LONGEST, str(bounds.longest_line))
+            # A glob pattern may match nothing yet; a plain folder would have to exist.
+            .load(f"{as_pattern(landing / self.table)}/date=*/hour=*")
         )
-        # A glob pattern may match nothing yet; a plain folder would have to exist.
-        frame = reader.load(f"{as_pattern(landing / self.table)}/date=*/hour=*")
-        kept = frame.where(is_kept())
-        return kept.select("raw", "source_offset", relative_to(landing).alias("source_file"))
+        return read_listed(listed, landing, reader, arrival_hour, bounds)
 
     def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
         """List what a query would ingest first, without Spark; the list changes when that input changes.

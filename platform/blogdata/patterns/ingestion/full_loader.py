@@ -8,9 +8,9 @@ load). A reader sees yesterday's rows or today's, and time travel still returns 
 anything is replaced, :func:`guard` compares the number of rows with the last load.
 
 A source may be files or a table of a database. The rows of a table are read at one state of it, adapted to JSON, and
-land as a file (:func:`land`). What holds for delivered files then holds for them: guards, counts by a second reader,
-dead letters, erasure. The file is renamed when it is whole, and the flag that makes the delivery complete comes last.
-Memory does not grow with the table; the price is its rows as text on the disk of the landing zone, once a day.
+land as a file (:func:`land`). What holds for delivered files then holds for them: guards, counts of lines, dead
+letters, erasure. The file is renamed when it is whole, and the flag that makes the delivery complete comes last. Memory
+does not grow with the table; the price is its rows as text on the disk of the landing zone, once a day.
 
 The trap: a source that has just been emptied, or is being written, loads without an error. An empty
 reference table then empties every join downstream. The guard reports both counts and leaves the decision to a
@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
+from blogdata.landing.landed_links import require_within
 from blogdata.patterns.ingestion import table_rows
-from blogdata.patterns.ingestion.landed_links import require_within
 from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.patterns.ingestion.readiness_marker import mark
 from blogdata.patterns.ingestion.whole_files import alone, hidden, same_bytes

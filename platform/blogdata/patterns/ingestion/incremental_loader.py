@@ -42,8 +42,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blogdata.patterns.ingestion import erased_lines, table_rows
-from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.landing import erased_lines
+from blogdata.landing.landed_links import require_within
+from blogdata.patterns.ingestion import table_rows
 from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition, Obstacle, is_data
 from blogdata.patterns.ingestion.passthrough_replicator import replicate
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, scan

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion import erased_lines
-from blogdata.patterns.ingestion.landed_lines import faults_of
+from blogdata.landing import erased_lines
+from blogdata.landing.lines import faults_of
 from blogdata.publish.contract import Contract
 
 _ROWS = 10_000

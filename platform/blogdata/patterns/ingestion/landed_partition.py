@@ -16,7 +16,7 @@ from enum import Enum
 from pathlib import Path
 
 from blogdata.errors import PlatformError, shown
-from blogdata.patterns.ingestion.landed_links import StrayLink, stray
+from blogdata.landing.landed_links import StrayLink, stray
 from blogdata.publish.contract import Arrival
 
 DEEPEST = 8
@@ -136,7 +136,7 @@ def walk(
 def _look(
     entry: os.DirEntry[str], above: tuple[str, ...], zone: str, flag: str
 ) -> Iterator[LandedFile | StrayLink | Obstacle]:
-    # Java cannot open such a file.
+    # No row could name it: `source_file` is text.
     if not _is_utf8(entry.name):
         yield Obstacle(path=printable(entry.path), why="has a name that is not UTF-8")
     elif entry.is_symlink() and (link := stray(entry, zone)):

@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.landed_links import leading_out
+from blogdata.landing.log_formats import formats
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_formats import DAMAGED
-from blogdata.patterns.ingestion.landed_links import leading_out
-from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.whole_files import BLOCK, SourceMissing, content, skip
 
 Relation = Literal["same", "beginning", "grown"]

@@ -16,9 +16,10 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from blogdata.errors import PlatformError
+from blogdata.landing.log_declarations import HEADER
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP
 from blogdata.patterns.ingestion.readiness_marker import start_of_key
-from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, shortened, skip, write_whole
+from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, shortened, write_whole
 from blogdata.publish.partitions import Grain
 
 PROGRESS = ".replicated"
@@ -41,6 +42,7 @@ class Taken:
     Args:
         covered: Bytes of the (decompressed) log that were taken as complete lines.
         hour: Hour of the last complete line; None without one.
+        header: The `#Fields` line above what is appended later; empty if there is none, None in progress of 0.1.0.
         erased_sha256: Digest of these bytes as they will be when lines that are being erased are; None if none are.
     """
 
@@ -49,6 +51,7 @@ class Taken:
     hour: str | None
     source_size: int
     source_mtime_ns: int
+    header: str | None = None
     erased_sha256: str | None = None
 
     @property
@@ -100,17 +103,33 @@ def unfinished(landing: Path, prefix: str, *, since: str = "") -> list[Path]:
 
 def require_same(log: Path, own: Sequence[tuple[int, Path]]) -> None:
     """Refuse a log without progress that does not have at a part's place what is in the part."""
+    ahead, position = b"", 0
+
+    def taken(count: int) -> bytes:
+        nonlocal ahead
+        begin, ahead = ahead[:count], ahead[count:]
+        return begin + file.read(count - len(begin))
+
     with content(log) as file:
-        position = 0
         for offset, path in own:
             # The begin of a line makes way anyway; a part may overlap one that an interrupted call has written.
-            if offset >= position and path.suffix == ".log":
-                skip(file, offset - position)
-                position = offset + path.stat().st_size
-                with path.open("rb") as part:
-                    while block := part.read(BLOCK):
-                        if file.read(len(block)) != block:
-                            raise rewritten(log)
+            if offset < position or path.suffix != ".log":
+                continue
+            while position < offset and (block := taken(min(BLOCK, offset - position))):
+                position += len(block)
+            with path.open("rb") as part:
+                block = part.readline()
+                theirs = taken(len(block))
+                if block.startswith(HEADER.encode()) and theirs != block:
+                    # Repeated from above, it is no part of the log at this place.
+                    ahead, block = theirs + ahead, part.read(BLOCK)
+                    theirs = taken(len(block))
+                while block:
+                    if theirs != block:
+                        raise rewritten(log)
+                    position += len(block)
+                    block = part.read(BLOCK)
+                    theirs = taken(len(block))
 
 
 def require_new(log: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import IO
 
 from blogdata.errors import PlatformError
+from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.landed_links import StrayLink, leading_out, require_within, stray
+from blogdata.landing.log_declarations import HEADER
+from blogdata.landing.log_formats import LogFormats, LogReader
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_formats import DAMAGED
-from blogdata.patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
 from blogdata.patterns.ingestion.landed_partition import Obstacle, printable, unreadable
 from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
@@ -35,7 +37,6 @@ PART = rf"([^/]+)-({STAMP})-(\d{{12}})\.log(?:\.part)?$"
 """File name of a part: log, time taken, start offset in the log. Older parts have no time and do not match."""
 UNENDED = ".part"
 """Ending of the name of a part that is the begin of a line; it makes way for the whole line, under another name."""
-HourOf = Callable[[bytes], str | None]
 
 
 class LogNotSplit(PlatformError):
@@ -102,25 +103,25 @@ def _judged(path: Path, zone: str) -> Path | StrayLink | Obstacle | None:
     return path if readable else Obstacle(path=printable(str(path)), why="may not be read")
 
 
-def split_all(landing: Path, hour_of: HourOf, *, now: datetime) -> Iterator[SplitLog]:
+def split_all(landing: Path, known: LogFormats, *, now: datetime) -> Iterator[SplitLog]:
     """Split the logs that are new or have changed, the oldest first; one that cannot be split stops no other."""
-    logs = oldest_first(unsplit_logs(landing), hour_of, now=now)
+    logs = oldest_first(unsplit_logs(landing), known, now=now)
     for at, log in enumerate(logs, start=1 - len(logs)):
         # Lines are ordered by the time at which they were taken: within one call, too, by that of their log.
         taken_at = now + timedelta(seconds=at)
         try:
-            yield SplitLog(log=log, report=split_by_hour(log, landing, hour_of, now=now, taken_at=taken_at))
+            yield SplitLog(log=log, report=split_by_hour(log, landing, known, now=now, taken_at=taken_at))
         except PlatformError as error:
             yield SplitLog(log=log, fault=error)
 
 
-def oldest_first(logs: Iterable[Path], hour_of: HourOf, *, now: datetime) -> list[Path]:
+def oldest_first(logs: Iterable[Path], known: LogFormats, *, now: datetime) -> list[Path]:
     """Sort logs by the hour of their first readable line, those of one hour by when they were last written to."""
     newest = key_of(now, Grain.HOUR)
 
     def age(log: Path) -> tuple[str, int, str]:
         try:
-            return _first_hour(log, hour_of, newest) or "", log.stat().st_mtime_ns, log.name
+            return _first_hour(log, known, newest) or "", log.stat().st_mtime_ns, log.name
         except (PlatformError, *DAMAGED):
             # Whoever reads it meets the same error, and reports it.
             return "", 0, log.name
@@ -131,7 +132,7 @@ def oldest_first(logs: Iterable[Path], hour_of: HourOf, *, now: datetime) -> lis
 def split_by_hour(
     log_file: Path,
     landing: Path,
-    hour_of: HourOf,
+    known: LogFormats,
     *,
     now: datetime,
     taken_at: datetime | None = None,
@@ -142,12 +143,11 @@ def split_by_hour(
     after `now`, stays with the line before it; such lines at the start go with the first readable line.
 
     Args:
-        hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.
         now: Current time, timezone-aware; its hour is used for a log without a readable time.
     """
     require_within([log_file, log_progress.file_of(log_file)], landing)
     try:
-        return _split(log_file, landing, hour_of, now, stamp(taken_at or now))
+        return _split(log_file, landing, known, now, stamp(taken_at or now))
     except OSError as error:
         raise LogNotSplit(
             what=f"the log cannot be split into hours: {error.strerror}",
@@ -156,7 +156,7 @@ def split_by_hour(
         ) from error
 
 
-def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: str) -> SplitReport:
+def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at: str) -> SplitReport:
     newest, prefix, taken = key_of(now, Grain.HOUR), _prefix(log), log_progress.read(log)
     since = (taken and taken.hour) or ""
     _remove(log_progress.unfinished(landing, prefix, since=since), landing)
@@ -170,7 +170,7 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
             log_progress.require_same(log, before) if before else log_progress.require_new(log)
         start, digest = taken.covered if taken else 0, hashlib.sha256()
         end, size = _survey(log, taken, digest)
-        hour = since or _first_hour(log, hour_of, newest) or newest
+        hour = since or _first_hour(log, known, newest) or newest
     except DAMAGED as error:
         raise LogNotSplit(
             what=f"the log cannot be read to its end: {error}",
@@ -178,12 +178,17 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
             next_step="land an undamaged copy of it, or a decompressed one",
         ) from error
     taken_at = max([taken_at, *stamps])
-    run = _Run(prefix=prefix, landing=landing, hour_of=hour_of, newest=newest, hour=hour, stamp=taken_at)
+    run = _Run(prefix=prefix, landing=landing, log=known.of_log(), newest=newest, hour=hour, stamp=taken_at)
+    above = taken.header if taken else ""
+    if above is None:
+        above = _last_header(log, start)
+    if above:
+        run.log.begin(above)
     run.starts = {offset for offset, _ in before}
     with content(log) as file:
         skip(file, start)
         run.write(file, start, end, digest)
-        settled = run.hour if end > start else since or None
+        settled, header = run.hour if end > start else since or None, run.log.header
         run.write(file, end, size, ending=UNENDED)
     # The part of a once incomplete last line that has moved, and stale parts of an interrupted call.
     later = [path for offset, path in log_progress.parts(landing, prefix, since=since) if offset >= start]
@@ -195,6 +200,7 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
         hour=settled,
         source_size=status.st_size,
         source_mtime_ns=status.st_mtime_ns,
+        header=header,
     )
     log_progress.write(log, progress)
     return SplitReport(parts=run.parts, empty_hours=empty, lines=run.lines, unreadable=run.unreadable)
@@ -214,10 +220,20 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
     return end, position
 
 
-def _first_hour(log: Path, hour_of: HourOf, newest: str) -> str | None:
+def _last_header(log: Path, end: int) -> str:
+    """Return the last `#Fields` line of the beginning of a log; empty if it has none."""
+    header = b""
+    with content(log) as file:
+        for piece, begins in _pieces(file, end):
+            header = piece if begins and piece.startswith(HEADER.encode()) else header
+    return header.decode(errors="replace").strip()
+
+
+def _first_hour(log: Path, known: LogFormats, newest: str) -> str | None:
     """Return the hour of the first readable line of a log that was not logged after the newest hour."""
     with content(log) as file:
-        hours = (hour_of(piece) for piece, begins in _pieces(file) if begins)
+        reader = known.of_log()
+        hours = (reader.hour_of(piece) for piece, begins in _pieces(file) if begins)
         return next((hour for hour in hours if hour is not None and hour <= newest), None)
 
 
@@ -236,7 +252,7 @@ class _Run:
 
     prefix: str
     landing: Path
-    hour_of: HourOf
+    log: LogReader
     newest: str
     hour: str
     stamp: str
@@ -249,14 +265,19 @@ class _Run:
     def write(
         self, file: IO[bytes], begin: int, end: int, digest: hashlib._Hash | None = None, *, ending: str = ""
     ) -> None:
-        """Write one part for each hour of a byte range; one that an earlier call has begun stays a part of its own."""
+        """Write one part for each hour of a byte range; one that an earlier call has begun stays a part of its own.
+
+        The `#Fields` line above a part is repeated at its beginning: each file is read by itself.
+        """
         position = begin
         for (_, hour), pieces in groupby(self._with_hours(file, begin, end), key=itemgetter(0)):
             folder = _folder(self.landing, hour)
             require_within([folder], self.landing)
             target = self._target(folder, position, ending)
             with hidden(target).open("wb") as out:
-                for _, piece in pieces:
+                for at, (_, piece) in enumerate(pieces):
+                    if not at and self.log.header and not piece.startswith(HEADER.encode()):
+                        out.write(f"{self.log.header}\n".encode())
                     out.write(piece)
                     position += len(piece)
                     if digest is not None:
@@ -272,7 +293,7 @@ class _Run:
         """Iterate over lines, each with the start of its part and its hour, which never goes back; and count them."""
         start = position
         for piece, begins in _pieces(file, end - position):
-            hour = self.hour_of(piece) if begins else self.hour
+            hour = self.log.hour_of(piece) if begins else self.hour
             self.lines += begins
             if hour is None or hour > self.newest:
                 self.unreadable += 1

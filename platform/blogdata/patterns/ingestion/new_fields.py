@@ -20,9 +20,9 @@ from typing import Any
 
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
-from blogdata.patterns.ingestion.landed_formats import MARK, content, extension, stored_as
-from blogdata.patterns.ingestion.landed_lines import faults_of
-from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.landing.landed_formats import MARK, content, extension, stored_as
+from blogdata.landing.landed_links import require_within
+from blogdata.landing.lines import faults_of
 from blogdata.publish.column_types import DataType, Field, Struct
 
 BLOCK = 32 << 10

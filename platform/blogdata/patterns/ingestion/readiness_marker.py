@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Literal
 
 from blogdata.errors import ConfigurationError
+from blogdata.landing.landed_links import StrayLink, stray
 from blogdata.patterns.ingestion import landed_partition
-from blogdata.patterns.ingestion.landed_links import StrayLink, stray
 from blogdata.patterns.ingestion.landed_partition import Lack, LandedFile, LandedPartition, Obstacle, digest, printable
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.partitions import Grain, between, following, key_of, start_of

@@ -31,9 +31,9 @@ from dataclasses import dataclass
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
+from blogdata.landing.lines import REPLAY_PREFIX
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_content import Line
-from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
 from blogdata.patterns.ingestion.log_splitter import PART, UNENDED
 
 _NAMED = 3

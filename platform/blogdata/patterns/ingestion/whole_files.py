@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.ingestion import landed_formats
+from blogdata.landing import landed_formats
 
 BLOCK = 1 << 20
 PARTIAL = ".partial"

@@ -6,7 +6,7 @@ neither the old nor the new one.
 
 How it works: a line that is to go is overwritten by as many bytes of filler (:func:`overwrite`). The new file is
 written beside the old one, flushed to the disk, and takes its name in one step. A line of filler is no row any more
-(:mod:`blogdata.patterns.ingestion.erased_lines`): it is counted as `erased`, and not read. All tables that were
+(:mod:`blogdata.landing.erased_lines`): it is counted as `erased`, and not read. All tables that were
 computed from it are computed again, by the plan that knows what is stale. Nothing is patched, so that sessions,
 sketches and sums are right by construction.
 
@@ -35,8 +35,8 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.ingestion.erased_lines import FILLER, is_erased, lines, raw_of
-from blogdata.patterns.ingestion.landed_formats import stored_as
+from blogdata.landing.erased_lines import FILLER, is_erased, lines, raw_of
+from blogdata.landing.landed_formats import stored_as
 
 STAGED = ".erasing"
 """Ending of the hidden file in which a file is written anew."""
@@ -71,7 +71,7 @@ def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda
     Raises:
         FileChanged: Somebody else changed the file meanwhile; transient.
         NotOverwritten: The new file cannot be written.
-        OSError: The file cannot be read; or another of :data:`blogdata.patterns.ingestion.landed_formats.DAMAGED`.
+        OSError: The file cannot be read; or another of :data:`blogdata.landing.landed_formats.DAMAGED`.
     """
     target = file.resolve()
     state = _state(target)

@@ -26,7 +26,7 @@ run; until then a line with another time is not shown (the time is part of the k
 
 When not to use it: to read less. A reader of a columnar file reads the columns that it selects, however wide the others
 are. And for removal not alone: lines as received (bronze, the landing zone) have the values, and so has what a visit
-itself says (`login` of `silver.visits`). `blogdata forget` removes these.
+itself says (`login` of `bronze.visits` and `silver.visits`). `blogdata forget` removes these.
 
 Source: Data Engineering Design Patterns, ch. 8, and ch. 7 for removal.
 """

@@ -33,6 +33,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
@@ -53,6 +54,11 @@ import scala.jdk.javaapi.CollectionConverters;
 final class ColumnLineage {
   /** What kept rows were computed from, as long as Spark has them: a plan on top of them ends there. */
   private static final Map<RDD<?>, ColumnLineage> KEPT = Collections.synchronizedMap(new WeakHashMap<>());
+
+  /** What the alias of landed lines begins with ({@code lines.py}); the folder of the first file follows. */
+  private static final String LANDED = "landed:";
+
+  private static final Set<String> POSITION = Set.of("raw", "source_offset", "source_file");
 
   private final Map<ExprId, Set<ExprId>> inputs = new HashMap<>();
   private final Map<ExprId, Set<String>> sources = new HashMap<>();
@@ -101,6 +107,10 @@ final class ColumnLineage {
   }
 
   private void visit(LogicalPlan plan) {
+    if (plan instanceof SubqueryAlias && ((SubqueryAlias) plan).alias().startsWith(LANDED)) {
+      landed((SubqueryAlias) plan);
+      return;
+    }
     List<LogicalPlan> children = CollectionConverters.asJava(plan.children());
     children.forEach(this::visit);
     if (plan instanceof LeafNode) {
@@ -144,6 +154,19 @@ final class ColumnLineage {
     }
   }
 
+  /** Has what a reader has found in landed lines come from the lines and their file, not from how they are read. */
+  private void landed(SubqueryAlias lines) {
+    String folder = lines.alias().substring(LANDED.length());
+    for (Attribute column : CollectionConverters.asJava(lines.output())) {
+      String name = column.name();
+      sources.put(
+          column.exprId(),
+          POSITION.contains(name)
+              ? Set.of(folder + "#" + name)
+              : Set.of(folder + "#raw", folder + "#source_file"));
+    }
+  }
+
   private void leaf(LogicalPlan plan) {
     if (plan instanceof LocalRelation || plan instanceof OneRowRelation || plan instanceof Range) {
       return;
@@ -182,9 +205,6 @@ final class ColumnLineage {
   private static String path(LogicalPlan plan) {
     if (!(plan instanceof LogicalRelation)) {
       return "";
-    }
-    if (((LogicalRelation) plan).relation() instanceof LandedLines.Relation) {
-      return ((LandedLines.Relation) ((LogicalRelation) plan).relation()).folder();
     }
     if (!(((LogicalRelation) plan).relation() instanceof HadoopFsRelation)) {
       return "";

@@ -1,0 +1,250 @@
+"""Reads landed lines of JSON, each of which must be exactly one object, by a declaration of their fields.
+
+A plainly good line is decoded once, by its types; only others are read again, field by field, for all reasons.
+
+Decisions: if a key occurs twice, the last value is used; single quotes, NaN, comments and trailing commas are not JSON,
+nor is nesting beyond :data:`DEEPEST` levels, whatever is left of the interpreter's stack; a string with half a
+surrogate pair has no UTF-8 form and has the wrong type; a JSON array is `not_json` even if it holds objects; a blank
+identifier counts as missing, since no downstream table accepts it. Fields that are not declared do not matter.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from blogdata.landing.times import iso_time
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_BYTES = 1_048_576
+DEEPEST = 512
+"""Levels of objects and arrays within each other."""
+
+_NO_BRACKETS = bytes({*range(256)} - {*b"{}[]"})
+_BLANK = " \t\n\r\f\v"
+# A string without an end reaches to the end: otherwise each escaped quote in it would begin another search.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+_GAP = re.compile(r"\s*(,?)\s*", re.ASCII)
+
+Read = tuple[Sequence[Any], tuple[str, ...]]
+"""The values of the declared fields, None where one is absent or has a reason, and the reasons to reject the line."""
+
+
+class Kind(Enum):
+    """What a field may be in a line, besides absent or null."""
+
+    TEXT = "a string"
+    LABEL = "a string, or a number, which is taken as it is written"
+    TIME = "a string with a time"
+    FLAG = "true or false"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a line, by its dotted path; a required identifier must not be blank either."""
+
+    path: str
+    kind: Kind = Kind.TEXT
+    required: bool = False
+    identifies: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+
+class Number(str):
+    """A number in a line, as it is written there."""
+
+
+def arrow_type(kind: Kind) -> pa.DataType:
+    import pyarrow as pa
+
+    return {Kind.TIME: pa.timestamp("us", "UTC"), Kind.FLAG: pa.bool_()}.get(kind, pa.string())
+
+
+@cache
+def reader(fields: tuple[Field, ...]) -> Callable[[bytes], Read]:
+    """Return what reads a line: the values of its fields, in their order, and all reasons to reject it."""
+    decode = msgspec.json.Decoder(_struct("", fields)).decode
+    members = attrgetter(*(field.path for field in fields))
+    identifiers = [at for at, field in enumerate(fields) if field.identifies]
+    times = [at for at, field in enumerate(fields) if field.kind is Kind.TIME]
+
+    def read(raw: bytes) -> Read:
+        if not _is_plain(raw):
+            return _judged(raw, fields)
+        try:
+            values = list(members(decode(raw)))
+        except (msgspec.DecodeError, RecursionError):
+            return _judged(raw, fields)
+        for at in identifiers:
+            if not values[at].strip(" "):
+                return _judged(raw, fields)
+        for at in times:
+            if values[at] is not None:
+                values[at] = iso_time(values[at])
+                if values[at] is None:
+                    return _judged(raw, fields)
+        return values, ()
+
+    return read
+
+
+def values_of(found: Mapping[str, object], fields: Sequence[Field]) -> Read:
+    """Read the values of the fields of an object; the reasons of types come before those of times."""
+    reasons: list[str] = []
+    unreadable: list[str] = []
+    objects: dict[str, Mapping[str, object]] = {"": found}
+
+    def inside(path: str) -> Mapping[str, object]:
+        if path not in objects:
+            above, _, name = path.rpartition(".")
+            value = inside(above).get(name)
+            if value is not None and not isinstance(value, dict):
+                reasons.append(f"wrong_type:{path}")
+            objects[path] = value if isinstance(value, dict) else {}
+        return objects[path]
+
+    def value_of(field: Field) -> object:
+        value = inside(field.path.rpartition(".")[0]).get(field.name)
+        if value is None or (field.identifies and isinstance(value, str) and not value.strip(" ")):
+            if field.required:
+                reasons.append(f"missing_field:{field.path}")
+            return None
+        if field.kind is Kind.FLAG and isinstance(value, bool):
+            return value
+        if field.kind is Kind.LABEL and isinstance(value, Number):
+            return str(value)
+        if field.kind is Kind.FLAG or not _is_text(value):
+            reasons.append(f"wrong_type:{field.path}")
+            return None
+        if field.kind is not Kind.TIME:
+            return value
+        time = iso_time(str(value))
+        if time is None:
+            unreadable.append(f"invalid_time:{field.path}")
+        return time
+
+    values = [value_of(field) for field in fields]
+    return values, (*reasons, *unreadable)
+
+
+def object_of(raw: bytes) -> dict[str, Any] | str:
+    """Return the object that a line is, with each number a :class:`Number`, or the reason why it is none."""
+    text = text_of(raw)
+    if text is None:
+        return unreadable_line(raw)
+    line = text.strip(_BLANK)
+    if _depth(raw) <= DEEPEST:
+        try:
+            found = _JSON.decode(text)
+            return found if isinstance(found, dict) else "not_json"
+        except ValueError:
+            pass
+    if line.startswith('{"') and not line.endswith("}"):
+        return "truncated"
+    return "several_objects" if _depth(raw) <= DEEPEST and _are_objects(line) else "not_json"
+
+
+def text_of(raw: bytes) -> str | None:
+    """Return the text of a line; None if :func:`unreadable_line` has a reason."""
+    if len(raw) > MAX_BYTES or not raw.strip():
+        return None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def unreadable_line(raw: bytes) -> str:
+    """Return the reason why a line has no text to read."""
+    if len(raw) > MAX_BYTES:
+        return "too_large"
+    return "not_utf8" if raw.strip() else "empty_line"
+
+
+def _judged(raw: bytes, fields: Sequence[Field]) -> Read:
+    found = object_of(raw)
+    return ((None,) * len(fields), (found,)) if isinstance(found, str) else values_of(found, fields)
+
+
+def _struct(above: str, fields: Sequence[Field]) -> type[msgspec.Struct]:
+    """Define the type of the object at a path, which ends with a dot if it is not empty."""
+    members: dict[str, tuple[Any, ...]] = {}
+    for field in fields:
+        name, dot, _ = field.path[len(above) :].partition(".")
+        if not field.path.startswith(above) or name in members:
+            continue
+        if dot:
+            inner = _struct(f"{above}{name}.", fields)
+            members[name] = (name, inner, msgspec.field(default_factory=inner))
+        else:
+            type_ = bool if field.kind is Kind.FLAG else str
+            members[name] = (name, type_) if field.required else (name, type_ | None, None)
+    return msgspec.defstruct("Line", members.values(), kw_only=True, gc=False)
+
+
+def _is_plain(raw: bytes) -> bool:
+    """Return whether a line is small, flat and UTF-8; the typed decode does not check what it skips."""
+    if len(raw) > 2 * DEEPEST and (len(raw) > MAX_BYTES or _depth(raw) > DEEPEST):
+        return False
+    return raw.isascii() or text_of(raw) is not None
+
+
+def _depth(raw: bytes) -> int:
+    """Return how deep a line is nested; the number of its opening brackets, if these cannot be too many."""
+    opened = raw.count(b"{") + raw.count(b"[")
+    if opened <= DEEPEST:
+        return opened
+    depth = deepest = 0
+    for bracket in _STRING.sub(b"", raw).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"{[" else -1
+        deepest = max(deepest, depth)
+        if depth > DEEPEST:
+            break
+    return deepest
+
+
+def _are_objects(line: str) -> bool:
+    """Return whether a line is several objects, with a comma or nothing between them."""
+    at, objects, comma = 0, 0, ""
+    while at < len(line):
+        try:
+            value, at = _JSON.raw_decode(line, at)
+        except ValueError:
+            return False
+        if not isinstance(value, dict):
+            return False
+        objects += 1
+        gap = _GAP.match(line, at)
+        assert gap is not None
+        comma, at = gap[1], gap.end()
+    return objects > 1 and not comma
+
+
+def _is_text(value: object) -> bool:
+    if not isinstance(value, str) or isinstance(value, Number):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_int=Number, parse_float=Number)

@@ -1,0 +1,281 @@
+"""Compiles declarations of log formats: strings of nginx and Apache, `#Fields` lines, and objects of JSON.
+
+Each becomes what reads the body of a line (:mod:`.log_layouts`), without what syslog or a container's runtime writes
+before it.
+
+Sources: nginx, "Module ngx_http_log_module"; Apache HTTP Server, "Module mod_log_config"; W3C, "Extended Log File
+Format"; Amazon CloudFront, "Standard log file fields"; IIS, "W3C logging".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from blogdata.errors import ConfigurationError
+from blogdata.landing.log_layouts import (
+    CAPTURED,
+    FIELD_PATTERNS,
+    FIELDS,
+    LISTED,
+    PIECES,
+    ColumnFormat,
+    JsonFormat,
+    TextFormat,
+)
+
+HEADER = "#Fields:"
+_TOKENS = {
+    "address": ("remote_addr", "proxy_add_x_forwarded_for", "h", "a", "c-ip"),
+    "user": ("remote_user", "u"),
+    "ident": ("l",),
+    "date": ("date",),
+    "time": (
+        *("time_local", "time_iso8601", "msec", "t", "{sec}t", "{%s}t", "{%d/%b/%Y:%H:%M:%S %z}t", "time"),
+        *("{%d/%b/%Y:%T %z}t", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%T%z}t", "{%FT%T%z}t"),
+    ),
+    "request": ("request", "r"),
+    "method": ("request_method", "m", "cs-method"),
+    "target": ("request_uri", "uri", "U", "cs-uri", "cs-uri-stem"),
+    "query": ("args", "query_string", "q", "cs-uri-query"),
+    "status": ("status", "s", "sc-status"),
+    "bytes": ("body_bytes_sent", "bytes_sent", "b", "B", "O", "sc-bytes"),
+    "host": ("host", "http_host", "server_name", "v", "V", "{host}i", "cs-host", "cs(host)", "x-host-header"),
+    "port": ("server_port", "p", "remote_port"),
+    "forwarded": (
+        *("http_x_forwarded_for", "http_forwarded", "{x-forwarded-for}i", "{forwarded}i"),
+        *("x-forwarded-for", "cs(x-forwarded-for)"),
+    ),
+    "referrer": ("http_referer", "{referer}i", "cs(referer)"),
+    "agent": ("http_user_agent", "{user-agent}i", "cs(user-agent)"),
+    "duration": ("request_time", "D", "T"),
+}
+_FIELDS = {token: field for field, tokens in _TOKENS.items() for token in tokens}
+"""Variables of nginx, directives of Apache and columns to the fields that they are."""
+_ONE_ADDRESS = ("http_x_real_ip", "http_cf_connecting_ip", "{x-real-ip}i", "{cf-connecting-ip}i")
+"""Headers with the one address that a proxy forwards."""
+_IN_QUOTES = ("request", "forwarded", "referrer", "agent")
+_NGINX_TOKEN = re.compile(r"\$\{?(\w+)\}?")
+_APACHE_TOKEN = re.compile(r"%!?[\d,]*[<>]?((?:\{[^}]*\})?[a-zA-Z])")
+_UNQUOTED = re.compile(r"(?<=[:,\[])\s*([$%][^\s,\"\]}]+\}?[a-zA-Z]?)\s*(?=[,\]}])")
+_VARIABLE = re.compile(rf"\[?(?:{_NGINX_TOKEN.pattern}|{_APACHE_TOKEN.pattern})\]?")
+_DIRECTIVE = re.compile(r"log_?format\s", re.IGNORECASE)
+_STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+
+_TEXT = r'[^"\\]*(?:\\.[^"\\]*)*'
+_ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
+_SECONDS = r"\d{9,11}(?:\.\d+)?"
+_PATTERNS = {
+    "port": r"\d+",
+    "time": r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
+    **dict.fromkeys(("time_iso8601", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%T%z}t", "{%FT%T%z}t"), _ISO_TIME),
+    **dict.fromkeys(("msec", "{sec}t", "{%s}t"), _SECONDS),
+    **FIELD_PATTERNS,
+    "duration": r"\d+(?:\.\d+)?",
+    "rest": r".*",
+}
+# No address and no host is longer; without a bound, a megabyte without a space would be tried at each of its places.
+_WORD = r"[^\s,]{1,300}"
+# What proxies have forwarded, in front of the address that the last of them has seen: `10.0.0.2, 198.51.100.1`.
+_LIST = rf"(?:{_WORD}, ?)+"
+# The name of a user may hold spaces, and brackets if it is quoted; it may be missing.
+_USER_BEFORE_TIME = rf'(?:"{_TEXT}" (?=\[)|[^\[]*)'
+ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f:.]{1,45}(?:%[^\s,]{1,45})?)"
+_NAMED_HOST = r"(?=[0-9.]{0,300}[^\s:0-9.])[^\s:\[,\"]{1,300}"
+_HOST = rf"(?:{_NAMED_HOST}|\[[0-9A-Fa-f:.]{{1,45}}\])"
+_HOST_FIRST = (
+    rf"(?:{_NAMED_HOST}:\d+ |(?:{_HOST}(?::\d+)?|[^\s:,]{{1,300}}:\d+) {ADDRESS}[ ,]"
+    rf"|{_HOST}(?::\d+)? (?:[^\s\[,]{{1,300}} ){{1,6}}{ADDRESS}[ ,]"
+    rf"|{_HOST}(?::\d+)? {_WORD} - [^\s\[]{{1,300}} \[)"
+)
+# `blog.example.org:443 …`, a name before an address, or one word more before the time than without a host. A number is
+# no client either: `uniq -c` writes one.
+_GUARDS = {
+    ("address", "ident"): rf"(?!{_HOST_FIRST}|\d+ )",
+    ("host", "address"): f"(?={_HOST_FIRST})",
+    ("host", "port"): f"(?={_HOST_FIRST})",
+}
+# Where a host is declared to come first, it may be an address.
+_DECLARED_HOST_FIRST = f"(?={_HOST_FIRST}|{ADDRESS} {ADDRESS}[ ,])"
+
+
+class LogFormatUnusable(ConfigurationError):
+    """Raised when the declaration of a log format cannot be compiled."""
+
+
+def declaration_in(text: str) -> str:
+    """Return the declaration in a directive of a server's configuration; any other text as it is."""
+    text = text.strip()
+    if not _DIRECTIVE.match(text):
+        return text
+    # nginx joins all strings of a `log_format`; Apache's `LogFormat` has one, and perhaps a quoted name.
+    strings = re.findall(_STRING, text, re.DOTALL)[: None if text.startswith("log_") else 1]
+    return re.sub(r"\\(['\"\\\n])", lambda escaped: escaped[1].strip("\n"), "".join(one[1:-1] for one in strings))
+
+
+def compile_text(name: str, declaration: str, *, own: bool = False) -> TextFormat | ColumnFormat:
+    """Compile nginx's string (`$remote_addr - …`), Apache's (`%h %l …`, its quotes escaped or not) or a `#Fields` line.
+
+    Args:
+        own: Whether it is the deployment's own: a host that comes first may then be an address.
+    """
+    if declaration.startswith(HEADER):
+        found = compile_columns(name, declaration)
+        if found.lacks:
+            raise _lacks(declaration, found.lacks)
+        return found
+    literals, tokens = _parts(declaration)
+    fields = [field for _, field in tokens]
+    if "forwarded" not in fields:
+        fields = ["forwarded" if token in _ONE_ADDRESS else field for token, field in tokens]
+    if "address" not in fields:
+        # A server that logs only what its proxy has forwarded: the last address is the one that the proxy has seen.
+        fields = ["address" if field == "forwarded" else field for field in fields]
+    _require(declaration, fields)
+    # Bytes with and without headers, a host as asked for and as configured: the first one counts.
+    fields = [
+        f"further {name}" if name in (*FIELDS[4:], *PIECES) and name in fields[:at] else name
+        for at, name in enumerate(fields)
+    ]
+    steps, groups = [], []
+    for number, field in enumerate(fields):
+        before, after = literals[number], literals[number + 1]
+        quoted = before[-1:] + after[:1] == '""'
+        token = tokens[number][0]
+        if field in _IN_QUOTES and not quoted and token not in _ONE_ADDRESS:
+            raise unusable(declaration, f"the {field} is not in quotes")
+        if not after and number + 1 < len(fields):
+            raise unusable(declaration, f"nothing separates {field} and {fields[number + 1]}")
+        pattern = _pattern(token, field, before, after)
+        if field == "user" and after == " [":
+            pattern, after = _USER_BEFORE_TIME, "["
+        captured = f"({pattern})" if field in CAPTURED else pattern
+        if field == "address":
+            captured = f"({_LIST})?{captured}"
+            groups.append(LISTED)
+        groups += [field] if field in CAPTURED else []
+        # What closes a field belongs to it: without it the field is cut off.
+        closing = after[:1] if quoted or field == "time" else ""
+        literals[number + 1] = after[len(closing) :]
+        steps.append((field, re.escape(before) + captured + re.escape(closing)))
+    # What follows the last field that is needed may be missing: servers have added fields over the years.
+    last, pattern = steps[-1]
+    steps[-1] = (last, f"(?:{pattern})?" if last == "rest" else pattern + re.escape(literals[-1].rstrip()))
+    guards = {**_GUARDS, ("host", "address"): _DECLARED_HOST_FIRST} if own else _GUARDS
+    return TextFormat(
+        name=name,
+        steps=tuple(steps),
+        groups=tuple(groups),
+        guard="" if literals[0] or literals[1] not in (" ", ":") else guards.get((fields[0], fields[1]), ""),
+    )
+
+
+def _pattern(token: str, field: str, before: str, after: str) -> str:
+    """Build the expression for a value between two literals; it contains nothing that the second one begins with."""
+    if token in _PATTERNS or field in _PATTERNS:
+        return _PATTERNS.get(token, _PATTERNS.get(field, ""))
+    around = before[-1:] + after[:1]
+    if field != "address" and around in ('""', "[]"):
+        return _TEXT if around == '""' else r"[^\]]*"
+    end = re.escape(after[:1].strip())
+    if field == "address":
+        # The port of an address is behind its last colon.
+        return rf"{_WORD}(?=:\d)" if end == ":" else rf"[^\s,{end}]{{1,300}}"
+    if field == "host":
+        return rf"(?:\[[0-9A-Fa-f:.]{{1,45}}\]|[^\s:,{end}]{{1,300}})"
+    # Each server that nginx has asked, one after the other: `10.0.0.7:80, 10.0.0.8:80`.
+    return rf"(?!: )[^\s,{end}]+(?:(?:,| :) [^\s,{end}]+)*" if "upstream_" in token else rf"[^\s{end}]+"
+
+
+def compile_columns(name: str, header: str) -> ColumnFormat:
+    """Compile a `#Fields` line."""
+    columns = columns_of(header)
+    fields = [_FIELDS.get(column, "") for column in columns]
+    needed = ("date", "time", "address", "method", "target", "status")
+    # CloudFront's own host comes first, the one that was asked for later.
+    taken = {field: at for at, field in enumerate(fields) if field in CAPTURED}
+    return ColumnFormat(
+        name=name,
+        all_columns=columns,
+        taken=taken,
+        coding="percent" if "x-edge-location" in columns else "plus",
+        lacks=next((field for field in needed if fields.count(field) != 1), None),
+    )
+
+
+def columns_of(header: str) -> tuple[str, ...]:
+    """Return the names of the columns of a `#Fields` line, in lower case."""
+    return tuple(header.removeprefix(HEADER).lower().split())
+
+
+def compile_object(name: str, declaration: str) -> JsonFormat:
+    """Compile an object as the server's configuration has it, with variables or directives as values."""
+    quoted = _UNQUOTED.sub(r'"\1"', declaration.replace('\\"', '"'))
+    try:
+        document = json.loads(quoted)
+    except ValueError as error:
+        raise unusable(declaration, f"it is not one JSON object: {error}") from error
+    paths: dict[str, tuple[tuple[str | int, ...], ...]] = {}
+    for path, value in _leaves(document):
+        variable = _VARIABLE.fullmatch(value)
+        field = _field_of(variable[1] or variable[2]) if variable else ""
+        if field in CAPTURED:
+            paths.setdefault(field, (path,))
+    _require(declaration, [*paths])
+    return JsonFormat(name=name, paths=paths)
+
+
+def unusable(declaration: str, what: str) -> LogFormatUnusable:
+    """Build the error for a declaration that cannot be compiled."""
+    return LogFormatUnusable(
+        what=f"the log format cannot be read: {what}",
+        where=declaration,
+        next_step="write it as in the server's configuration, like "
+        '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" '
+        '"$http_user_agent"',
+    )
+
+
+def _leaves(value: object, above: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(inner, (*above, key))
+    elif isinstance(value, str):
+        yield above, value
+
+
+def _require(declaration: str, fields: list[str]) -> None:
+    of_request = ("method", "target") if "request" not in fields and "method" in fields else ("request",)
+    for field in ("address", "time", "status", *of_request):
+        if fields.count(field) != 1:
+            raise _lacks(declaration, field)
+
+
+def _lacks(declaration: str, field: str) -> LogFormatUnusable:
+    return unusable(declaration, f"it does not have the {field} of a request once")
+
+
+def _parts(declaration: str) -> tuple[list[str], list[tuple[str, str]]]:
+    """Split a declaration into the texts around its fields, and their names there and here."""
+    if "$" in declaration:
+        # nginx writes a dash where Apache has the name that identd knows.
+        parts = _NGINX_TOKEN.split(re.sub(r"(?<= )-(?= )", "$ident", declaration.replace("\\t", "\t")))
+    else:
+        plain = declaration.replace('\\"', '"').replace("\\t", "\t").replace("%%", "\0")
+        # A query that follows its path is read with it.
+        parts = _APACHE_TOKEN.split(plain.replace("%t", "[%t]").replace("%U%q", "%U"))
+        if strange := next((text for text in parts[::2] if "%" in text), None):
+            raise unusable(declaration, f"this is no directive: {strange[strange.index('%') :]}")
+    names = [_known(name) for name in parts[1::2]]
+    return [text.replace("\0", "%") for text in parts[::2]], [(name, _field_of(name)) for name in names]
+
+
+def _field_of(token: str) -> str:
+    """Return the field that a variable of nginx or a directive of Apache, without its sign, stands for."""
+    return _FIELDS.get(_known(token), token)
+
+
+def _known(token: str) -> str:
+    """Return a directive of Apache in the way in which it is known: the names of headers have no case."""
+    return token.lower() if token.endswith("}i") else token

@@ -1,0 +1,370 @@
+"""The formats of access logs, those that have a name and those that a deployment declares, and reading lines by them.
+
+Each line is read by the first format that it fits. In a log with a `#Fields` line the lines below it have its columns,
+until the next one. A further named format is a further entry of :data:`TEXTS` or :data:`OBJECTS`, and nothing else.
+
+Sources: Caddy, "Structured logging" and "log (Caddyfile directive)"; Traefik, "Access logs: list of available fields";
+RFC 3164 and RFC 5424 for what syslog writes before a line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import cache, cached_property, lru_cache
+from typing import NoReturn
+
+from blogdata.landing.log_declarations import (
+    ADDRESS,
+    HEADER,
+    columns_of,
+    compile_columns,
+    compile_object,
+    compile_text,
+    declaration_in,
+)
+from blogdata.landing.log_layouts import REQUIRED, ColumnFormat, JsonFormat, TextFormat, TextFormats
+from blogdata.landing.times import iso_time
+
+_COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
+_NGINX = (
+    '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"'
+)
+TEXTS = {
+    "combined": _COMBINED,
+    "common": '%h %l %u %t "%r" %>s %b',
+    "combined_duration": f"{_COMBINED} %D",
+    # Before `main`, whose last field may be any text.
+    "combined_quoted_duration": f'{_NGINX} "$request_time"',
+    "main": f'{_NGINX} "$http_x_forwarded_for"',
+    "main_duration": f'{_NGINX} "$http_x_forwarded_for" $request_time',
+    "main_quoted_duration": f'{_NGINX} "$http_x_forwarded_for" "$request_time"',
+    "vhost_combined": '%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i"',
+    "host_combined": f"$host {_NGINX}",
+    "traefik": f'{_NGINX} $number "$router" "$server" ${{request_time}}ms',
+    "ingress_nginx": f"{_NGINX} $request_length $request_time [$proxy_upstream_name] [$alternative_name]"
+    " $upstream_addr $upstream_response_length $upstream_response_time $upstream_status $req_id",
+    "alb": "$type $time_iso8601 $load_balancer $remote_addr:$remote_port $target_and_port $request_seconds"
+    ' $target_seconds $response_seconds $status $target_status $bytes_received $bytes_sent "$request"'
+    ' "$http_user_agent" $rest',
+    "s3": '$owner $bucket [$time_local] $remote_addr $requester $request_id $operation $key "$request" $status $error'
+    ' $bytes_sent $object_size $total_time $turn_around_time "$http_referer" "$http_user_agent" $rest',
+    "cloudfront": f"{HEADER} date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status"
+    " cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header"
+    " cs-protocol cs-bytes time-taken x-forwarded-for ssl-protocol ssl-cipher x-edge-response-result-type"
+    " cs-protocol-version fle-status fle-encrypted-fields c-port time-to-first-byte x-edge-detailed-result-type"
+    " sc-content-type sc-content-len sc-range-start sc-range-end",
+    "iis": f"{HEADER} date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent)"
+    " cs(Referer) sc-status sc-substatus sc-win32-status time-taken",
+}
+"""The named formats of text; `$request_time` and `%D` are both a number."""
+_RARE = ("traefik", "ingress_nginx", "alb", "s3", "cloudfront", "iis")
+"""Those that a line which fits none is nearer to only if it has more of their fields."""
+OBJECTS: Mapping[str, Mapping[str, str]] = {
+    "caddy": {
+        "address": "request.client_ip request.remote_ip request.remote_addr",
+        "time": "ts",
+        "method": "request.method",
+        "target": "request.uri",
+        "status": "status",
+        "bytes": "size",
+        "host": "request.host",
+        "forwarded": "request.headers.X-Forwarded-For.0",
+        "referrer": "request.headers.Referer.0",
+        "agent": "request.headers.User-Agent.0",
+    },
+    "traefik_json": {
+        "address": "ClientHost",
+        "time": "StartUTC StartLocal time",
+        "method": "RequestMethod",
+        "target": "RequestPath",
+        "status": "DownstreamStatus",
+        "bytes": "DownstreamContentSize",
+        "host": "RequestHost",
+        "forwarded": "request_X-Forwarded-For",
+        "referrer": "request_Referer",
+        "agent": "request_User-Agent",
+    },
+    "nginx_json": {
+        "address": "remote_addr remote_ip remote_address client_ip clientip client ip",
+        "time": "time_local time_iso8601 msec @timestamp timestamp time ts date",
+        "request": "request request_line",
+        "method": "request_method method",
+        "target": "request_uri uri path url",
+        "query": "args query_string",
+        "status": "status status_code response",
+        "bytes": "body_bytes_sent bytes_sent bytes size",
+        "host": "host http_host server_name vhost",
+        "forwarded": "http_x_forwarded_for x_forwarded_for xff",
+        "referrer": "http_referrer http_referer referrer referer",
+        "agent": "http_user_agent user_agent useragent agent",
+    },
+}
+"""The named formats of objects: the places of each field, the first one that has a value counts."""
+NAMES = (*TEXTS, *OBJECTS)
+OWN = "declared"
+"""The name of every format that the deployment declares."""
+COMMENT = "comment"
+"""The name of the format of lines that tell about a log, such as `#Fields: date time`."""
+UNKNOWN = "log"
+"""The name where a line fits no format."""
+_COMMENTS = re.compile(r"#[A-Z][A-Za-z-]*: ")
+_SPACE = " \t\n\r\f\v"
+_MARK = "\ufeff"
+_AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
+# Bounds, as without them a megabyte without a space would be tried at each of its places.
+_W = r"\S{1,300}"
+# A tag without a colon only behind a time that no access log begins with.
+_BSD = rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d {_W} (?:(?!{ADDRESS} |\{{)[^\s:]{{1,300}}:? )?"
+_STRUCTURED = r"(?:-|(?:\[(?:[^\]\\]|\\.)*\])+)"
+_SYSLOG = (
+    rf"(?:(?:<\d{{1,3}}>)?(?:{_BSD}|{_AT} {_W} [^\s:]{{1,300}}: )"
+    rf"|<\d{{1,3}}>1 (?:{_AT}|-) {_W} {_W} {_W} {_W} {_STRUCTURED} {_MARK}?)"
+)
+_TAKEN_AT = rf"{_AT} (?:std(?:out|err) F |(?!std(?:out|err) ))"
+_CONTAINER = (
+    rf"(?:(?:\[pod/[^\s\]]{{1,300}}\] |[\w.-]{{1,300}} {{1,300}}\| )(?:{_TAKEN_AT}|(?!{_AT} ))|{_TAKEN_AT})"
+    r"(?=\{|[^\s\[\"]{1,300} [^\s\[\"]{1,300} [^\[\"]*\[\d\d/)"
+)
+_BEFORE = re.compile(rf"(?!{ADDRESS} |\{{)(?:{_SYSLOG}|{_CONTAINER})", re.ASCII)
+"""What may stand before a line: what syslog writes, such as `Oct  3 21:59:42 web1 nginx: `, or what runs containers
+writes before an object or a line with its time in brackets, such as `2022-10-03T19:59:42.123456789Z stdout F `,
+`[pod/blog-5f/nginx] ` and `web-1  | `. Most lines begin with an address."""
+# Brackets are of the visitor in lines that have their time as JSON, in columns, or by ISO 8601.
+_BRACKETED = re.compile(
+    r"(?!\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t])\S+ \S+ (?:\"(?:[^\"\\\n]|\\.)*\" |[^\[\n]*)"
+    r"\[([^\]]{1,40})\](?= \"|\s*\Z)",
+    re.ASCII,
+)
+_STAMP = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):([0-5]\d):([0-5]\d|60) ([+-])(\d\d)([0-5]\d)", re.ASCII)
+_LONGEST_STAMP = 40
+_SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?", re.ASCII)
+_MONTHS = {name: at for at, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)}
+_FARTHEST = timedelta(hours=18)
+"""The largest offset of a time from UTC."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+Fields = dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """Where a line that fits no format departs from the nearest one: its first field that does not fit, or `end`."""
+
+    format: str
+    field: str
+
+    @property
+    def reason(self) -> str:
+        """The reason of the line's rejection, such as `not_combined_log:time`."""
+        return f"not_{self.format}_log:{self.field}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogFormats:
+    """The formats that lines are read by, in the order in which they are tried."""
+
+    declared: tuple[TextFormat | ColumnFormat, ...]
+    named: tuple[TextFormat, ...]
+    columns: tuple[ColumnFormat, ...]
+    objects: tuple[JsonFormat, ...]
+
+    @property
+    def texts(self) -> tuple[TextFormat | ColumnFormat, ...]:
+        """All but those of objects."""
+        return (*self.declared, *self.named, *self.columns)
+
+    @cached_property
+    def of_declared(self) -> tuple[TextFormats | ColumnFormat, ...]:
+        """What reads lines of :attr:`declared`."""
+        return tuple(TextFormats([one]) if isinstance(one, TextFormat) else one for one in self.declared)
+
+    @cached_property
+    def readers(self) -> tuple[TextFormats | ColumnFormat, ...]:
+        """What reads lines of :attr:`texts`, in this order."""
+        return (*self.of_declared, TextFormats(self.named), *self.columns)
+
+    def of_log(self) -> LogReader:
+        """Begin a log."""
+        return LogReader(self)
+
+    def hour_of(self, line: bytes) -> str | None:
+        """Return the UTC hour of a line that stands alone, as :meth:`LogReader.hour_of`."""
+        return LogReader(self).hour_of(line)
+
+
+class LogReader:
+    """Reads the lines of one log, in their order."""
+
+    def __init__(self, formats: LogFormats) -> None:
+        self._formats = formats
+        self._texts, self._readers = formats.texts, formats.readers
+        self.header = ""
+
+    def read(self, line: str) -> tuple[str, Fields] | Misfit:
+        """Return the name of a line's format and its fields, or where it departs from the nearest format.
+
+        It has all of :data:`REQUIRED`, but for a line of the format `comment`, which has no fields.
+        """
+        if "\x1f" in line:
+            return Misfit(format="combined", field="control_character")
+        bare = _bare(line)
+        body = _body(bare)
+        if body is not bare:
+            # What looks like that of a container may be declared to begin a line.
+            for reader in self._formats.of_declared:
+                if (found := reader.read(bare)) is not None:
+                    return found
+        if body[:1] == "{":
+            return self._object(body)
+        if body[:1] == _MARK:
+            return Misfit(format="combined", field="address")
+        if body[:1] == "#" and _COMMENTS.match(body):
+            if body.startswith(HEADER):
+                self.begin(body)
+            return COMMENT, {}
+        for reader in self._readers:
+            if (found := reader.read(body)) is not None:
+                return found
+        return self._nearest(body)
+
+    def begin(self, header: str) -> None:
+        """Take a `#Fields` line for that of the lines below."""
+        self.header = header
+        columns = columns_of(header)
+        own = any(isinstance(one, ColumnFormat) and one.all_columns == columns for one in self._formats.declared)
+        of_log = compile_columns(OWN if own else "cloudfront" if "x-edge-location" in columns else "iis", header)
+        # Several logs may be in one file: a line of text is none of columns.
+        self._texts = (of_log, *(one for one in self._formats.texts if isinstance(one, TextFormat)))
+        self._readers = (of_log, *(one for one in self._formats.readers if isinstance(one, TextFormats)))
+
+    def hour_of(self, line: bytes) -> str | None:
+        """Read the UTC hour in which a line was logged, such as `2026-01-31T05`; None if it has no readable time.
+
+        Where the time is in brackets, as in most formats, only the beginning of a line is parsed, up to the time stamp:
+        a request or user agent that is truncated or full of invalid bytes does not affect the time.
+        """
+        text = line.decode(errors="replace")
+        found = _BRACKETED.match(_body(_bare(text)))
+        time = _stamp(found[1]) if found else None
+        if time is None:
+            read = self.read(text)
+            time = time_of(read[1]["time"]) if isinstance(read, tuple) and read[1] else None
+        # The hour of the time in ISO 8601.
+        return time.isoformat()[:13] if time else None
+
+    def _object(self, body: str) -> tuple[str, Fields] | Misfit:
+        try:
+            document = _DECODER.decode(body)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
+            return Misfit(format=self._formats.objects[-1].name, field="object")
+        best, nearest = -1, Misfit(format="", field="")
+        for one in self._formats.objects:
+            fields = one.read(document)
+            lacking = [field for field in REQUIRED if not fields.get(field)]
+            if not lacking:
+                # Half of a surrogate pair has no UTF-8.
+                return one.name, {name: text.encode(errors="replace").decode() for name, text in fields.items()}
+            if len(REQUIRED) - len(lacking) > best:
+                best, nearest = len(REQUIRED) - len(lacking), Misfit(format=one.name, field=lacking[0])
+        return nearest
+
+    def _nearest(self, body: str) -> Misfit:
+        best, nearest = (0, False, 0), Misfit(format="combined", field="address")
+        for log_format in self._texts:
+            fits, count, field = log_format.misfit(body)
+            # Formats with the same beginning: the first one is the most common one.
+            if fits and (fits, log_format.name not in _RARE, count) > best:
+                best = fits, log_format.name not in _RARE, count
+                nearest = Misfit(format=log_format.name, field=field)
+        return nearest
+
+
+def time_of(text: str) -> datetime | None:
+    """Parse the time of a line: a stamp such as `17/May/2015:10:05:03 +0545`, ISO 8601, or seconds since 1970.
+
+    None for what is no instant. A leap second (`23:59:60`) counts as the second before: it stays in its hour.
+    """
+    if "/" in text:
+        return _stamp(text) if len(text) <= _LONGEST_STAMP else None
+    if _SECONDS.fullmatch(text):
+        seconds, _, fraction = text.partition(".")
+        return _EPOCH + timedelta(seconds=int(seconds), microseconds=int(fraction[:6].ljust(6, "0")))
+    return iso_time(text)
+
+
+@lru_cache(maxsize=4096)
+def _stamp(text: str) -> datetime | None:
+    """Cached, as the lines of a second share it."""
+    if not (found := _STAMP.fullmatch(text)):
+        return None
+    day, month, year, hour, minute, second, sign, hours, minutes = found.groups()
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    try:
+        local = datetime(
+            int(year),
+            _MONTHS.get(month, 0),
+            int(day),
+            int(hour),
+            int(minute),
+            min(int(second), 59),
+            tzinfo=timezone.utc,
+        )
+        instant = local + offset if sign == "-" else local - offset
+    except (ValueError, OverflowError):
+        return None
+    return instant if offset <= _FARTHEST and instant.year >= 1000 else None
+
+
+@cache
+def formats(declared: tuple[str, ...] = ()) -> LogFormats:
+    """Compile the formats that a deployment reads."""
+    declared = tuple(declaration_in(one) for one in declared)
+    named = [compile_text(name, declaration) for name, declaration in TEXTS.items()]
+    return LogFormats(
+        declared=tuple(compile_text(OWN, one, own=True) for one in declared if not one.startswith("{")),
+        named=tuple(one for one in named if isinstance(one, TextFormat)),
+        columns=tuple(one for one in named if isinstance(one, ColumnFormat)),
+        objects=(*(compile_object(OWN, one) for one in declared if one.startswith("{")), *map(_of_paths, OBJECTS)),
+    )
+
+
+def _of_paths(name: str) -> JsonFormat:
+    paths = {
+        field: tuple(tuple(int(key) if key.isdecimal() else key for key in path.split(".")) for path in places.split())
+        for field, places in OBJECTS[name].items()
+    }
+    return JsonFormat(name=name, paths=paths)
+
+
+def _bare(line: str) -> str:
+    """Remove NUL bytes, as `copytruncate` leaves them, and a byte order mark before a line, and white space behind."""
+    line = line.rstrip(_SPACE)
+    if line[:1] in ("\0", _MARK):
+        line = line.lstrip("\0").removeprefix(_MARK).lstrip("\0")
+    return line
+
+
+def _body(line: str) -> str:
+    """Remove what syslog or a container's runtime writes before a line."""
+    found = _BEFORE.match(line)
+    return line[found.end() :] if found else line
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _number(text: str) -> str:
+    """Write a number without an exponent, if it is one of a time or a size."""
+    value = float(text)
+    return text if "e" not in text.lower() or abs(value) >= 1e15 else f"{value:f}".rstrip("0").rstrip(".")
+
+
+# A number stays as it is written: of one that nobody reads any length will do.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=_number, parse_constant=_no_constant)

@@ -1,0 +1,241 @@
+"""What reads a line of a log format: of text by an expression, of columns by a tabulator or a space, of JSON by keys.
+
+Expressions take linear time: what is repeated never contains what follows it, so that giving back finds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+from urllib.parse import unquote
+
+FIELDS = ("address", "time", "request", "status", "host", "bytes", "forwarded", "referrer", "agent")
+"""The fields of a request that are read from its line; a format may lack those after the status."""
+REQUIRED = FIELDS[:4]
+PIECES = ("method", "target", "query", "date")
+"""Fields that a format may have in place of `request` and of the day in `time`."""
+CAPTURED = (*FIELDS, *PIECES)
+LISTED = "listed"
+"""What stands before the address, in a list with it."""
+_WHOLE = frozenset(FIELDS)
+
+FIELD_PATTERNS = {
+    "method": r"[A-Z-]+",
+    # Traefik writes 0, and load balancers a dash, for a client that was gone before an answer.
+    "status": r"(?:\d{3}|0|-)",
+    "bytes": r"(?:\d+|-)",
+}
+_COLUMNS = {
+    "date": r"\d{4}-\d\d-\d\d",
+    "time": r"\d\d:\d\d:\d\d(?:\.\d+)?",
+    **FIELD_PATTERNS,
+    "s-ip": r"[0-9A-Fa-f.:%]+",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormat:
+    """A log format of text: the fields of a line in order, each with the expression up to its end.
+
+    Args:
+        groups: The fields that the expression captures, in the order of its groups.
+        guard: Expression for what a line must or must not begin with.
+    """
+
+    name: str
+    steps: tuple[tuple[str, str], ...]
+    groups: tuple[str, ...]
+    guard: str = ""
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """The expressions of the fields, in the order of a line."""
+        first, *others = (pattern for _, pattern in self.steps)
+        return (self.guard + first, *others)
+
+    def misfit(self, body: str) -> tuple[int, int, str]:
+        """Return how many fields of a request a line has before its first field that does not fit, how many of any
+        kind, and the name of that field, or `end`."""
+        nested, marks = self._nested
+        found = nested.match(body)
+        count = marks.index(found.lastindex) + 1 if found and found.lastindex else 0
+        # Any word fits a field that is not read, and any text what was forwarded: they tell less.
+        fits = sum(field in CAPTURED and field != "forwarded" for field, _ in self.steps[:count])
+        return fits, count, self.steps[count][0] if count < len(self.steps) else "end"
+
+    @cached_property
+    def _nested(self) -> tuple[re.Pattern[str], list[int]]:
+        """The expression for as many fields as a line has, and for each field the group that is there with it."""
+        groups = [re.compile(pattern, re.ASCII).groups + 1 for _, pattern in self.steps]
+        nested = ""
+        for pattern in reversed(self.expressions):
+            nested = f"(?:{pattern}(){nested})?"
+        return re.compile(nested, re.ASCII), list(accumulate(groups))
+
+
+class TextFormats:
+    """Formats of text as one expression, in which those that begin alike share their beginning.
+
+    A line is read by the first of them that it fits, provided that those which begin otherwise fit other lines.
+    """
+
+    def __init__(self, formats: Sequence[TextFormat]) -> None:
+        self._groups = 0
+        self._ends: dict[int, tuple[str, tuple[tuple[str, int], ...]]] = {}
+        self._line = re.compile(self._expression([(one, one.expressions, ()) for one in formats]), re.ASCII)
+
+    def read(self, body: str) -> tuple[str, dict[str, str]] | None:
+        """Return the name of the format that a line fits, and its fields; None if it fits none."""
+        found = self._line.fullmatch(body)
+        if found is None:
+            return None
+        assert found.lastindex is not None
+        name, groups = self._ends[found.lastindex]
+        fields = {field: text for field, at in groups if (text := found[at]) is not None}
+        return name, fields if fields.keys() <= _WHOLE else composed(fields)
+
+    def _expression(self, begun: Sequence[_Begun]) -> str:
+        """Build the expression for what is left of formats, each with the numbers of its groups so far."""
+        alternatives: dict[str, list[_Begun]] = {}
+        for one, steps, numbers in begun:
+            alternatives.setdefault(steps[0] if steps else _END, []).append((one, steps[1:], numbers))
+        built = []
+        for step, same in alternatives.items():
+            first = self._groups + 1
+            self._groups += re.compile(step, re.ASCII).groups
+            if step == _END:
+                log_format, _, numbers = same[0]
+                self._ends[self._groups] = log_format.name, tuple(zip(log_format.groups, numbers, strict=True))
+                built.append(step)
+            else:
+                further = range(first, self._groups + 1)
+                built.append(
+                    step + self._expression([(one, steps, (*numbers, *further)) for one, steps, numbers in same])
+                )
+        return f"(?:{'|'.join(built)})"
+
+
+_Begun = tuple[TextFormat, tuple[str, ...], tuple[int, ...]]
+_END = r"()\Z"
+"""Expression for the end of a line; its group tells which format has ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnFormat:
+    """A log format of columns: by tabulators in a line that has one, else by spaces.
+
+    Args:
+        all_columns: Their names; lines may end behind the last one that is read.
+        taken: Each field to the place of its column.
+        coding: How the server encodes what is not ASCII: `percent`, or `plus` for a space only.
+        lacks: A field of a request that no column has, so that no line can be read.
+    """
+
+    name: str
+    all_columns: tuple[str, ...]
+    taken: Mapping[str, int]
+    coding: str
+    lacks: str | None = None
+
+    def read(self, body: str) -> tuple[str, dict[str, str]] | None:
+        """Return the name of the format and the fields of a line; None if it does not fit."""
+        values = self._values(body)
+        if self.lacks or len(values) < len(self.columns) or not all(values[: len(self.columns)]):
+            return None
+        if not all(fits(values[at]) for at, fits in self._checks.items()):
+            return None
+        return self.name, composed(self._decoded({field: values[at] for field, at in self.taken.items()}))
+
+    def misfit(self, body: str) -> tuple[int, int, str]:
+        """Return the same as of a format of text."""
+        values = self._values(body)
+        fields = {at: field for field, at in self.taken.items()}
+        fits = 0
+        for at, column in enumerate(self.columns):
+            check = self._checks.get(at)
+            if at >= len(values) or not values[at] or (check and not check(values[at])):
+                return fits, at, fields.get(at, column)
+            fits += fields.get(at, "forwarded") != "forwarded"
+        return fits, len(self.columns), self.lacks or "end"
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns up to the last one that is read."""
+        return self.all_columns[: max(self.taken.values(), default=-1) + 1]
+
+    def _values(self, body: str) -> list[str]:
+        return body.split("\t" if "\t" in body else " ", len(self.columns))
+
+    def _decoded(self, fields: dict[str, str]) -> dict[str, str]:
+        if self.coding == "plus":
+            return {**fields, **{name: fields[name].replace("+", " ") for name in _SPACED & fields.keys()}}
+        # CloudFront encodes the percent signs of what was asked for; those of an agent twice, for years.
+        once = {name: text.replace("%25", "%") for name, text in fields.items()}
+        return {**once, **{name: unquote(once[name]) for name in _SPACED & once.keys()}}
+
+    @cached_property
+    def _checks(self) -> dict[int, Any]:
+        fields = {at: field for field, at in self.taken.items()}
+        patterns = {at: _COLUMNS.get(fields.get(at, column)) for at, column in enumerate(self.columns)}
+        return {at: re.compile(text, re.ASCII).fullmatch for at, text in patterns.items() if text}
+
+
+_SPACED = frozenset(("agent", "forwarded"))
+"""Fields that have spaces."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonFormat:
+    """A log format of JSON objects: the keys of the places where each field may be; the first that has any counts."""
+
+    name: str
+    paths: Mapping[str, tuple[tuple[str | int, ...], ...]]
+
+    def read(self, document: object) -> dict[str, str]:
+        """Return the fields that an object has."""
+        found = dict.fromkeys(self._dashes, "-")
+        for field, paths in self.paths.items():
+            for path in paths:
+                if (text := _text_at(document, path)) is not None:
+                    found[field] = text
+                    break
+        # Apache's directive for the time has brackets, also where it is a value of an object.
+        found["time"] = found.get("time", "").strip("[]")
+        # Traefik's ClientHost is the whole list that was forwarded, if one was.
+        before, comma, address = found.get("address", "").rpartition(",")
+        return composed({"forwarded": before, **found, "address": address.removeprefix(" ")} if comma else found)
+
+    @cached_property
+    def _dashes(self) -> tuple[str, ...]:
+        """The fields whose absence is known, since the object has all headers: there is none, as a dash says."""
+        return tuple(
+            name for name in ("referrer", "agent") if any("headers" in path for path in self.paths.get(name, ()))
+        )
+
+
+def composed(captured: dict[str, str]) -> dict[str, str]:
+    """Compose the fields that a format has in pieces."""
+    fields = {name: text for name, text in captured.items() if name in _WHOLE}
+    if LISTED in captured and "forwarded" not in captured:
+        fields["forwarded"] = captured[LISTED].rstrip(" ,")
+    if "date" in captured:
+        fields["time"] = f"{captured['date']}T{captured['time']}Z"
+    if "request" not in fields and captured.get("method") and captured.get("target"):
+        query = captured.get("query", "").removeprefix("?")
+        asked = f"?{query}" if query not in ("", "-") else ""
+        fields["request"] = f"{captured['method']} {captured['target']}{asked} HTTP/1.1"
+    return fields
+
+
+def _text_at(document: Any, path: tuple[str | int, ...]) -> str | None:
+    for key in path:
+        if isinstance(document, dict):
+            document = document.get(key)
+        else:
+            is_there = isinstance(document, list) and isinstance(key, int) and key < len(document)
+            document = document[key] if is_there else None
+    return document if isinstance(document, str) else None

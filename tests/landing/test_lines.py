@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.errors import PythonException
+from pyspark.sql import functions as F
+
+from assets.transforms.visit_lines import VisitLines
+from blogdata.lake.store_faults import LandedFileUnreadable, LandedFileVanished, store_faults
+from blogdata.landing import lines as landed
+from blogdata.landing.lines import completed
+from blogdata.landing.sizes import measure, measure_all
+from blogdata.patterns.error_management.streamed_files import arrival_hour
+from landing.unread import Unread
+
+MARK = b"\xef\xbb\xbf"
+NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
+"""Carriage return, bytes that are no text, an empty line, a line separator of Unicode, control characters."""
+
+HOUR = "visits/date=2026-01-05/hour=10/a.json"
+OUT, PIPE = (f"visits/date=2026-01-05/hour=10/{name}" for name in ("link.json", "pipe.json"))
+MISNAMED = (
+    "visits/date=2026-01-05/hour=24/a.json",
+    "visits/date=2026-01-05/hour=99/a.json",
+    "visits/date=2026-13-45/hour=10/a.json",
+    "visits/date=2026-02-30/hour=10/a.json",
+    "visits/date=2026-01-05/hour=1/a.json",
+    "visits/date=2026-01-05/a.json",
+)
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    folder = tmp_path / "landing" / "visits" / "date=2026-01-05" / "hour=03"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def land(folder: Path, name: str, content: bytes) -> Path:
+    file = folder / name
+    file.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return file
+
+
+def lines(content: bytes) -> list[tuple[int, bytes]]:
+    """Compute the offset and the bytes of each line: the definition against which the reader is tested."""
+    found, offset = [], 0
+    parts = content.split(b"\n")
+    for part in parts if parts[-1] else parts[:-1]:
+        found.append((offset, part if offset else part.removeprefix(MARK)))
+        offset += len(part) + 1
+    return [] if content == MARK else found
+
+
+@pytest.fixture
+def read(spark: Any) -> Callable[..., Any]:
+    def read(root: Path, files: Sequence[Path]) -> Any:
+        return landed.read(spark, root, {"2026-01-05T03": files}, Unread())
+
+    return read
+
+
+def found(frame: Any) -> list[tuple[int, bytes]]:
+    return sorted((row["source_offset"], bytes(row["raw"])) for row in frame.collect())
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b"bcd", b"\n", b"\r", MARK]), max_size=30), st.lists(st.integers(1, 40), max_size=4)
+)
+def test_a_line_is_read_in_the_range_in_which_it_begins(pieces: list[bytes], cuts: list[int]) -> None:
+    content = b"".join(pieces)
+    starts = sorted({0, *(cut for cut in cuts if cut < len(content))})
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "a.json")
+        file.write_bytes(content)
+        ranges = zip(starts, [*starts[1:], None], strict=True)
+        assert [line for start, end in ranges for line in landed.lines(file, 100, start, end)] == lines(content)
+
+
+def test_a_line_that_is_too_long_is_an_error(tmp_path: Path) -> None:
+    file = land(tmp_path, "a.json", b"123\n1234\n12345\n")
+    found = landed.lines(file, 4)
+    assert [next(found), next(found)] == [(0, b"123"), (4, b"1234")]
+    with pytest.raises(OSError, match="longer than 4 bytes"):
+        next(found)
+
+
+def test_tasks_are_of_about_the_same_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve small files are one task, a large one is three; one with a state, or compressed, is never cut."""
+    monkeypatch.setattr(landed, "_TASK_BYTES", 1000)
+    monkeypatch.setattr(landed, "_OPENING_BYTES", 50)
+    small = [land(tmp_path, f"{at}.json", b"1234567890\n" * 2) for at in range(12)]
+    large = land(tmp_path, "large.json", b"123456789\n" * 250)
+    packed = land(tmp_path, "packed.json.gz", bytes(random.Random(1).randbytes(2500)))
+    of_state = land(tmp_path, "state.log", b"123456789\n" * 250)
+
+    class Stateful(Unread):
+        def has_state(self, file: str) -> bool:
+            return file.endswith(".log")
+
+    tasks = landed._tasks(tmp_path, {"one": small, "other": [large, packed, of_state]}, Stateful())
+    assert [len(task) for task in tasks] == [12, 1, 1, 1, 1, 1]
+    assert [tuple(piece) for task in tasks[1:] for piece in task] == [
+        ("large.json", "other", 0, 1000),
+        ("large.json", "other", 1000, 2000),
+        ("large.json", "other", 2000, None),
+        ("packed.json.gz", "other", 0, None),
+        ("state.log", "other", 0, None),
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_every_line_is_read_exactly_with_its_offset(read: Callable[..., Any], landing: Path, name: str) -> None:
+    root = landing.parents[2]
+    frame = read(root, [land(landing, name, NASTY)])
+    assert found(frame) == lines(NASTY)
+    assert {row["source_file"] for row in frame.collect()} == {f"visits/date=2026-01-05/hour=03/{name}"}
+    assert [(field.name, field.dataType.simpleString()) for field in frame.schema] == [
+        ("raw", "binary"),
+        ("source_offset", "bigint"),
+        ("source_file", "string"),
+        ("partition", "string"),
+    ]
+
+
+def test_a_text_source_breaks_lines_and_loses_bytes(spark: Any, landing: Path) -> None:
+    plain = spark.read.text(str(land(landing, "a.json", NASTY))).selectExpr("hex(value) AS line").collect()
+    assert sorted(row["line"] for row in plain) != sorted(line.hex().upper() for _, line in lines(NASTY))
+
+
+def test_a_line_longer_than_a_block_is_whole(read: Callable[..., Any], landing: Path) -> None:
+    content = b"short\n" + b"x" * 5_000_000 + b"\nend\n"
+    frame = read(landing.parents[2], [land(landing, "a.json", content)])
+    assert [(offset, len(raw)) for offset, raw in found(frame)] == [(0, 5), (6, 5_000_000), (5_000_007, 3)]
+
+
+def test_names_are_no_patterns_and_are_recorded_unchanged(read: Callable[..., Any], tmp_path: Path) -> None:
+    root = tmp_path / "my blog é+%20 [1]{2}*?"
+    root.mkdir()
+    names = [
+        "part (1) é+%2B #.json",
+        "a[b].json",
+        "ab.json",
+        "{p,q}.json",
+        "p.json",
+        "x*.json",
+        "xy.json",
+        "back\\[.json",
+    ]
+    names += ["2026-01-05T04:00:00.json", "line\nfeed", "co:lon", "a;b&c=d"]
+    files = [land(root, name, f"{name}\n".encode() if "\n" not in name else b"feed\n") for name in names]
+    rows = read(root, files).collect()
+    assert sorted((row["source_file"], bytes(row["raw"])) for row in rows) == sorted(
+        (name, name.encode() if "\n" not in name else b"feed") for name in names
+    )
+
+
+def test_empty_files_and_empty_lists_have_no_lines(read: Callable[..., Any], landing: Path) -> None:
+    empty = land(landing, "a.json", b"")
+    assert read(landing.parents[2], [empty]).count() == 0
+    assert read(landing.parents[2], []).columns == [
+        "raw",
+        "source_offset",
+        "source_file",
+        "partition",
+    ]
+
+
+def test_a_torn_gzip_file_is_an_error(read: Callable[..., Any], landing: Path) -> None:
+    whole = gzip.compress(b"".join(b"line %d\n" % number for number in range(10_000)))
+    torn = landing / "a.json.gz"
+    torn.write_bytes(whole[: len(whole) // 2])
+    for attempt in (lambda: measure(torn), lambda: read(landing.parents[2], [torn]).collect()):
+        with pytest.raises(LandedFileUnreadable, match="landed again") as told, store_faults("bronze.visits"):
+            attempt()
+        assert (told.value.where, told.value.transient) == (str(torn), False)
+
+
+def test_garbled_and_unopenable_files_are_named(landing: Path) -> None:
+    packed = bytearray(gzip.compress(bytes(range(256)) * 99))
+    packed[12:40] = b"\xff" * 28
+    (landing / "a.json.gz").write_bytes(packed)
+    (landing / "c.json").mkdir()
+    for file in sorted(landing.iterdir()):
+        with pytest.raises(LandedFileUnreadable) as told:
+            measure_all([file], landing)
+        assert told.value.where == str(file)
+
+
+def test_a_file_without_read_permission_is_named(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = land(landing, "a.json", b"1\n")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(file))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(LandedFileUnreadable, match="Permission denied") as told, store_faults("bronze.visits"):
+        measure(file)
+    assert told.value.where == str(file)
+    assert "make it readable" in told.value.next_step
+
+
+def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "my é+%20. " / "visits" / "date=2026-01-05" / "hour=03"
+    folder.mkdir(parents=True)
+    root, file = folder.parents[2], land(folder, "a.json", b"1\n")
+    frame = landed.read(spark, root, {"2026-01-05T03": [file]}, Unread())
+    file.unlink()
+    attempts: list[Callable[[], object]] = [
+        frame.collect,
+        lambda: landed.read(spark, root, {"2026-01-05T03": [file]}, Unread()),
+        lambda: measure_all([file], folder),
+    ]
+    for attempt in attempts:
+        with pytest.raises(LandedFileVanished) as told, store_faults("bronze.visits"):
+            attempt()
+        assert (told.value.where, told.value.transient) == (str(file), True)
+
+
+def test_spark_reads_the_counted_lines_and_bytes(read: Callable[..., Any], landing: Path) -> None:
+    files = [
+        land(landing, "a.json", NASTY),
+        land(landing, "b.log.gz", NASTY * 3),
+        land(landing, "c.json", b"\n"),
+    ]
+    counted = measure_all(files, landing)
+    frame = read(landing.parents[2], files)
+    row = frame.selectExpr("count(1) AS lines", "sum(length(raw) + 1) AS bytes").first()
+    assert row is not None
+    assert (row["lines"], row["bytes"]) == (
+        sum(size.lines for size in counted),
+        sum(size.bytes for size in counted),
+    )
+
+
+def test_a_stream_reads_the_files_that_spark_lists_if_they_lie_in_an_hour(tmp_path: Path) -> None:
+    for name in (*MISNAMED, HOUR, f"{HOUR} 100%20+é"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    (tmp_path / OUT).symlink_to(__file__)
+    os.mkfifo(tmp_path / PIPE)
+    names = (*MISNAMED, HOUR, f"{HOUR} 100%20+é", OUT, PIPE)
+    paths = [f"file:{tmp_path}/{name}" for name in names]
+    work = landed.Work(root=tmp_path, reader=Unread(), longest=100)
+    batches = landed._Listed(work, arrival_hour)(iter([pa.record_batch({"path": paths})]))
+    found = [(row["source_file"], row["partition"], row["raw"]) for batch in batches for row in batch.to_pylist()]
+    assert found == [(name, "2026-01-05T10", name.encode()) for name in names[len(MISNAMED) : -2]]
+
+
+def test_lines_that_an_older_release_published_have_the_columns_of_today(spark: Any, tmp_path: Path) -> None:
+    hours = ("2026-01-05T09", "2026-01-05T10")
+    files = {hour: [land(tmp_path, f"{hour}.json", b"1\n{}\n" + visit(hour))] for hour in hours}
+    rows = landed.read(spark, tmp_path, files, VisitLines()).withColumnRenamed("partition", "arrival_hour")
+    rejected, rows = rows.where("size(reasons) > 0"), rows.where("size(reasons) = 0")
+    expected = sorted(rows.collect())
+    assert [row.page for row in expected] == ["/", "/"]
+    columns = [name for name in VisitLines().schema.names if name not in ("format", "reasons", "event_time")]
+    for name in columns:
+        rows = rows.withColumn(name, F.when(F.col("arrival_hour") != hours[0], F.col(name)))
+    for table, older in ((rows, hours[:1]), (rows.drop(*columns), hours)):
+        complete = completed(table, VisitLines(), columns, partition="arrival_hour", older=older)
+        assert sorted(complete.select(*expected[0].__fields__).collect()) == expected
+    assert completed(rows, VisitLines(), columns, partition="arrival_hour", older=()).where("page = '/'").count() == 1
+    with pytest.raises(PythonException, match=r"was usable once: \('not_json',\); run 2026-01-05T09 again"):
+        completed(rejected, VisitLines(), columns, partition="arrival_hour", older=hours[:1]).collect()
+
+
+def visit(hour: str) -> bytes:
+    context: dict[str, Any] = {"user": {}, "technical": {}}
+    event = {"visit_id": "v", "user_id": "u", "page": "/", "event_time": f"{hour}:05:00Z", "context": context}
+    return json.dumps(event).encode()
