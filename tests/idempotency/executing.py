@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,15 @@ from typing import Any
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import due, state
-from blogdata.lake.commit import Account, Commit
+from blogdata.lake.commit import COMPACTED, Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.step import Step
 from blogdata.patterns.idempotency.stateful_merger import execute
+from blogdata.patterns.ingestion.compactor import SMALL_BYTES, TARGET_BYTES
+from blogdata.publish.compaction import compact
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.publish import restate
 from blogdata.publish.target import Engine, Provenance, RunContext
 from blogdata.publish.writes import InOrder
 from toy import LETTERS, resting, target
@@ -124,7 +126,7 @@ class Table:
     def compact(self) -> None:
         self.runs += 1
         aim = target(self.root, f"compaction-{self.runs}", contract=self.contract)
-        assert restate(self.spark, aim, "OPTIMIZE {table}", Provenance()) is not None
+        assert compact(self.spark, aim, (), small=SMALL_BYTES, most=TARGET_BYTES) is not None
 
     def files(self, version: int) -> list[str]:
         opened = self.lake.caught_up(self.contract.dataset)
@@ -135,7 +137,7 @@ class Table:
     def operations(self) -> list[str]:
         opened = self.lake.caught_up(self.contract.dataset)
         assert opened is not None
-        return [line["operation"] for line in reversed(opened.history())]
+        return [_operation(commit) for _, commit in reversed(list(self.lake.commits(opened)))]
 
     def problems(self) -> list[str]:
         return [line.problem for line in ledger.audit(self.lake, self.events, self.contract) if line.problem]
@@ -143,3 +145,12 @@ class Table:
 
 def _constant(frame: Any) -> Callable[[Any], Any]:
     return lambda _: frame
+
+
+def _operation(commit: Mapping[str, Any]) -> str:
+    info = json.loads(commit.get("userMetadata", "{}"))
+    if COMPACTED in info:
+        return "OPTIMIZE"
+    if "execution" not in info:
+        return str(commit["operation"])
+    return "MERGE" if info["execution"]["restores"] is None else "RESTORE"

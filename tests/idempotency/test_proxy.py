@@ -21,7 +21,6 @@ from blogdata.lake.lake import Lake
 from blogdata.lake.members import BehindAPointer, MemberClosed, MemberRemoved
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
-from blogdata.publish.publish import restate
 from blogdata.publish.target import Provenance
 from toy import WHOLE, target
 
@@ -113,13 +112,9 @@ def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
     as_member = target(Path(lake.root), "r2", contract=replace(THINGS, dataset=table))
     with pytest.raises(MemberClosed, match="never written again"):
         overwrite_table(frame, as_member, Provenance())
-    with pytest.raises(MemberClosed):
-        restate(spark, as_member, "DELETE FROM {table}", Provenance())
     directly = target(Path(lake.root), "r2", contract=THINGS)
     with pytest.raises(BehindAPointer, match=r"patterns\.idempotency\.proxy"):
         overwrite_table(frame, directly, Provenance())
-    with pytest.raises(BehindAPointer):
-        restate(spark, directly, "DELETE FROM {table}", Provenance())
     for sql in ("DELETE FROM {0}", "UPDATE {0} SET page = 'x'", "INSERT OVERWRITE {0} SELECT * FROM {0} LIMIT 1"):
         with pytest.raises(PySparkException, match="append"):
             spark.sql(sql.format(f"delta.`{lake.path(table)}`"))

@@ -29,17 +29,13 @@ from blogdata.orchestration import upkeep
 from blogdata.orchestration.step import FullDelivery
 from blogdata.orchestration.upkeep import Inspection, Vacuuming
 from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, restorable
+from blogdata.publish.changes import Restore
 from blogdata.publish.partitions import Grain
-from blogdata.publish.publish import restate
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance
-from blogdata.publish.write_faults import (
-    AmbiguousChange,
-    AuditFailed,
-    ConcurrentWrite,
-    ConstraintViolated,
-    SchemaMismatch,
-)
+from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, SchemaMismatch
 from blogdata.publish.writes import InOrder
+from blogdata.table.committer import ConcurrentWrite
 from idempotency.executing import CONTRACT, DAILY, DAYS, Change, Table, step
 from laws.stepping import Probe
 from tidied import whole
@@ -153,10 +149,15 @@ def test_figure_4_6_raw_rows_rebuild_what_versions_restore(backfilled: Table, un
 
 def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> None:
     before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
+    assert version is not None
     aim = target(daily.root, "restoring", contract=daily.contract)
     with pytest.raises(AuditFailed, match="rows"):
-        restate(
-            spark, aim, "RESTORE TABLE {table} TO VERSION AS OF 2", Provenance(expected={"": {"rows": len(before) + 7}})
+        publish(
+            daily.lake.read(spark, CONTRACT.dataset, 2),
+            aim,
+            change=Restore(at=version, to=2),
+            partitions=(),
+            provenance=Provenance(expected={"": {"rows": len(before) + 7}}),
         )
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 
@@ -260,7 +261,7 @@ def overflowing(table: Table) -> Any:
     [
         (overflowing, ArithmeticException),
         (lambda table: table.frame([("A", "one", False), ("A", "other", False)]), AmbiguousChange),
-        (lambda table: table.frame([(None, "new", False)]), ConstraintViolated),
+        (lambda table: table.frame([(None, "new", False)]), AuditFailed),
         (
             lambda table: table.frame([("A", "new", False)]).withColumn("says", F.expr("CAST(says AS INT)")),
             SchemaMismatch,

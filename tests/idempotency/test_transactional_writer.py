@@ -25,8 +25,9 @@ from blogdata.patterns.idempotency.transactional_writer import overwrite_togethe
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Companion, Engine, Provenance
-from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
+from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import AppearsWith
+from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
 

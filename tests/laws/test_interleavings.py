@@ -21,9 +21,12 @@ import pytest
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.publish.publish import restate
+from blogdata.patterns.ingestion.compactor import SMALL_BYTES, TARGET_BYTES
+from blogdata.publish.changes import AppendBatch, Rewrite
+from blogdata.publish.compaction import compact
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, Target
-from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from laws.writers import Batch, State
 from toy import WHOLE, resting, target
@@ -68,7 +71,7 @@ def _vacuum(spark: Any, aim: Target) -> object:
         Path(probe, f"{LISTING}.reached").touch()
         while Path(probe, f"{LISTING}.hold").exists():
             time.sleep(0.02)
-        found = [(file, file.stat()) for file in Path(folder).glob("*.parquet")]
+        found = [(file, file.stat()) for file in Path(folder).rglob("[!_.]*.parquet")]
         return [(f"file:{file}", stat.st_size, False, int(stat.st_mtime * 1000)) for file, stat in found]
 
     spark.udf.register(
@@ -82,10 +85,17 @@ def _append(first: int) -> Operation:
     batch = Batch(first=first, rows=10)
 
     def run(spark: Any, aim: Target) -> object:
-        batch.frame(spark).createOrReplaceTempView(f"appended_{first}")
-        return restate(spark, aim, f"INSERT INTO {{table}} SELECT * FROM appended_{first}", Provenance())
+        change = AppendBatch(stream=f"appended {first}", batch=0)
+        return publish(batch.frame(spark), aim, change=change, partitions=(), provenance=Provenance())
 
     return Operation(run=run, model=lambda rows: rows | batch.model())
+
+
+def _erase(spark: Any, aim: Target) -> object:
+    at = aim.lake.version(CONTRACT.dataset)
+    assert at is not None
+    left = aim.lake.read(spark, CONTRACT.dataset, at).where(f"NOT ({ERASED})")
+    return publish(left, aim, change=Rewrite(at=at), partitions=(), provenance=Provenance())
 
 
 OPERATIONS = {
@@ -99,10 +109,10 @@ OPERATIONS = {
         model=lambda rows: rows | MERGED.model(),
     ),
     "compact": Operation(
-        run=lambda spark, aim: restate(spark, aim, "OPTIMIZE {table}", Provenance()), model=lambda rows: rows
+        run=lambda spark, aim: compact(spark, aim, (), small=SMALL_BYTES, most=TARGET_BYTES), model=lambda rows: rows
     ),
     "erase": Operation(
-        run=lambda spark, aim: restate(spark, aim, f"DELETE FROM {{table}} WHERE {ERASED}", Provenance()),
+        run=_erase,
         model=lambda rows: frozenset(row for row in rows if row[1] % 10 != 3),
     ),
     "vacuum": Operation(run=_vacuum, model=lambda rows: rows, phases=(LISTING,)),
@@ -110,26 +120,29 @@ OPERATIONS = {
 PAIRS = [(first, second) for first in OPERATIONS for second in OPERATIONS]
 TWO_VACUUMS = ("vacuum", "vacuum")
 CASES = [(*pair, phase) for pair in PAIRS if pair != TWO_VACUUMS for phase in OPERATIONS[pair[0]].phases]
-TRIED = (("append", "vacuum", "written"), ("erase", "overwrite", "audited"))
-"""The cases of the suite: one refused, and a vacuum beside files of a running write."""
+TRIED = (
+    ("append", "vacuum", "written"),
+    ("erase", "overwrite", "audited"),
+    ("compact", "append", "opened"),
+    ("merge", "compact", "written"),
+)
+"""The cases of the suite: each operation once, one refused, and a vacuum beside files of a running write."""
 REFUSED = {
     ("overwrite", "append"),
     ("overwrite", "overwrite"),
     ("overwrite", "merge"),
-    ("overwrite", "compact"),
     ("overwrite", "erase"),
     ("merge", "append"),
     ("merge", "overwrite"),
     ("merge", "merge"),
-    ("merge", "compact"),
     ("merge", "erase"),
     ("compact", "overwrite"),
+    ("compact", "merge"),
     ("compact", "compact"),
     ("compact", "erase"),
     ("erase", "append"),
     ("erase", "overwrite"),
     ("erase", "merge"),
-    ("erase", "compact"),
     ("erase", "erase"),
 }
 """The first one is refused when the second came in between: a transient error, and the next attempt sees its rows."""
@@ -154,7 +167,7 @@ class Stepped:
     def age(self) -> None:
         """Make all files older than the vacuum's retention."""
         then = time.time() - LONG_AGO
-        for file in self.folder.glob("*.parquet"):
+        for file in self.folder.rglob("*.parquet"):
             os.utime(file, (then, then))
 
     def leave(self) -> list[Path]:

@@ -27,12 +27,12 @@ from blogdata.patterns.error_management.dynamic_late_data_integrator import Part
 from blogdata.planning import expiry, reach
 from blogdata.planning.reaches import Complete
 from blogdata.planning.staleness import Staleness
-from blogdata.publish import publication
-from blogdata.publish.audit import judge, specify
-from blogdata.publish.changes import AppendBatch, Overwrite
+from blogdata.publish import observed, publication
+from blogdata.publish.audit import specify, weigh
+from blogdata.publish.changes import AppendBatch
 from blogdata.publish.partitions import Grain, coarser
 from blogdata.publish.target import Engine
-from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.table.committer import ConcurrentWrite, OpenCommit, Whole
 from evidence import test_claims, test_ledger
 from evidence.test_ledger import lake as counted
 from laws import test_laws
@@ -213,7 +213,8 @@ def an_hour_is_computed_from_what_is_left_of_what_it_reads(monkeypatch: pytest.M
 
 @defect(test_laws.test_a_backfill_in_any_order_gives_one_table, "overwrite_partitions", order=(1, 0, 2))
 def a_write_replaces_the_whole_table_instead_of_its_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Overwrite, "options", lambda self: {"replaceWhere": "true"})
+    only = OpenCommit.replace
+    monkeypatch.setattr(OpenCommit, "replace", lambda self, keys, by, info, **how: only(self, Whole.TABLE, by, info))
 
 
 @defect(test_laws.test_run_twice_is_run_once, "overwrite_table", engine=Engine.TRANSACTION)
@@ -261,8 +262,8 @@ def the_account_of_the_layer_above_is_not_passed_on(monkeypatch: pytest.MonkeyPa
 
 
 @defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions", engine=Engine.CHECKPOINT)
-def the_checkpoint_is_written_before_it_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publication, "judge", lambda rows, spec: replace(judge(rows, spec), violations=()))
+def files_are_committed_whatever_their_audits_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observed, "weigh", lambda spec, counted: replace(weigh(spec, counted), violations=()))
 
 
 @defect(test_laws.test_a_run_finds_its_own_commit_among_others, "overwrite_partitions")
@@ -277,9 +278,9 @@ def the_receipt_is_that_of_the_newest_commit_whoever_wrote_it(monkeypatch: pytes
     monkeypatch.setattr(publication, "committed", committed)
 
 
-@defect(test_laws.test_without_the_jar_a_concurrent_merge_conflicts, "merge", other=Engine.CHECKPOINT)
+@defect(test_laws.test_of_two_writers_at_once_one_publishes, "merge", phase="written")
 def rows_are_written_whatever_the_table_has_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publication, "onto", lambda rows, path, at: rows)
+    monkeypatch.setattr(OpenCommit, "_refuse_conflict", lambda *given: None)
 
 
 def _getter(of: Any) -> Callable[[Any], Any]:

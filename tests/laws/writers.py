@@ -7,14 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import pytest
-
 from blogdata.lake.commit import Account, Commit
 from blogdata.patterns.idempotency import fast_metadata_cleaner, proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.publish import publication
-from blogdata.publish.audit import AuditSpec, Judgement, judge
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
@@ -26,17 +22,6 @@ Row = tuple[str, int, int, str]
 State = frozenset[Row]
 Before = Callable[[], State]
 """Reads what is in the table, for a writer that has to know it."""
-
-
-def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Run an action when the next write by `Engine.CHECKPOINT` is computed and not yet handed to Delta."""
-
-    def judged(rows: Any, spec: AuditSpec) -> Judgement:
-        monkeypatch.undo()
-        act()
-        return judge(rows, spec)
-
-    monkeypatch.setattr(publication, "judge", judged)
 
 
 @dataclass(frozen=True, kw_only=True)

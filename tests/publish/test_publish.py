@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.publish.changes import AppendBatch
-from blogdata.publish.publish import publish, restate
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Engine, Provenance
-from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
+from blogdata.publish.write_faults import AuditFailed
+from blogdata.table.committer import ConcurrentWrite
 from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)
@@ -75,8 +77,13 @@ def test_rules_beyond_table_constraints_are_audited(spark: Any, lake_root: Path,
 
 def test_a_rule_is_audited_without_its_table_constraint(spark: Any, lake_root: Path) -> None:
     overwrite_table(clicks(spark), target(lake_root, "one", contract=WHOLE), Provenance())
-    spark.sql(f"ALTER TABLE delta.`{Lake(root=str(lake_root)).path(WHOLE.dataset)}` DROP CONSTRAINT positive")
-    negative = "UPDATE {table} SET click = -click WHERE click IN (2, 3)"
+    path = Lake(root=str(lake_root)).path(WHOLE.dataset)
+    negative = clicks(spark).withColumn("click", F.expr("if(click IN (2, 3), -click, click)"))
     with pytest.raises(AuditFailed) as refused:
-        restate(spark, target(lake_root, "two", contract=WHOLE), negative, Provenance())
+        overwrite_table(negative, target(lake_root, "two", contract=WHOLE), Provenance())
     assert [(item.rule, item.found) for item in refused.value.violations] == [("positive", 2)]
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT of_others CHECK (page <> '/page9')")
+    strange = clicks(spark).withColumn("page", F.expr("if(click = 5, '/page9', page)"))
+    with pytest.raises(AuditFailed) as others:
+        overwrite_table(strange, target(lake_root, "three", contract=WHOLE), Provenance())
+    assert [(item.rule, item.found) for item in others.value.violations] == [("of_others", 1)]

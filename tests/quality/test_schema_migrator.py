@@ -29,8 +29,8 @@ from blogdata.publish.incompatibilities import IncompatibleSchema
 from blogdata.publish.migrations import carried, migrating, refuse_return
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
-from blogdata.publish.write_faults import ConcurrentWrite
 from blogdata.publish.writes import Merge, Serve
+from blogdata.table.committer import ConcurrentWrite
 from quality.contracts import CONTRACTS, DECLARED, SERVED
 from toy import CONTRACT, target
 

@@ -147,7 +147,10 @@ class Commit:
 
     @property
     def recomputes(self) -> bool:
-        """Whether its rows were computed from the inputs: those of a restoration or a statement were there before."""
+        """Whether its rows were computed from the inputs: those of a restoration were there before.
+
+        Earlier releases have also published statements of Delta, which are in the logs of their lakes.
+        """
         restored = any(entry.restored is not None for entry in self.entries.values())
         return not restored and "statement" not in self.info.get("change", {})
 
@@ -227,11 +230,13 @@ def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
 
 
 _ROWS_KEPT = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+COMPACTED = "compacted"
+"""Key of the figures in the metadata of a compaction; it has no measures, so it is no publication."""
 
 
 def keeps_rows(commit: Mapping[str, Any]) -> bool:
     """Return whether a commit, by its `commitInfo`, is a compaction or a vacuum, which change no row."""
-    return commit.get("operation") in _ROWS_KEPT
+    return commit.get("operation") in _ROWS_KEPT or _parsed(commit.get("userMetadata"), COMPACTED) is not None
 
 
 def parse(user_metadata: str | None) -> dict[str, Any] | None:

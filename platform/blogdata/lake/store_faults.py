@@ -18,7 +18,13 @@ _LANDED = re.compile(
 """Message of Spark or its workers about a file in a landing zone folder; files of tables are elsewhere, or Parquet."""
 _OF_TABLES = (".parquet", ".bin")
 _GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "NoSuchFileException", "FileNotFoundException", "FileNotFoundError")
-_NOT_WRITABLE = ("Read-only file system", "ReadOnlyFilesystem", "Permission denied", "PermissionDenied")
+_NOT_WRITABLE = (
+    "Read-only file system",
+    "ReadOnlyFilesystem",
+    "Permission denied",
+    "PermissionDenied",
+    "Mkdirs failed to create",
+)
 _FULL = ("No space left on device", "StorageFull", "Disk quota exceeded")
 _LOG = (
     "_delta_log",

@@ -25,7 +25,7 @@ from blogdata.patterns.ingestion import compactor
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import Engine, RunContext, Target
-from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry
@@ -22,7 +23,7 @@ FROZEN = "frozen"
 """Guard that a person lifts to have a frozen period replaced."""
 FileFigures = tuple[int, int]
 """Lines of a landed file, and their bytes, each with a line feed."""
-_FILE = "source_file"
+FILE = "source_file"
 _FILE_FIGURES = ("count(1)", "sum(length(raw) + 1)")
 _NAMED = 5
 """Files of a partition that are named if they differ."""
@@ -51,13 +52,13 @@ class Violation:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSpec:
-    """The audits of one write; the engine's Java counterpart reads it as JSON."""
+    """The audits of one write."""
 
     partition_column: str | None
     partitions: tuple[str, ...]
     measures: Mapping[str, str]
     violations: Mapping[str, str]
-    unique: Mapping[str, str]
+    unique: Mapping[str, tuple[str, ...]]
     audits: Mapping[str, str]
     expected: Mapping[str, Mapping[str, int]]
     files: Mapping[str, Mapping[str, FileFigures]]
@@ -65,10 +66,6 @@ class AuditSpec:
     info: Mapping[str, Any]
     lake: str = ""
     may_read: tuple[str, ...] | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the specification as plain values."""
-        return {**asdict(self), "file_column": _FILE, "file_figures": _FILE_FIGURES, "most_named": _NAMED}
 
 
 def specify(
@@ -101,10 +98,7 @@ def specify(
     }
     violations.update({rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules})
     audits = {audit.name: audit.expression for audit in conditions if audit not in warning}
-    unique = {}
-    if contract.key:
-        key = ", ".join(f"`{column}`" for column in contract.key)
-        unique["unique." + "+".join(contract.key)] = f"xxhash64({key})"
+    unique = {"unique." + "+".join(contract.key): contract.key} if contract.key else {}
     figures: dict[str, dict[str, int]] = {
         partition: {"accounted": account.rows_in - sum(account.reasons.values())}
         for partition, account in accounts.items()
@@ -156,67 +150,141 @@ class Judgement:
     violations: Sequence[Violation]
 
 
-def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
-    """Measure a frame and check its audits as the engine does, where no engine audits inside Delta's transaction.
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What was counted of a batch, before it is judged.
 
     Args:
-        rows: The rows about to be written; evaluated several times, so pass a checkpointed frame.
+        figures: Partition to the measures, violations and audits of its rows.
+        repeated: Rule to partition to its rows that are not the first with their key.
+        files: Partition to landed file to its lines and bytes.
+        breakdowns: Name to rows: the partition if there is one, the values, and how many rows have them.
+        undeclared: Partitions of rows that are counted with those of another one.
     """
-    from pyspark.sql import functions as F
 
-    repeated = {name: f"count(1) - count(distinct {key})" for name, key in spec.unique.items()}
-    violations = {**spec.violations, **repeated}
-    rules = {**spec.measures, **violations, **spec.audits}
-    aggregates = [F.expr(sql).alias(name) for name, sql in rules.items()]
-    column = spec.partition_column
-    grouped = rows.groupBy(column).agg(*aggregates) if column else rows.agg(*aggregates)
-    declared = spec.partitions if column else (WHOLE_TABLE,)
-    measures: dict[str, dict[str, Any]] = {
-        key: {name: 0 if sql.startswith(("count", "sum")) else None for name, sql in spec.measures.items()}
-        for key in declared
-    }
-    wrong: list[Violation] = []
-    for row in grouped.collect():
-        partition = str(row[column]) if column else WHOLE_TABLE
-        if partition not in measures:
-            detail = "rows of a partition this write did not declare"
-            wrong.append(Violation(rule="partition_is_declared", partition=partition, detail=detail, found=None))
-        measures[partition] = {
-            name: 0 if row[name] is None and sql.startswith(("count", "sum")) else _as_plain(row[name])
-            for name, sql in spec.measures.items()
-        }
-        for name, sql in violations.items():
-            if row[name]:
-                wrong.append(Violation(rule=name, partition=partition, detail=sql, found=row[name]))
+    figures: Mapping[str, Mapping[str, Any]]
+    repeated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
+    breakdowns: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
+    undeclared: Sequence[str] = ()
+
+
+def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
+    """Measure a frame and check its audits; it is evaluated several times."""
+    return weigh(
+        spec,
+        Counted(
+            figures=count_figures(rows, spec),
+            repeated=count_repeated(rows, spec),
+            files=count_files(rows, spec),
+            breakdowns={name: count_breakdown(rows, spec, columns) for name, columns in spec.breakdowns.items()},
+        ),
+    )
+
+
+def weigh(spec: AuditSpec, counted: Counted) -> Judgement:
+    """Judge a batch by what was counted of it."""
+    declared = spec.partitions if spec.partition_column else (WHOLE_TABLE,)
+    measures = {key: _measures(spec, {}) for key in declared}
+    undeclared = [*(partition for partition in counted.figures if partition not in measures), *counted.undeclared]
+    detail = "rows of a partition this write did not declare"
+    wrong = [
+        Violation(rule="partition_is_declared", partition=partition, detail=detail, found=None)
+        for partition in undeclared
+    ]
+    for partition, figures in counted.figures.items():
+        measures[partition] = _measures(spec, figures)
+        for name, sql in spec.violations.items():
+            if figures[name]:
+                wrong.append(Violation(rule=name, partition=partition, detail=sql, found=figures[name]))
         for name, sql in spec.audits.items():
-            if row[name] is not True:
-                wrong.append(Violation(rule=name, partition=partition, detail=sql, found=row[name]))
-    for partition, figures in spec.expected.items():
-        for name, figure in figures.items():
+            if figures[name] is not True:
+                wrong.append(Violation(rule=name, partition=partition, detail=sql, found=figures[name]))
+    for name, by_partition in counted.repeated.items():
+        detail = f"rows that are not the first of {', '.join(spec.unique[name])}"
+        for partition, rows in by_partition.items():
+            if rows:
+                wrong.append(Violation(rule=name, partition=partition, detail=detail, found=rows))
+    for partition, expected in spec.expected.items():
+        for name, figure in expected.items():
             actual = measures.get(partition, {}).get(name)
             if actual != figure:
                 detail = f"expected {figure}"
                 wrong.append(Violation(rule=f"account.{name}", partition=partition, detail=detail, found=actual))
-    wrong += _file_violations(rows, spec)
-    breakdowns = {}
-    for name, columns in spec.breakdowns.items():
-        # Selected first, because Spark does not allow a grouping key to explode an array.
-        keys = [F.expr(sql).alias(f"by{at}") for at, sql in enumerate((column, *columns) if column else columns)]
-        selected = rows.select(*keys)
-        breakdowns[name] = [list(row) for row in selected.groupBy(*selected.columns).count().collect()]
-    return Judgement(measures=measures, breakdowns=breakdowns, violations=wrong)
+    wrong += _file_violations(spec, counted.files)
+    return Judgement(measures=measures, breakdowns=counted.breakdowns, violations=wrong)
 
 
-def _file_violations(rows: DataFrame, spec: AuditSpec) -> list[Violation]:
+def _measures(spec: AuditSpec, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the measures of a partition; without rows counts and sums are zero, and all others null."""
+    return {
+        name: 0 if figures.get(name) is None and sql.startswith(("count", "sum")) else as_plain(figures.get(name))
+        for name, sql in spec.measures.items()
+    }
+
+
+def aggregates(spec: AuditSpec) -> dict[str, str]:
+    """Return all SQL aggregates of a specification, by name."""
+    return {**spec.measures, **spec.violations, **spec.audits}
+
+
+def count_figures(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, Any]]:
+    """Compute all aggregates of each partition, in one query."""
+    from pyspark.sql import functions as F
+
+    found = aggregates(spec)
+    columns = [F.expr(sql).alias(name) for name, sql in found.items()]
+    column = spec.partition_column
+    grouped = rows.groupBy(column).agg(*columns) if column else rows.agg(*columns)
+    return {
+        str(row[column]) if column else WHOLE_TABLE: {name: row[name] for name in found} for row in grouped.collect()
+    }
+
+
+def count_repeated(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, int]]:
+    """Count the rows of each partition that are not the first with their key, in a query of its own.
+
+    A distinct count among the other aggregates would carry their buffers with every key.
+    """
+    from pyspark.sql import functions as F
+
+    partition = [spec.partition_column] if spec.partition_column else []
+    found: dict[str, dict[str, int]] = {}
+    for name, columns in spec.unique.items():
+        key = F.xxhash64(*[F.col(f"`{column}`") for column in columns]).alias("key")
+        counted = rows.groupBy(*partition, key).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
+        repeated = counted.groupBy(*partition).agg(F.sum(F.col("rows") - 1)).collect()
+        found[name] = {str(row[0]) if partition else WHOLE_TABLE: int(row[-1] or 0) for row in repeated}
+    return found
+
+
+def count_breakdown(rows: DataFrame, spec: AuditSpec, columns: Sequence[str]) -> list[list[Any]]:
+    """Count the rows of each partition by some columns."""
+    from pyspark.sql import functions as F
+
+    column = spec.partition_column
+    # Selected first, because Spark does not allow a grouping key to explode an array.
+    keys = [F.expr(sql).alias(f"by{at}") for at, sql in enumerate((column, *columns) if column else columns)]
+    selected = rows.select(*keys)
+    counted = selected.groupBy(*selected.columns).count().collect()
+    return [[as_plain(cell) for cell in row] for row in counted]
+
+
+def count_files(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, FileFigures]]:
+    """Count lines and bytes of each landed file, if a specification has any."""
     from pyspark.sql import functions as F
 
     if not spec.files:
-        return []
-    keys = [*([spec.partition_column] if spec.partition_column else []), _FILE]
+        return {}
+    keys = [*([spec.partition_column] if spec.partition_column else []), FILE]
     counted = rows.groupBy(*keys).agg(*[F.expr(sql) for sql in _FILE_FIGURES]).collect()
     found: dict[str, dict[str, FileFigures]] = {}
     for *partition, file, lines, size in counted:
         found.setdefault(str(partition[0]) if partition else WHOLE_TABLE, {})[file] = (lines, size)
+    return found
+
+
+def _file_violations(spec: AuditSpec, found: Mapping[str, Mapping[str, FileFigures]]) -> list[Violation]:
     wrong = []
     for key, expected in spec.files.items():
         there = found.get(key, {})
@@ -232,6 +300,11 @@ def _file_violations(rows: DataFrame, spec: AuditSpec) -> list[Violation]:
     return wrong
 
 
-def _as_plain(value: Any) -> Any:
-    # Spark returns a timestamp as naive local time; the engine writes it as UTC.
-    return value.astimezone(timezone.utc).isoformat() if isinstance(value, datetime) else value
+def as_plain(value: Any) -> Any:
+    """Return a value of Spark as JSON has it."""
+    if isinstance(value, datetime):
+        # Spark returns a timestamp as naive local time.
+        return value.astimezone(timezone.utc).isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

@@ -1,10 +1,10 @@
-"""The kinds of change that a write can make to a table: overwrite, extend, rewrite, upsert, statement and append."""
+"""The kinds of change that a write can make to a table: overwrite, extend, rewrite, exchange, restore and append."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 READ = "read"
@@ -49,38 +49,27 @@ class Rewrite(Overwrite):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Upsert:
-    """Change the rows with a known key, and insert those with a new one.
+class Exchange(Rewrite):
+    """Replace the rows of some files by rows computed from them; all others of the table stay.
 
     Args:
-        deleted: Boolean column of the changes that marks a row as removed; None: the changes remove no rows.
-        at: Version of the table the changes are for; None: the current one.
+        files: Their paths, as the log has them.
     """
 
-    key: tuple[str, ...]
-    columns: tuple[str, ...]
-    deleted: str | None
-    at: int | None
+    files: tuple[str, ...]
 
     def options(self) -> dict[str, str]:
-        return {"merge": json.dumps(asdict(self))}
+        return {**super().options(), "files": str(len(self.files))}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
-    """Run one of Delta's own SQL statements on the table at a path; `{table}` in it stands for the table.
+class Restore(Rewrite):
+    """Take the table back to an earlier version, by its files; no row is written."""
 
-    Args:
-        at: Version of the table the statement is for; None: the current one.
-    """
-
-    sql: str
-    path: str
-    at: int | None = None
+    to: int
 
     def options(self) -> dict[str, str]:
-        options = {"statement": self.sql.format(table=f"delta.`{self.path}`")}
-        return options if self.at is None else {**options, "at": str(self.at)}
+        return {**super().options(), "to": str(self.to)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,4 +99,4 @@ class AppendBatch:
         return f"{self.writer_id(dataset)}/{self.batch}"
 
 
-Change = Overwrite | Upsert | Statement | AppendBatch
+Change = Overwrite | AppendBatch

@@ -1,4 +1,4 @@
-"""Rewrites files of a table, fewer and larger or sorted, in one audited commit that changes no row.
+"""Rewrites files of a table, fewer and larger or sorted, in one commit that changes no row.
 
 Patterns: Compactor (:mod:`blogdata.patterns.ingestion.compactor`), Sorter
 (:mod:`blogdata.patterns.storage.sorter`).
@@ -8,24 +8,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
+from deltalake import DeltaTable
+
+from blogdata.errors import PlatformError
 from blogdata.lake import members
-from blogdata.lake.arrow import text
-from blogdata.publish.changes import Statement
+from blogdata.lake.commit import COMPACTED
+from blogdata.lake.lake import marks_rows
+from blogdata.publish import observed
+from blogdata.publish.companion_files import place_of
+from blogdata.publish.probe import Probe
 from blogdata.publish.target import Target
 from blogdata.publish.write_faults import translated
+from blogdata.table.committer import Mark, OpenCommit, Whole
+from blogdata.table.reads import columns_of, rows_of_files
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-COMPACTED = "compacted"
-"""Key of the figures in the metadata of such a commit; it has no measures, so it is no publication."""
-_SIZES = "spark.databricks.delta.optimize"
+_SAMPLE, _BITS = 10_000, 8
+"""Rows of a column from which its ranges are taken, and bits of the number of a range."""
+
+
+class RowsDiffer(PlatformError):
+    """The rows of rewritten files are not those of the files before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,26 +56,69 @@ def compact(
 ) -> Compaction | None:
     """Merge the small files of some partitions, in one commit; None if no two small files are in one partition.
 
+    A table with rows that are marked as removed is left until its next write, which dissolves the marks.
+
     Args:
         small: Only files smaller than this are rewritten, in bytes.
-        most: Largest size of a new file, in bytes.
+        most: About the largest size of a new file, in bytes.
     """
-    table = _opened(target)
-    sizes = {f"{_SIZES}.minFileSize": str(small), f"{_SIZES}.maxFileSize": str(most)}
-    return _rewritten(spark, target, partitions, (), sizes, before=table.version())
+    begun = _begun(target, partitions, (), _opened(target).version())
+    column = target.contract.partition_column
+    chosen = [file for file in begun.files(partitions or Whole.TABLE) if file["size_bytes"] < small]
+    number = Counter(_value(file, column) for file in chosen)
+    old = [file for file in chosen if number[_value(file, column)] > 1]
+    if not old or marks_rows(begun.table):
+        return None
+    rows = _rows(spark, target, begun, old)
+    merged = rows.repartition(len(number), column) if column else rows.coalesce(1)
+    return _rewritten(merged, target, begun, old, (partitions, ()), most)
 
 
 def sort(
     spark: SparkSession, target: Target, partitions: Sequence[str], by: Sequence[str], *, at: int, size: int
 ) -> Compaction:
     """Sort the rows of some partitions along a Z-order curve, in one commit; repeated calls change nothing."""
+    from pyspark.sql import functions as F
+
     # A published member, which a repeated call may meet, is not opened for another rewrite.
-    found = _found(target, at, _commit_id(target, partitions, by, at))
-    if found is None:
-        _opened(target)
-        found = _rewritten(spark, target, partitions, by, {f"{_SIZES}.maxFileSize": str(size)}, before=at)
-    assert found is not None
-    return found
+    if (found := _found(target, at, _commit_id(target, partitions, by, at))) is not None:
+        return found
+    _opened(target)
+    begun = _begun(target, partitions, by, at)
+    begun.require(at)
+    old = begun.files(partitions)
+    rows = _rows(spark, target, begun, old)
+    order = [F.col(str(target.contract.partition_column)), _curve(rows, by)]
+    files = max(1, sum(file["size_bytes"] for file in old) // size)
+    ordered = rows.repartitionByRange(files, *order).sortWithinPartitions(*order)
+    return _rewritten(ordered, target, begun, old, (partitions, by), size)
+
+
+def _curve(rows: DataFrame, by: Sequence[str]) -> Column:
+    """Return the place of a row on the Z-order curve: the bits of its ranges in each column, interleaved."""
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    def spread(number: Column, at: Column) -> Column:
+        bits = [
+            F.shiftleft(F.shiftright(number, bit).bitwiseAND(F.lit(1).cast("bigint")), bit * len(by))
+            for bit in range(_BITS)
+        ]
+        return reduce(Column.__add__, bits) * F.pow(F.lit(2), at).cast("bigint")
+
+    places = F.transform(F.array(*[_range(rows, name) for name in by]), spread)
+    return F.aggregate(places, F.lit(0).cast("bigint"), lambda sum_, place: sum_ + place)
+
+
+def _range(rows: DataFrame, name: str) -> Column:
+    """Return which range a value is in, of ranges with about as many rows each; a null is in the first one."""
+    from pyspark.sql import functions as F
+
+    values = rows.select(name).where(F.col(name).isNotNull()).orderBy(F.rand(0)).limit(_SAMPLE).collect()
+    some = sorted(row[0] for row in values)
+    bounds = sorted({some[len(some) * part >> _BITS] for part in range(1, 2**_BITS)}) if some else []
+    reached = F.filter(F.array(*[F.lit(bound) for bound in bounds]), lambda bound: bound <= F.col(name))
+    return (F.size(reached) if bounds else F.lit(0)).cast("bigint")
 
 
 def _opened(target: Target) -> DeltaTable:
@@ -74,34 +128,62 @@ def _opened(target: Target) -> DeltaTable:
     return table
 
 
+def _begun(target: Target, partitions: Sequence[str], order: Sequence[str], before: int) -> OpenCommit:
+    mark = Mark(writer=_commit_id(target, partitions, order, before), batch=1)
+    return OpenCommit(target.lake, target.contract.dataset, mark)
+
+
 def _commit_id(target: Target, partitions: Sequence[str], order: Sequence[str], before: int) -> str:
     digest = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
     what = f"order by {', '.join(order)}" if order else "compaction"
     return f"{target.contract.dataset}/{what} of {digest} on {before}"
 
 
+def _value(file: Mapping[str, Any], column: str | None) -> Any:
+    return file[f"partition.{column}"] if column else None
+
+
+def _rows(spark: SparkSession, target: Target, begun: OpenCommit, files: Sequence[Mapping[str, Any]]) -> DataFrame:
+    contract, columns = target.contract, columns_of(begun.table)
+    return rows_of_files(spark, target.lake.path(contract.dataset), columns, files, contract.partition_column)
+
+
 def _rewritten(
-    spark: SparkSession,
+    rows: DataFrame,
     target: Target,
-    partitions: Sequence[str],
-    order: Sequence[str],
-    sizes: Mapping[str, str],
-    *,
-    before: int,
-) -> Compaction | None:
-    contract, path = target.contract, target.lake.path(target.contract.dataset)
-    commit_id = _commit_id(target, partitions, order, before)
-    audit = {"info": {"commit_id": commit_id, "dataset": contract.dataset, "run": asdict(target.run)}}
-    keys = f" WHERE `{contract.partition_column}` IN ({', '.join(map(text, partitions))})" if partitions else ""
-    by = f" ZORDER BY ({', '.join(f'`{column}`' for column in order)})" if order else ""
-    change = Statement(sql=f"OPTIMIZE {{table}}{keys}{by}", path=path)
-    writer = spark.range(0).write.format("audited-delta").mode("overwrite").option("audit", json.dumps(audit))
-    writer = writer.options(**change.options(), same_rows="true", txnAppId=commit_id, txnVersion="1")
-    if target.probe:
-        writer = writer.option("probe", target.probe)
-    with translated(contract.dataset, partitions), _configured(spark, sizes):
-        writer.save(path)
-    return _found(target, before, commit_id)
+    begun: OpenCommit,
+    old: Sequence[Mapping[str, Any]],
+    what: tuple[Sequence[str], Sequence[str]],
+    most: int,
+) -> Compaction:
+    """Write rows of old files as new ones, and exchange them if these have the same rows."""
+    dataset, probe, before = target.contract.dataset, Probe(target.probe), begun.table.version()
+    probe.reached("opened")
+    listed, of = sum(file["num_records"] for file in old), sum(file["size_bytes"] for file in old)
+    with translated(dataset, what[0]):
+        place = replace(place_of(rows, target, begun.table), columns=columns_of(begun.table))
+        new, read, written = observed.copy(rows, place, most_rows=max(1, listed * most // of))
+    probe.reached("written")
+    if read != written or read[0] != listed:
+        raise RowsDiffer(
+            what=f"a compaction would change the rows: {listed} are listed, {read} were read, {written} written",
+            where=dataset,
+            next_step="nothing was changed; have the table's files looked at, and report it",
+        )
+    figures = {
+        "rows": listed,
+        "files_before": len(old),
+        "files": len(new),
+        "bytes_before": of,
+        "bytes": sum(file.size for file in new),
+    }
+    commit_id = _commit_id(target, *what, before)
+    info = {"commit_id": commit_id, "dataset": dataset, "run": asdict(target.run), COMPACTED: figures}
+    probe.reached("audited")
+    # Rows that come beside these files concern nobody; only a file that is gone does.
+    version = begun.exchange(old, new, info, reads=(), data_change=False)
+    probe.reached("committed")
+    return Compaction(version=version, **figures)
 
 
 def _found(target: Target, before: int, commit_id: str) -> Compaction | None:
@@ -112,14 +194,3 @@ def _found(target: Target, before: int, commit_id: str) -> Compaction | None:
         if info.get("commit_id") == commit_id:
             return Compaction(version=version, **info[COMPACTED])
     return None
-
-
-@contextmanager
-def _configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in settings:
-            spark.conf.unset(name)

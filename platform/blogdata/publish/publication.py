@@ -1,66 +1,33 @@
-"""One audited commit: writes rows in a transaction that stays open until the written files passed their audits.
-
-Makes a rewrite fail if the table's rows have changed since they were read, where no engine holds the transaction.
-
-A plain Delta write cannot name the version of the table it is for: its transaction begins long after the rows were
-computed. But if a write reads the table it writes, Delta reads the version at which the transaction began, and later
-commits conflict. So the write itself compares the rows of that version with those of the expected one.
-"""
+"""One audited commit: files are written below the table, and become a part of it when they have passed their audits."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, Run
+from blogdata.lake import arrow
 from blogdata.lake.commit import Commit, Execution, entries_of, parse
 from blogdata.lake.lake import Lake
-from blogdata.publish import companion_files, kept_rows
+from blogdata.publish import companion_files, observed
 from blogdata.publish import refused as refused_batches
-from blogdata.publish.audit import AuditSpec, guard_of, judge, specify
-from blogdata.publish.changes import AppendBatch, Change, Extend, Overwrite, Rewrite
-from blogdata.publish.companion_files import CompanionRows
+from blogdata.publish.audit import AuditSpec, guard_of, specify
+from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Restore, Rewrite
+from blogdata.publish.companion_files import CompanionRows, place_of, refuse
+from blogdata.publish.observed import Place, Written
+from blogdata.publish.probe import Probe
 from blogdata.publish.schema import Failed
-from blogdata.publish.target import Companion, Engine, Provenance, Target
-from blogdata.publish.write_faults import ROWS_MOVED, AuditFailed, ConstraintViolated, PublicationUnknown, translated
+from blogdata.publish.target import Companion, Provenance, Target
+from blogdata.publish.write_faults import AuditFailed, PublicationUnknown, translated
+from blogdata.table.actions import again
+from blogdata.table.committer import Mark, OpenCommit, Whole
+from blogdata.table.reads import rows_of_files
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameWriter
-
-
-def onto(rows: DataFrame, path: str, at: int) -> DataFrame:
-    """Add a check to rows: writing them fails if the table has other rows than at a version.
-
-    Returns:
-        The same rows. Writing them fails unless each row of the table is in the same file, at the same position, as at
-        that version. A commit in between that moves no row is harmless.
-    """
-    from pyspark.sql import functions as F
-
-    spark = rows.sparkSession
-    # Without a version: a named version would be read as it is, not as of the transaction.
-    now = spark.read.format("delta").load(path)
-    then = spark.read.format("delta").option("versionAsOf", at).load(path)
-    # Delta has row positions only for tables with deletion vectors; for others the file alone identifies its rows.
-    place = sorted({"file_path", "row_index"} & set(then.select("_metadata.*").columns))
-    moved = _places(now, place).join(_places(then, place), on="places", how="left_anti")
-    why = F.raise_error(F.lit(f"[{ROWS_MOVED}] the rows were computed from version {at}, the table has others now"))
-    refusal = moved.select(*[why.cast(field.dataType).alias(field.name) for field in rows.schema])
-    # A union, because Spark cannot skip one side of it on account of the other.
-    return rows.unionByName(refusal)
-
-
-def _places(table: DataFrame, place: Sequence[str]) -> DataFrame:
-    """Compute one row that fingerprints where the rows of a table are, without any of their values."""
-    from pyspark.sql import functions as F
-
-    each = F.xxhash64(*[F.col(f"_metadata.{name}") for name in place])
-    return table.agg(F.struct(F.count(F.lit(1)), F.coalesce(F.bit_xor(each), F.lit(0))).alias("places"))
+    from pyspark.sql import DataFrame
 
 
 def write(
@@ -95,14 +62,11 @@ def write(
         with translated(contract.dataset, partitions):
             companion_rows = [_companion_rows(companion, target, partitions, info) for companion in companions]
             _write(rows, target, spec, change, commit_id, companion_rows)
-    except (AuditFailed, ConstraintViolated) as refused:
-        failed = refused if isinstance(refused, AuditFailed) else _judged(rows, spec, change, refused)
-        if failed.dataset == contract.dataset and isinstance(change, Overwrite | AppendBatch):
+    except AuditFailed as failed:
+        if failed.dataset == contract.dataset and not isinstance(change, Rewrite):
             refused_batches.keep(rows, target, failed)
         _name_guard(failed, target)
-        if failed is refused:
-            raise
-        raise failed from refused
+        raise
     return receipt(lake, contract.dataset, commit_id, before)
 
 
@@ -119,17 +83,6 @@ def _name_guard(failed: AuditFailed, target: Target) -> None:
         failed.remedy = Remedy(failed.remedy, "; if it is a false alarm: ", anyway)
 
 
-def _judged(rows: DataFrame, spec: AuditSpec, change: Change, refused: ConstraintViolated) -> AuditFailed:
-    """List all violations of a batch; Delta names only the first bad row."""
-    if isinstance(change, Extend):
-        # The account is of whole partitions, and not all of their rows are new.
-        spec = replace(spec, expected={})
-    found = judge(rows, spec).violations if isinstance(change, Overwrite | AppendBatch) else ()
-    if not found:
-        raise refused
-    return AuditFailed(str(spec.info["dataset"]), found)
-
-
 def _companion_rows(
     companion: Companion, target: Target, partitions: Sequence[str], info: Mapping[str, Any]
 ) -> CompanionRows:
@@ -139,7 +92,6 @@ def _companion_rows(
     own.pop("added", None)
     return CompanionRows(
         of=companion,
-        path=target.lake.path(contract.dataset),
         rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
         spec=_within_reach(specify(contract, partitions, {}, own), target),
     )
@@ -181,50 +133,67 @@ def _write(
     commit_id: str,
     companions: Sequence[CompanionRows],
 ) -> None:
-    path = target.lake.path(target.contract.dataset)
-    # All batches of a stream share one transaction identifier, so Delta keeps one per stream, not one per batch.
-    mode, writer_id, number = "overwrite", commit_id, 1
+    """Write rows as files, judge them, and make them a part of the table in one commit."""
+    dataset, lake, probe = target.contract.dataset, target.lake, Probe(target.probe)
+    # All batches of a stream share one writer, so the log keeps one mark per stream, not one per batch.
+    mark, turn = Mark(writer=commit_id, batch=1), None
     if isinstance(change, AppendBatch):
-        mode, writer_id, number = "append", change.writer_id(target.contract.dataset), change.batch
-    options = {**change.options(), "txnAppId": writer_id, "txnVersion": str(number)}
-    if target.engine is Engine.CHECKPOINT:
-        if isinstance(change, Extend):
-            raise ConfigurationError(
-                what="without the engine's jar no rows can be added to a partition and audited with those it has",
-                where=target.contract.dataset,
-                next_step="replace the partition whole",
-            )
-        with kept_rows.computed(rows, Engine.CHECKPOINT) as kept:
-            _audited(kept, target, spec, change, companions).mode(mode).options(**options).save(path)
+        mark = Mark(writer=change.writer_id(dataset), batch=change.batch, lasts=True)
+        turn = None if change.turn is None else Mark(writer=dataset, batch=change.turn, lasts=True)
+    begun = OpenCommit(lake, dataset, mark, turn=turn)
+    if begun.repeated:
         return
-    writer = rows.write.format("audited-delta").mode(mode).option("audit", json.dumps(spec.as_json()))
-    if target.probe:
-        writer = writer.option("probe", target.probe)
-    with companion_files.registered_views(companions, change.options()) as companion_options:
-        writer.options(**options, **companion_options).save(path)
-
-
-def _audited(
-    rows: DataFrame, target: Target, spec: AuditSpec, change: Change, companions: Sequence[CompanionRows]
-) -> DataFrameWriter:
-    """Audit rows before they are written, where Spark may not load the engine."""
-    judgement = judge(rows, spec)
-    if judgement.violations:
-        raise AuditFailed(target.contract.dataset, judgement.violations)
-    info = {
-        **spec.info,
-        "measures": judgement.measures,
-        "breakdowns": judgement.breakdowns,
-        "column_lineage": {},
-        "files": 0,
-        "bytes": 0,
-        "companions": {
-            each.of.contract.dataset: companion_files.write_unlogged(each, judgement.measures) for each in companions
-        },
+    if isinstance(change, Extend | Rewrite):
+        begun.require(change.at)
+    probe.reached("opened")
+    written, old = _stored(rows, target, spec, change, begun)
+    probe.reached("written")
+    refuse(dataset, written.judgement)
+    held = {
+        each.of.contract.dataset: companion_files.held(each, target, written.judgement.measures) for each in companions
     }
-    path = target.lake.path(target.contract.dataset)
-    written = onto(rows, path, change.at) if isinstance(change, Rewrite) else rows
-    return written.write.format("delta").option("userMetadata", json.dumps(info, default=str))
+    info = {**spec.info, **written.figures, **({"companions": held} if held else {})}
+    probe.reached("audited")
+    if isinstance(change, AppendBatch):
+        begun.append(written.files, info)
+    elif isinstance(change, Exchange | Restore):
+        begun.exchange(old, written.files, info, reads=Whole.TABLE)
+    else:
+        partitions = spec.partitions if spec.partition_column else Whole.TABLE
+        begun.replace(partitions, written.files, info, kept=change.kept if isinstance(change, Extend) else ())
+    probe.reached("committed")
+
+
+def _stored(
+    rows: DataFrame, target: Target, spec: AuditSpec, change: Change, begun: OpenCommit
+) -> tuple[Written, Sequence[Mapping[str, Any]]]:
+    """Write and judge rows; those of a restoration are there. Also return the single files whose place they take."""
+    place = place_of(rows, target, begun.table)
+    if isinstance(change, Restore):
+        there = begun.files(Whole.TABLE)
+        then = arrow.rows_of(target.lake.at(target.contract.dataset, change.to).get_add_actions(flatten=True))
+        now, wanted = {file["path"] for file in there}, {file["path"] for file in then}
+        lacking = again(place.files, begun.table, [file for file in then if file["path"] not in now])
+        return observed.judged(rows, spec, place, lacking), [file for file in there if file["path"] not in wanted]
+    beside: list[DataFrame] = []
+    old: list[Mapping[str, Any]] = []
+    if isinstance(change, Extend):
+        beside.append(_kept_rows(place, change.kept))
+    if isinstance(change, Exchange):
+        left: list[Mapping[str, Any]] = []
+        for file in begun.files(Whole.TABLE):
+            (old if file["path"] in change.files else left).append(file)
+        beside += [rows_of_files(place.spark, place.path, place.columns, left, place.partition)] if left else []
+    return observed.write(rows, spec, place, beside=beside), old
+
+
+def _kept_rows(place: Place, kept: Sequence[str]) -> DataFrame:
+    """Read the rows that some partitions have, at the version at which the commit began."""
+    from pyspark.sql import functions as F
+
+    reader = place.spark.read.format("delta").option("versionAsOf", place.table.version())
+    rows = reader.load(place.path).where(F.col(str(place.partition)).isin(*kept))
+    return rows.select(*[f"`{name}`" for name in place.columns])
 
 
 def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:

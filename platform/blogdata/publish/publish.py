@@ -9,25 +9,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
-from blogdata.lake import members
 from blogdata.lake.commit import Commit
 from blogdata.publish import publication, tables
-from blogdata.publish.changes import AppendBatch, Overwrite, Statement, Upsert
+from blogdata.publish.changes import AppendBatch, Overwrite
 from blogdata.publish.migrations import both, carried
 from blogdata.publish.partition_key import check_key
 from blogdata.publish.target import Companion, Engine, Provenance, Target
-from blogdata.publish.write_faults import PublicationUnknown, translated
+from blogdata.publish.write_faults import translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 def publish(
     frame: DataFrame,
     target: Target,
     *,
-    change: Overwrite | Upsert | AppendBatch,
+    change: Overwrite | AppendBatch,
     partitions: Sequence[str],
     provenance: Provenance,
     companions: Sequence[Companion] = (),
@@ -35,7 +33,7 @@ def publish(
     """Write a frame to a table, audited, in one commit; repeated calls of a run (or stream batch) change nothing.
 
     Args:
-        frame: Rows with the columns of the contract; for an upsert also the one that marks rows as removed.
+        frame: Rows with the columns of the contract.
         change: How the rows change the table; every row of an overwrite must match its predicate.
         partitions: Partition keys of the batch; empty for a table that is written whole.
 
@@ -51,11 +49,10 @@ def publish(
     contract = carried(target.contract, lake.caught_up(target.contract.dataset) if target.contract.migrations else None)
     target = replace(target, contract=contract)
     check_key(contract, partitions)
-    marks = [f"`{change.deleted}`"] if isinstance(change, Upsert) and change.deleted else []
     with translated(contract.dataset, partitions):
         for each in (contract, *(companion.contract for companion in companions)):
             tables.enforce(frame.sparkSession, lake, each, engine_loaded=target.engine is Engine.TRANSACTION)
-        rows = both(frame, contract).select(*[f"`{column.name}`" for column in contract.columns], *marks)
+        rows = both(frame, contract).select(*[f"`{column.name}`" for column in contract.columns])
     return publication.write(rows, target, change, partitions, provenance, companions)
 
 
@@ -66,32 +63,3 @@ def published(target: Target, partitions: Sequence[str]) -> Commit:
         PublicationUnknown: The run has not published that batch.
     """
     return publication.receipt(target.lake, target.contract.dataset, publication.commit_id_of(target, partitions), None)
-
-
-def restate(
-    spark: SparkSession, target: Target, sql: str, provenance: Provenance, *, at: int | None = None
-) -> Commit | None:
-    """Change a table by one of Delta's own statements, in one commit after an audit of the resulting table.
-
-    Args:
-        sql: The statement; `{table}` stands for the table.
-
-    Returns:
-        The commit; None if the statement changed nothing, e.g. a compaction of a compact table.
-    """
-    contract, lake = target.contract, target.lake
-    if target.engine is Engine.CHECKPOINT:
-        raise ConfigurationError(
-            what="without the engine's jar a statement cannot be audited before it is committed",
-            where=contract.dataset,
-            next_step="overwrite the partitions it concerns instead",
-        )
-    members.refuse_direct(lake.caught_up(contract.dataset), contract.dataset)
-    change = Statement(sql=sql, path=lake.path(contract.dataset), at=at)
-    before = lake.version(contract.dataset)
-    try:
-        return publication.write(spark.range(0).toDF("nothing"), target, change, (), provenance)
-    except PublicationUnknown:
-        if lake.version(contract.dataset) != before:
-            raise
-        return None

@@ -86,7 +86,6 @@ def _properties(contract: Contract) -> dict[str, str]:
         # the log grows for ever. A stream has one identifier for all its batches, which the engine exempts from expiry.
         "delta.setTransactionRetentionDuration": "interval 7 days",
         **_retention(contract),
-        **({"delta.enableDeletionVectors": "true"} if contract.marks_rows else {}),
         **({BUCKETS: json.dumps(asdict(contract.buckets))} if contract.buckets else {}),
         **_followed(contract),
     }

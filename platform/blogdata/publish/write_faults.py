@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
@@ -10,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 from blogdata.errors import PlatformError, foreign
 from blogdata.lake import store_faults
 from blogdata.publish.audit import Violation
+from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
-ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
 AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
 UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
 """Names of the errors that rows raise when they are written."""
@@ -37,10 +36,6 @@ class AuditFailed(PlatformError):
             where=dataset,
             next_step="readers still see the last audited version; mend the input or the contract, then run again",
         )
-
-
-class RowsOutsidePredicate(PlatformError):
-    """A write would have touched rows outside the partitions it declared."""
 
 
 class ConstraintViolated(PlatformError):
@@ -71,12 +66,6 @@ class NotDeclared(PlatformError):
             where=job,
             next_step="publish it by a job of its own" if writes else f"{declare}, or compute it without",
         )
-
-
-class ConcurrentWrite(PlatformError):
-    """Another writer published first."""
-
-    transient: ClassVar[bool] = True
 
 
 class PublicationUnknown(PlatformError):
@@ -126,17 +115,9 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
     condition = error.getCondition() or ""
     text = str(error)
     where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
-    if "BLOGDATA_AUDIT_FAILED" in text:
-        return _audit_failed(text)
     if _NOT_DECLARED in text:
         return NotDeclared(dataset, text.partition(_NOT_DECLARED)[2].split(maxsplit=1)[0])
-    if (
-        "BLOGDATA_TABLE_MOVED" in text
-        or _raised(ROWS_MOVED, text)
-        or "CONCURRENT" in condition
-        or "ConcurrentModification" in text
-        or "DELTA_CONCURRENT" in text
-    ):
+    if "CONCURRENT" in condition or "ConcurrentModification" in text or "DELTA_CONCURRENT" in text:
         return ConcurrentWrite(
             what="another run published the same partitions while this one was writing",
             where=where,
@@ -160,12 +141,6 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             where=where,
             next_step="nothing was written; have the computation mark every change, with false where its row stays",
         )
-    if "EXPRESSION" in text and "REPLACE_WHERE_MISMATCH" in condition:
-        return RowsOutsidePredicate(
-            what="rows lie outside the partitions this write declared",
-            where=where,
-            next_step="nothing was written; correct the computation, or declare all partitions it produces",
-        )
     if "VIOLATE_CONSTRAINT" in text or "NOT_NULL_CONSTRAINT" in text:
         return ConstraintViolated(
             what=f"a row breaks a constraint of the table: {foreign.unquoted(error)}",
@@ -184,9 +159,3 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
 def _raised(what: str, text: str) -> bool:
     # Matched with Spark's prefix: the name alone is also in plans, which Spark prints in other errors.
     return f"[USER_RAISED_EXCEPTION] [{what}]" in text
-
-
-def _audit_failed(text: str) -> AuditFailed:
-    start = text.index("{", text.index("[BLOGDATA_AUDIT_FAILED]"))
-    detail, _ = json.JSONDecoder().raw_decode(text[start:])
-    return AuditFailed(detail["dataset"], [Violation(**item) for item in detail["violations"]])

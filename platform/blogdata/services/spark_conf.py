@@ -10,8 +10,12 @@ from pathlib import Path
 from blogdata.services import engine, jars, java
 from blogdata.services.config import Settings
 
-TABLE_FILES = {"spark.sql.parquet.compression.codec": "zstd"}
-"""Compression of table files: zstd takes two thirds of snappy's bytes in the same time."""
+TABLE_FILES = {
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""Form of table files: zstd takes two thirds of snappy's bytes in the same time; Spark's older form of moments has no
+statistics."""
 _PLUGIN = "io.blogdata.engine.NoServedFiles"
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 

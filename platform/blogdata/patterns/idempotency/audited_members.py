@@ -27,7 +27,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
 from blogdata.publish.publication import commit_id_of, committed, receipt
 from blogdata.publish.target import Provenance, Target
-from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -3,8 +3,8 @@
 Problem: a retried or backfilled job that appends stores its rows twice.
 
 How it works: the rows of exactly the declared partitions, or of the whole table, are replaced in one commit
-(:func:`overwrite_partitions`, :func:`overwrite_table`). Delta refuses rows that the
-predicate does not cover, so a wrong window fails instead of deleting neighbouring partitions.
+(:func:`overwrite_partitions`, :func:`overwrite_table`). Rows of other partitions are refused, so a wrong window fails
+instead of deleting neighbouring partitions.
 
 A partition may also be written in slices (:class:`blogdata.publish.writes.Slices`): rows are only added to it, in the
 same commit that replaces others, and its audit reads all of its rows, those that were there before included. It is
@@ -12,7 +12,7 @@ refused if the table has changed since the rows were computed for it. What the p
 it would have given; whoever cannot prove that replaces it.
 
 The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped: the
-predicate names it although no row does.
+commit removes its files although no row names it.
 
 When not to use it: for slowly changing rows spread over the whole table, where a Merger touches fewer files.
 

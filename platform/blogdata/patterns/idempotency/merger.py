@@ -3,20 +3,17 @@
 Problem: a provider delivers only the changes, or always everything although little has changed. Replacing the table
 each time rewrites unchanged rows.
 
-How it works: one MERGE (:func:`merge`; of a full delivery :func:`merge_all`), audited and committed like every write.
+How it works: one commit (:func:`merge`; of a full delivery :func:`merge_all`), audited like every write.
 A change with a known key updates the row if it differs, or deletes it if it is marked as removed; a change with a new
-key is inserted. The audits see the table as the merge would leave it. Only files with rows that really change are
-rewritten: Delta rewrites a file if a change matches one of its rows, even when the row stays the same, so changes
-without effect are filtered out first. The filter compares with one version of the table, and the merge commits on
-that version or not at all. Where MERGE cannot be audited (``Engine.CHECKPOINT``), the whole table is computed and
-replaced, with the same guarantee: it commits only while the table still has the rows of that version.
+key is inserted. The audits see the table as the merge would leave it. Of a large table only the files with rows that
+really change are written again, so changes without effect are filtered out first; a small one is written whole. All is
+computed from one version of the table, and commits only while the table still has the rows of that version.
 
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add it
 for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins must
 be decided where the changes are computed: of changed users it is the newest one, and of one instant the one that landed
-last. Here they are refused, even where MERGE would accept them: a change and a removal of a missing row, or two changes
-of which one has no effect. A change without a mark is also refused: it meets none of MERGE's conditions, and would be
-dropped silently.
+last. Here they are refused, even a change and a removal of a missing row, or two changes of which one has no effect. A
+change without a mark is also refused: it would be dropped silently.
 
 When not to use it: when the whole dataset is available and small (Data Overwrite), and when an old delivery must be
 rerun: its changes would be merged into rows of later deliveries (Stateful Merger).
@@ -28,21 +25,27 @@ from __future__ import annotations
 
 from functools import reduce
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from blogdata.errors import ConfigurationError
+from blogdata.lake import arrow
 from blogdata.lake.commit import Commit
-from blogdata.publish import tables
-from blogdata.publish.changes import Rewrite, Upsert
+from blogdata.lake.lake import marks_rows
+from blogdata.publish import kept_rows, tables
+from blogdata.publish.changes import Exchange, Rewrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
-from blogdata.publish.target import Engine, Provenance, Target
+from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
+from blogdata.table.reads import rows_of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 DELETED = "is_deleted"
 """Column of the changes that marks a row as removed."""
+SMALL = 100_000
+"""Rows of a table up to which it is rewritten whole: finding the files with changed keys would cost more."""
 
 
 def merge(
@@ -70,17 +73,8 @@ def merge(
     contract = _mergeable(target.contract)
     distinct = unambiguous(changes if deleted is None else all_marked(changes, deleted), contract)
     version = target.lake.version(contract.dataset) if at is None else at
-    if target.engine is Engine.CHECKPOINT:
-        version = _made(changes.sparkSession, target) if version is None else version
-        current = target.lake.read(changes.sparkSession, contract.dataset, version)
-        rows = rows_after_merge(distinct, current, contract, deleted=deleted)
-        return publish(rows, target, change=Rewrite(at=version), partitions=(), provenance=provenance)
-    rows = distinct
-    if version is not None:
-        current = target.lake.read(changes.sparkSession, contract.dataset, version)
-        rows = effective(distinct, current, contract, deleted=deleted)
-    change = _upsert(contract, deleted=deleted, at=version)
-    return publish(rows, target, change=change, partitions=(), provenance=provenance)
+    version = _made(changes.sparkSession, target) if version is None else version
+    return _merged(distinct, target, provenance, deleted=deleted, at=version)
 
 
 def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
@@ -93,12 +87,32 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
     current = target.lake.read(rows.sparkSession, contract.dataset, at)
     if _is_older_than_its_key(current, target):
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
-    delivered = unambiguous(rows, contract)
-    if target.engine is Engine.CHECKPOINT:
-        return publish(delivered, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
-    changes = differences(delivered, current, contract)
-    change = _upsert(contract, deleted=DELETED, at=at)
-    return publish(changes, target, change=change, partitions=(), provenance=provenance)
+    changes = differences(unambiguous(rows, contract), current, contract)
+    return _merged(changes, target, provenance, deleted=DELETED, at=at)
+
+
+def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, deleted: str | None, at: int) -> Commit:
+    """Rewrite the files that have a row with a changed key, or of a small table all."""
+    from pyspark.sql import functions as F
+
+    contract, lake, spark = target.contract, target.lake, changes.sparkSession
+    current = lake.read(spark, contract.dataset, at)
+    table = lake.at(contract.dataset, at)
+    files = arrow.rows_of(table.get_add_actions(flatten=True))
+    if len(files) < 2 or marks_rows(table) or sum(file["num_records"] for file in files) <= SMALL:
+        rows = rows_after_merge(changes, current, contract, deleted=deleted)
+        return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
+    with kept_rows.computed(effective(changes, current, contract, deleted=deleted), target.engine) as kept:
+        named = current.withColumn("_file", F.col("_metadata.file_name"))
+        touched = {
+            row[0] for row in named.join(kept, list(contract.key), "left_semi").select("_file").distinct().collect()
+        }
+        old = [file for file in files if unquote(file["path"]).rsplit("/", 1)[-1] in touched]
+        columns = {column.name: column.type for column in contract.columns}
+        there = rows_of_files(spark, lake.path(contract.dataset), columns, old, None)
+        rows = rows_after_merge(kept, there, contract, deleted=deleted)
+        change = Exchange(at=at, files=tuple(file["path"] for file in old))
+        return publish(rows, target, change=change, partitions=(), provenance=provenance)
 
 
 def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
@@ -177,7 +191,7 @@ def with_removals(delivered: DataFrame, current: DataFrame, contract: Contract) 
 
 
 def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
-    """Compute the rows of the table after a merge, for engines that cannot audit a merge."""
+    """Compute the rows of the table after a merge, or of some of its files."""
     from pyspark.sql import functions as F
 
     columns = [column.name for column in contract.columns]
@@ -216,11 +230,6 @@ def _mergeable(contract: Contract) -> Contract:
             next_step="declare the contract's key, or overwrite its partitions",
         )
     return contract
-
-
-def _upsert(contract: Contract, *, deleted: str | None, at: int | None) -> Upsert:
-    columns = tuple(column.name for column in contract.columns)
-    return Upsert(key=contract.key, columns=columns, deleted=deleted, at=at)
 
 
 def _differs(contract: Contract) -> Column:

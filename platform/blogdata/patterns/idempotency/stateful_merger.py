@@ -42,14 +42,14 @@ from blogdata.errors.remedies import Remedy, Replay
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import EMPTY, applied, history
 from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
-from blogdata.lake.lake import Lake
+from blogdata.lake.lake import Lake, marks_rows
 from blogdata.patterns.idempotency.merger import DELETED, merge
 from blogdata.publish import tables
-from blogdata.publish.changes import Rewrite
+from blogdata.publish.changes import Restore, Rewrite
 from blogdata.publish.contract import Contract
-from blogdata.publish.publish import publish, restate
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Engine, Provenance, Target
-from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,12 +173,15 @@ def _commit_restoration(spark: SparkSession, target: Target, back: Execution, ro
     """Restore a version, or the empty table, in an audited commit of its own; the audit compares the number of rows."""
     dataset, version = target.contract.dataset, back.restores
     provenance = Provenance(execution=back, expected={WHOLE_TABLE: {"rows": rows}})
-    if target.engine is Engine.CHECKPOINT:
-        then = target.lake.read(spark, dataset, None if version == EMPTY else version)
-        restored = then.limit(0) if version == EMPTY else then
-        return publish(restored, target, change=Rewrite(at=back.onto), partitions=(), provenance=provenance)
-    sql = "DELETE FROM {table}" if version == EMPTY else f"RESTORE TABLE {{table}} TO VERSION AS OF {version}"
-    return restate(spark, target, sql, provenance, at=back.onto)
+    then = target.lake.read(spark, dataset, None if version == EMPTY else version)
+    table = target.lake.caught_up(dataset)
+    assert table is not None
+    change = Rewrite(at=back.onto)
+    if version is not None and version != EMPTY and not marks_rows(table):
+        change = Restore(at=back.onto, to=version)
+    return publish(
+        then.limit(0) if version == EMPTY else then, target, change=change, partitions=(), provenance=provenance
+    )
 
 
 def _vacuumed(contract: Contract, period: str, version: int) -> VersionVacuumed:

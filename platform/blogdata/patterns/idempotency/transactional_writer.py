@@ -4,7 +4,7 @@ Problem: a job writes a fact and its companion rows (rejected rows, an audit, pe
 writes. Readers see one without the other, and a retry adds to the half that exists.
 
 How it works: one of the tables is the main table, and its commit publishes all of them. :func:`overwrite_together`
-writes and audits the files of the companions while the transaction of the main table is open; how many rows they must
+writes and audits the files of the companions before the commit of the main table; how many rows they must
 have is measured in the main table's own files. The commit names these files. A companion's log follows the main
 table's (`blogdata.lake.companions`): this writer, the ledger or a query that opens a companion first applies the main
 table's pending commits to it. The batch is published once per run (`txnAppId`), and followed once (the version of the

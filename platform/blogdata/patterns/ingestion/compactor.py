@@ -6,14 +6,15 @@ its time on listing and opening files.
 How it works: the sizes of a table's files are read from its log, without Spark (:func:`files`), and show which
 partitions have too many small ones (:func:`due`). Only partitions at rest are due: nothing was added to them in the
 last hour, and they are final where the dataset says when that is. A partition that is never at rest, because a stream
-adds rows to it all day, is due once it is crowded. :func:`compact` rewrites the small files by Delta's OPTIMIZE, in one
+adds rows to it all day, is due once it is crowded. :func:`compact` exchanges the small files for larger ones, in one
 commit; before it is visible, the new files are compared with the old ones: the same rows. The commit is no publication,
 so nothing that reads the table becomes stale.
 
-The trap: a compaction removes files, which a publication of the same partition replaces, too. The one that comes second
-is refused and has to be computed again. Hence a compaction claims its partitions, as a publication does, and leaves a
-dataset alone while another run publishes it. A batch that is only appended needs no claim: both commits stand. And a
-compaction frees nothing: the old files stay until a vacuum, since older versions and running readers need them.
+The trap: a compaction removes files, which a publication of the same partition replaces, too. If the publication comes
+first, the compaction is refused; the other way round both stand. Hence a compaction claims its partitions, as a
+publication does, and leaves a dataset alone while another run publishes it. A batch that is only appended needs no
+claim: both commits stand. And a compaction frees nothing: the old files stay until a vacuum, since older versions and
+running readers need them.
 
 When not to use it: for tables that are written once, whole, in large files, such as the copies behind a pointer.
 

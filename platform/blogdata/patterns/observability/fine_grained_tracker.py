@@ -2,7 +2,7 @@
 
 Problem: a figure is in doubt, and it is unknown which source fields it was computed from.
 
-How it works: while a write's transaction is open, the engine walks Spark's analysed plan and follows every
+How it works: when rows are written, the engine walks Spark's analysed plan and follows every
 output column through projections, aggregates, joins, unions and generators down to the columns of the tables and
 files that were read (:func:`sources`). Rows that were computed once and kept are traced through to what they were
 computed from (:mod:`blogdata.publish.kept_rows`). A stream's batch has no files in its plan; there the lineage ends at
@@ -13,7 +13,7 @@ The trap: a column that is only used to filter, join or sort is no input of the 
 every column depend on every other. It is read all the same: :func:`read` has it. And a publication whose lineage was
 lost looks like one that reads nothing: it must count as one that reads everything.
 
-When not to use it: with ``Engine.CHECKPOINT`` the plan ends at the checkpoint, and no lineage is recorded.
+When not to use it: with ``Engine.CHECKPOINT``, where Spark may not load the engine's jar, no lineage is recorded.
 
 Source: Data Engineering Design Patterns, ch. 10.
 """

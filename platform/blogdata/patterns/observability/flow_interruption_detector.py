@@ -29,7 +29,7 @@ from itertools import pairwise
 from typing import Any
 
 from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.lake.commit import Entry
+from blogdata.lake.commit import Entry, keeps_rows
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.readiness_marker import start_of_key
 from blogdata.patterns.observability.reading import FLOW, Reading, span, unknown
@@ -90,7 +90,9 @@ def committed(commits: Iterable[Mapping[str, Any]]) -> list[datetime]:
     return sorted(
         datetime.fromtimestamp(int(commit["timestamp"]) / 1000, timezone.utc)
         for commit in commits
-        if commit.get("operation") in _DATA and _has_rows(commit.get("operationMetrics") or {})
+        if commit.get("operation") in _DATA
+        and not keeps_rows(commit)
+        and _has_rows(commit.get("operationMetrics") or {})
     )
 
 

@@ -3,12 +3,13 @@
 Problem: a job that writes first and checks afterwards shows its readers the bad rows in between; a job that
 stages a copy, checks it and moves it pays for every row twice.
 
-How it works: every write to a table goes through :func:`blogdata.publish.publish.publish`. Delta's own write command
-runs inside a transaction that stays open. The audits of the dataset's contract, including the row account against the
-layer above, read the files it wrote. Only then is the transaction committed, with the run, the inputs' versions, the
-accounts and all measures in the commit. After a failed audit, or if the process is killed at any moment, the table is
-unchanged; the unreferenced files are left to vacuum. The account is the audit of the input: a step reads its inputs
-at one version and states what the layer above recorded for it.
+How it works: every write to a table goes through :func:`blogdata.publish.publish.publish`. Spark writes the rows as
+files below the table, of which its log knows nothing, and counts them in the same pass, by the audits of the dataset's
+contract and the table's own conditions (:mod:`blogdata.publish.observed`); what it cannot count meanwhile is counted in
+these files. Only then does one commit make them a part of the table (:mod:`blogdata.table.committer`), with the run,
+the inputs' versions, the accounts and all measures. After a failed audit, or if the process is killed at any moment,
+the table is unchanged; the unreferenced files are left to vacuum. The account is the audit of the input: a step reads
+its inputs at one version and states what the layer above recorded for it.
 
 What a failed audit does is declared with it: refuse the rows, or publish them with a warning in the commit and in the
 ledger. Refused rows are kept under a name for two weeks (:mod:`blogdata.publish.refused`); a person may lift one audit
@@ -16,13 +17,12 @@ for one run. Single bad rows are dispatched before, by a Dead-Letter; a stream i
 batch.
 
 The trap: the audited files must be the published ones. Auditing the frame instead evaluates it a second time, so a
-nondeterministic frame publishes rows that were never audited.
+nondeterministic frame publishes rows that were never audited. So the count stands directly below the write, and the
+files must have as many rows as were counted. Another trap: whoever commits files himself has nobody who looks at CHECK
+constraints, generated columns or NOT NULL; they are among the audits.
 
-When not to use it: never bypass it. Where Spark cannot load the engine's jar, ``Engine.CHECKPOINT`` audits a
-checkpoint of the frame and then writes that checkpoint, which costs more and has no column lineage. There, too,
-no unaudited row is visible, and rows computed from the table's own rows (a merge) are written only if these have not
-changed. But an overwrite begins its transaction only after the audit: of two concurrent overwrites the later one
-replaces the other's rows, as if started after it, where ``Engine.TRANSACTION`` refuses it.
+When not to use it: never bypass it. Where Spark cannot load the engine's jar (``Engine.CHECKPOINT``), only the lineage
+of columns is missing.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """

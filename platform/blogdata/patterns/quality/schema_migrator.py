@@ -45,7 +45,7 @@ from blogdata.publish.compatibility import Migration
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import REMOVED, carried
 from blogdata.publish.tables import CONTRACT
-from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.table.committer import ConcurrentWrite
 
 COLUMN_REMOVED = "column removed"
 """Kind of the event of a removal."""

@@ -5,13 +5,13 @@ page, and its minimum and maximum skip nothing.
 
 How it works: when a year is frozen, its rows are final, and they are rewritten once along a Z-order curve of the
 declared columns (:class:`blogdata.publish.writes.Sorted`): rows that are near in any of the columns lie in the same few
-files, so a predicate on either column skips files. :func:`sort` does it with Delta's OPTIMIZE, in one commit of the
+files, so a predicate on either column skips files. :func:`sort` does it in one commit of the
 member that nobody reads yet; before the commit, the new files are compared with the old ones: the same rows.
 
 The trap: an order by all columns one after another, as in ORDER BY, serves the first column; within one of its values,
 the second one is spread again. Z-order shares: with n files, a predicate on one of two columns still reads about the
 square root of n. So it needs many files, and a partition of one file gains nothing and is left alone. A column without
-statistics is no help either, so Delta refuses it: visitors are found by `user_bucket` (Bucket), since a person's column
+statistics is no help either: visitors are found by `user_bucket` (Bucket), since a person's column
 has none.
 
 When not to use it: where rows still come. Each new file has every visitor again, and sorting once more rewrites the

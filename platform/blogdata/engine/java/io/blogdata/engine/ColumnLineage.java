@@ -24,6 +24,7 @@ import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationDef;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
+import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode;
@@ -72,7 +73,9 @@ final class ColumnLineage {
   }
 
   static ColumnLineage of(Dataset<Row> rows) {
-    return new ColumnLineage(((org.apache.spark.sql.classic.Dataset<Row>) rows).queryExecution().analyzed());
+    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset<Row>) rows).queryExecution().analyzed();
+    // What is counted of the rows is no reading of the columns.
+    return new ColumnLineage(plan instanceof CollectMetrics ? ((CollectMetrics) plan).child() : plan);
   }
 
   /** Remembers what rows were computed from that are kept by an RDD, with the same columns in the same order. */
@@ -209,6 +212,11 @@ final class ColumnLineage {
     FileIndex files = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
     if (files instanceof TahoeFileIndex) {
       return ((TahoeFileIndex) files).path().toString();
+    }
+    var options = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).options();
+    String table = CollectionConverters.asJava(options).get("of_table");
+    if (table != null) {
+      return table;
     }
     List<Path> roots = CollectionConverters.asJava(files.rootPaths());
     return roots.isEmpty() ? "" : roots.get(0).getParent().toString();

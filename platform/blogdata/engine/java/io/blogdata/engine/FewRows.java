@@ -7,7 +7,6 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -41,11 +40,10 @@ final class FewRows {
 
   private FewRows() {}
 
-  /** Runs a command that takes in {@code rows} rows of {@code data} and reads the table {@code read}, or none (null). */
-  static void with(SparkSession spark, long rows, Dataset<Row> data, DeltaLog read, Runnable command) {
+  /** Runs a command that takes in {@code rows} rows of {@code data}. */
+  static void with(SparkSession spark, long rows, Dataset<Row> data, Runnable command) {
     SQLConf conf = spark.sessionState().conf();
-    boolean many =
-        rows > MOST || readWhole(data) + (read == null ? 0 : bytes(read.unsafeVolatileSnapshot())) > MOST_BYTES;
+    boolean many = rows > MOST || readWhole(data) > MOST_BYTES;
     count(conf, 1, many);
     if (many && !conf.contains(MODE)) {
       // Tasks are told by the thread's properties, and those are of the moment at which the command began.

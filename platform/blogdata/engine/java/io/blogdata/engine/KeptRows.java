@@ -30,7 +30,7 @@ public final class KeptRows implements CreatableRelationProvider, DataSourceRegi
     Map<String, String> options = CollectionConverters.asJava(parameters);
     long of = Long.parseLong(options.getOrDefault("of", String.valueOf(Long.MAX_VALUE)));
     SparkSession spark = ((org.apache.spark.sql.classic.Dataset<Row>) rows).sparkSession();
-    FewRows.with(spark, of, rows, null, () -> keep(rows, options.get("view")));
+    FewRows.with(spark, of, rows, () -> keep(rows, options.get("view")));
     return Scala.relation(context, rows.schema());
   }
 

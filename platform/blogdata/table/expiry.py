@@ -2,13 +2,12 @@
 
 The commit removes whole files, so nothing is read or written but the log. Its metadata tells the event log which
 partitions left, and with how many rows. It also tells the companions of the table, which follow it. It is refused if
-another commit came first, and is computed again then: the rows that it counts are the rows that it removes. The files
-stay for readers of earlier versions until a vacuum.
+another commit changed these partitions first, and is computed again then: the rows that it counts are the rows that it
+removes. The files stay for readers of earlier versions until a vacuum.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import time
 import uuid
@@ -16,13 +15,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import CommitFailedError
-
 from blogdata.lake import members
 from blogdata.lake.commit import EXPIRED
 from blogdata.lake.lake import Lake
-from blogdata.lake.store_faults import TRIES, contended, store_faults
+from blogdata.lake.store_faults import TRIES, contended
+from blogdata.table.committer import ConcurrentWrite, Mark, OpenCommit
 
 
 def leave(
@@ -37,9 +34,8 @@ def leave(
     """Take partitions out of a table and its companions, in one commit of the table; return the rows that left."""
     keys = sorted(partitions)
     for _ in range(TRIES):
-        table = lake.caught_up(dataset)
-        assert table is not None, f"{dataset} has no table"
-        rows = rows_of(lake, dataset, column, keys, table.version())
+        begun = OpenCommit(lake, dataset, Mark(writer=f"{EXPIRED}/{uuid.uuid4()}", batch=1))
+        rows = rows_of(lake, dataset, column, keys, begun.table.version())
         info = {
             **_info(column, rows, run),
             "companions": {
@@ -47,7 +43,7 @@ def leave(
                 for name in companions
             },
         }
-        if _committed(lake, dataset, table, column, keys, info):
+        if _committed(lake, dataset, begun, keys, info):
             return rows
         time.sleep(random.uniform(0.005, 0.05))
     raise contended(dataset, "take partitions out")
@@ -71,27 +67,14 @@ def rows_of(
     return {key: there.get(key, 0) for key in keys}
 
 
-def _committed(
-    lake: Lake, dataset: str, table: DeltaTable, column: str, keys: Sequence[str], info: Mapping[str, Any]
-) -> bool:
-    if members.is_pointer(table):
-        state = members.members_of(table)
+def _committed(lake: Lake, dataset: str, begun: OpenCommit, keys: Sequence[str], info: Mapping[str, Any]) -> bool:
+    if members.is_pointer(begun.table):
+        state = members.members_of(begun.table)
         left = state.superseded(keys, state.version + 1, datetime.now(timezone.utc))
         return members.commit(lake, dataset, state, left, info) is not None
     try:
-        with store_faults(dataset):
-            table.create_write_transaction(
-                [],
-                mode="overwrite",
-                schema=table.schema(),
-                partition_by=[column],
-                partition_filters=[(column, "in", list(keys))],
-                commit_properties=CommitProperties(
-                    custom_metadata={"userMetadata": json.dumps(info)},
-                    # A retry after another commit would remove files whose rows were not counted.
-                    max_commit_retries=0,
-                ),
-            )
-    except CommitFailedError:
+        begun.replace(keys, [], info)
+    except ConcurrentWrite:
+        # Of the same partitions: the rows are counted again.
         return False
     return True
