@@ -10,8 +10,7 @@ import dagster as dg
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.output import DATASET, Screen
 from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
-from blogdata.orchestration.carried_checks import CARRIED
-from blogdata.orchestration.waiting import WAITING
+from blogdata.orchestration.checks import CARRIED, WAITING
 from blogdata.services.dagster_internals import SerializableErrorInfo
 
 
