@@ -18,9 +18,8 @@ from blogdata.landing import log_formats
 from blogdata.landing.landed_links import LinkRefused
 from blogdata.orchestration.computation import Context, access_of, partitions_of
 from blogdata.orchestration.dataset import Calendar
-from blogdata.orchestration.partition_faults import joined
 from blogdata.orchestration.refresh_request import Request
-from blogdata.orchestration.retries import MAX_RETRIES, failure, reported
+from blogdata.orchestration.retries import MAX_RETRIES, failure, joined, reported
 from blogdata.patterns.ingestion.landed_partition import printable
 from blogdata.patterns.ingestion.log_splitter import SplitLog, split_all, unsplit_logs
 from blogdata.planning import arrivals

@@ -10,8 +10,7 @@ import dagster as dg
 
 from assets.checks import TIMED, deployment_of, evaluation_of, overdue_evaluation
 from blogdata.operations.alerting import tell
-from blogdata.orchestration.carried_checks import CARRIED
-from blogdata.orchestration.checks import newest_evaluation
+from blogdata.orchestration.checks import CARRIED, newest_evaluation
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals

@@ -14,10 +14,10 @@ from assets import table_loads
 from assets.serving import FEEDS
 from blogdata.errors import PlatformError
 from blogdata.orchestration import partner, turns
+from blogdata.orchestration.checks import waiting_result
 from blogdata.orchestration.computation import evaluation
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.refresh_request import JOB, Request
-from blogdata.orchestration.waiting import waiting_check
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.patterns.ingestion.log_splitter import refused_logs, unsplit_logs
 from blogdata.planning import clock
@@ -187,7 +187,7 @@ def _judged(
     """Evaluate the checks `waiting` of the datasets whose waiting partitions have changed since the last tick."""
     now = {main: _digest(sorted(found)) for main, found in waiting.items() if found}
     events = [
-        evaluation(waiting_check(contract, waiting[task.main]))
+        evaluation(waiting_result(contract, waiting[task.main]))
         for task in GRAPH.tasks
         if seen.get(task.main) != now.get(task.main)
         for contract in task.contracts

@@ -11,12 +11,11 @@ from pathlib import Path
 import dagster as dg
 
 from assets.code import code
-from blogdata.errors import PlatformError
+from blogdata.orchestration.computation import Done
+from blogdata.orchestration.driver import Driver
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import Refresh
 from blogdata.orchestration.refresh_request import Request
 from blogdata.planning.graph import Task
-from blogdata.planning.plan import Planner
 from quality.contracts import GRAPH
 
 DATASET = "silver.visits"
@@ -24,38 +23,36 @@ KEYS = [f"2026-01-{5 + hour // 24:02d}T{hour % 24:02d}" for hour in range(50)]
 AT_ONCE = 5
 
 
-class Integrating(Refresh):
+class Integrating(Driver):
     """The platform's own step. A partition without a file is stale; integrating it writes a line into its file.
 
     Args:
-        context: Of the step.
         folder: Of the files.
         dies: How many partitions it integrates before it dies, like a process without memory; 0: it lives.
     """
 
-    def __init__(self, context: dg.OpExecutionContext, folder: Path, dies: int) -> None:
-        super().__init__(context, code())
-        self._folder, self._dies = folder, dies
-        self._looks = 0
+    folder: Path
+    dies: int
+    looks = 0
 
     def _again(self, task: Task) -> set[str]:
         return set()
 
-    def _stale(self, task: Task, planner: Planner, *, first: bool) -> dict[str, str]:
-        left = [key for key in KEYS if not (self._folder / key).exists()]
-        self._looks += 1
+    def _stale(self, task: Task, *, first: bool) -> dict[str, str]:
+        left = [key for key in KEYS if not (self.folder / key).exists()]
+        self.looks += 1
         # Late rows come a few partitions at a time; otherwise the first process would claim all.
-        return dict.fromkeys(random.sample(left, min(AT_ONCE, len(left))) if self._looks % 2 else left, "no file")
+        return dict.fromkeys(random.sample(left, min(AT_ONCE, len(left))) if self.looks % 2 else left, "no file")
 
-    def _batch(self, task: Task, keys: Sequence[str]) -> dict[str, PlatformError]:
-        meet(self._folder, "claimed")
+    def _computed(self, task: Task, keys: Sequence[str]) -> Done:
+        meet(self.folder, "claimed")
         for number, key in enumerate(keys):
-            if number == self._dies > 0:
+            if number == self.dies > 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(random.uniform(0, 0.01))
-            with (self._folder / key).open("a", encoding="utf-8") as done:
+            with (self.folder / key).open("a", encoding="utf-8") as done:
                 done.write(f"{os.getpid()}\n")
-        return {}
+        return Done()
 
 
 def meet(folder: Path, where: str, processes: int = 3) -> None:
@@ -68,10 +65,12 @@ def meet(folder: Path, where: str, processes: int = 3) -> None:
 def main(home: Path, folder: Path, dies: int) -> None:
     """Claim and integrate until nothing is left."""
 
+    Integrating.folder, Integrating.dies = folder, dies
+
     @dg.op(required_resource_keys={"lake", "request"})
     def integrate(context: dg.OpExecutionContext) -> None:
         meet(folder, "begun")
-        Integrating(context, folder, dies).task(GRAPH.task_of(DATASET))
+        Integrating.run(code(), GRAPH.task_of(DATASET), context)
 
     @dg.graph
     def integration() -> None:

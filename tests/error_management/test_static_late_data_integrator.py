@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogdata.orchestration import refresh
+from blogdata.orchestration import driver
 from blogdata.patterns.error_management.static_late_data_integrator import Lookback, collapse, due, run_order, too_late
 from blogdata.publish.partitions import Grain, between, coarser
 from orchestration.stepped import step
@@ -71,7 +71,7 @@ def test_users_get_the_current_day_before_the_late_ones() -> None:
 def test_a_run_that_commits_day_by_day_keeps_the_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, read: str, days: list[int]
 ) -> None:
-    monkeypatch.setattr(refresh, "MOST_ROWS", 1)
+    monkeypatch.setattr(driver, "MOST_ROWS", 1)
     lake = deployment(tmp_path)
     column, grain = CONTRACTS[dataset].partition_column, CONTRACTS[dataset].grain
     hours = [f"2026-01-0{day}T10" for day in (1, 2, 3)]

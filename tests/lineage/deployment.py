@@ -165,7 +165,8 @@ class Deployment:
 
     def run_requested(self, **request: Any) -> Outcome:
         """Run the request of a sensor, with its configuration."""
-        return Pipeline(self.settings, quiet=True)._execute(request, "requested")
+        pipeline = Pipeline(self.settings, quiet=True)
+        return pipeline.run_job(**pipeline._asked(request)).outcome
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
         """Replay as `blogdata plan --replay DATASET --partitions ... --yes` does."""

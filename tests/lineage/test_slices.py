@@ -17,7 +17,8 @@ import pytest
 
 from blogdata.lake import arrow
 from blogdata.lake.commit import Entry
-from blogdata.orchestration import computation
+from blogdata.orchestration import driver
+from blogdata.orchestration.computation import run_context
 from blogdata.publish.target import RunContext
 from lineage import expected
 from lineage.conftest import Deploy
@@ -165,13 +166,12 @@ def test_hours_that_are_lost_or_damaged_or_of_other_code_are_computed_whole(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No other hour is: rows are added to it; and none of the enriched visits, as their users are new."""
-    made = computation.run_context
 
     def newer(*arguments: Any) -> RunContext:
-        return replace(made(*arguments), code_version="newer")
+        return replace(run_context(*arguments), code_version="newer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(computation, "run_context", newer)
+        patch.setattr(driver, "run_context", newer)
         assert "10" in whole(world.arrive(event("10:45", "/newer"), how=ONLY))
     deliver_users(world.deployment)
     (lost, *_), (damaged, *_) = (world.files()[key] for key in ("11", "12"))

@@ -1,13 +1,13 @@
 """A `refresh` step whose computation is a test's, without Spark."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import dagster as dg
 
 from assets.code import code
-from blogdata.errors import PlatformError
+from blogdata.orchestration.computation import Done
+from blogdata.orchestration.driver import Driver
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import Refresh
 from blogdata.orchestration.refresh_request import Request
 from blogdata.planning.graph import Task
 from quality.contracts import GRAPH
@@ -20,16 +20,16 @@ def step(lake: LakeResource, dataset: str, work: Work, **asked: object) -> list[
     """Run the step of a dataset with `work` as its computation; return the partitions of each commit."""
     batches: list[list[str]] = []
 
-    class Worked(Refresh):
-        def _batch(self, task: Task, keys: Sequence[str]) -> Mapping[str, PlatformError]:
+    class Worked(Driver):
+        def _computed(self, task: Task, keys: Sequence[str]) -> Done:
             batches.append(list(keys))
             assert len(batches) < MOST, "for ever"
             work(keys)
-            return {}
+            return Done()
 
     @dg.op(required_resource_keys={"lake", "request"})
     def once(context: dg.OpExecutionContext) -> None:
-        Worked(context, code()).task(GRAPH.task_of(dataset))
+        Worked.run(code(), GRAPH.task_of(dataset), context)
 
     @dg.graph
     def alone() -> None:

@@ -14,13 +14,12 @@ from dagster._core.events import DagsterEvent
 import dagster_pages
 from assets.code import code
 from blogdata.errors import PlatformError
-from blogdata.orchestration.checks import newest_evaluation
+from blogdata.orchestration.checks import WAITING, newest_evaluation
 from blogdata.orchestration.computation import Done
+from blogdata.orchestration.driver import Driver
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.refresh import Refresh
 from blogdata.orchestration.refresh_request import Request
-from blogdata.orchestration.waiting import WAITING
 from blogdata.patterns.observability.reading import FLOW
 from blogdata.planning.graph import Task
 from blogdata.planning.snapshot import landed
@@ -76,14 +75,14 @@ class World:
         """Run the step of bronze as the job does; `meanwhile` is called between the events of two hours."""
         world = self
 
-        class Computed(Refresh):
+        class Computed(Driver):
             def _computed(self, task: Task, keys: Sequence[str]) -> Done:
                 bad = {key for key in keys if b"torn" in (world.deployment.folder(key) / "visits.json").read_bytes()}
                 return world.published(sorted({*keys} - bad), bad, meanwhile)
 
         @dg.op(required_resource_keys={"lake", "request"})
         def once(context: dg.OpExecutionContext) -> None:
-            Computed(context, code()).task(GRAPH.task_of(DATASET))
+            Computed.run(code(), GRAPH.task_of(DATASET), context)
 
         @dg.graph
         def alone() -> None:

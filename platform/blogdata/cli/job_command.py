@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import Screen, TextGrid, console, existing, say_json
+from blogdata.cli.output import TextGrid, console, existing, say_json
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.services.config import Settings
 
@@ -99,14 +99,10 @@ def _list(jobs: Mapping[str, dg.JobDefinition], *, as_json: bool) -> None:
 
 def _run(settings: Settings, name: str, run_config: Mapping[str, Any], *, as_json: bool) -> None:
 
-    from blogdata.cli.outcome import Outcome
     from blogdata.cli.pipeline import Pipeline
-    from blogdata.cli.progress import RunProgress
 
-    outcome = Outcome()
-    with Screen(shown=not as_json).opened() as screen:
-        result = RunProgress(screen, outcome)
-        Pipeline(settings, command=f"job {name}").run_job(name, run_config, outcome, result)
+    result = Pipeline(settings, quiet=as_json, command=f"job {name}").run_job(name, run_config)
+    outcome = result.outcome
     if as_json:
         say_json(
             {

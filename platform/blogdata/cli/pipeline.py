@@ -97,11 +97,10 @@ class Pipeline:
                 return self._with_held(Outcome(), selection, again=True)
             selection.require_kept(self._planner)
             request.update(span=span.written(), only_again=True)
-            outcome = self._execute(request, "what was asked for")
+            outcome = self.run_job(**self._asked(request), label="what was asked for").outcome
         elif self._is_something_to_do(selection):
-            outcome = self._execute(
-                request, f"what is stale of {', '.join(for_)}" if for_ else "everything that is stale"
-            )
+            label = f"what is stale of {', '.join(for_)}" if for_ else "everything that is stale"
+            outcome = self.run_job(**self._asked(request), label=label).outcome
         else:
             outcome = Outcome()
         outcome = self._with_held(outcome, selection, again=bool(select or window))
@@ -117,7 +116,17 @@ class Pipeline:
         again.
         """
         again = {main: keys or [""] for main, keys in plan.wanted().items()}
-        return self._execute({"again": again, "only_again": True}, "the plan")
+        return self.run_job(**self._asked({"again": again, "only_again": True}), label="the plan").outcome
+
+    def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the run that answers a request."""
+        from blogdata.orchestration.names import ACCEPT
+        from blogdata.patterns.data_flow.concurrent_runner import AGAIN
+
+        tags = AGAIN if request.get("only_again") else {}
+        accepted = {ACCEPT: ",".join(self._accepted)} if self._accepted else {}
+        config = {"resources": {"request": {"config": dict(request)}}}
+        return {"name": None, "run_config": config, "tags": {**tags, **accepted}}
 
     @cached_property
     def _planner(self) -> Planner:
@@ -154,69 +163,66 @@ class Pipeline:
         outcome.problems += map(str, [*refused, *waiting])
         return outcome
 
-    def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
+    def run_job(
+        self,
+        name: str | None,
+        run_config: Mapping[str, Any],
+        tags: Mapping[str, str] = MappingProxyType({}),
+        *,
+        label: str = "",
+    ) -> RunProgress:
+        """Run a job in this process, to its end; its failure is a problem of the outcome.
+
+        Args:
+            name: None: the one that computes what is stale.
+        """
         outcome = Outcome()
         with Screen(shown=not self._quiet).opened() as screen:
-            screen.print(label)
+            if label:
+                screen.print(label)
             screen.status("loading Dagster")
             # Dagster takes seconds to import: a command with nothing to do answers at once without it.
             from blogdata.cli.progress import RunProgress
-            from blogdata.orchestration.names import ACCEPT
+            from blogdata.cli.ui_command import PLATFORM
+            from blogdata.orchestration import dead_runs, storage_faults
             from blogdata.orchestration.refresh_request import JOB
-            from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-
-            tags = AGAIN if request.get("only_again") else {}
-            accepted = {ACCEPT: ",".join(self._accepted)} if self._accepted else {}
-            config = {"resources": {"request": {"config": dict(request)}}}
-            self.run_job(JOB, config, outcome, RunProgress(screen, outcome), {**tags, **accepted})
-        return outcome
-
-    def run_job(
-        self,
-        name: str,
-        run_config: Mapping[str, Any],
-        outcome: Outcome,
-        progress: RunProgress,
-        tags: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Run a job in this process, to its end; its failure is a problem of the outcome."""
-        from blogdata.cli.ui_command import PLATFORM
-        from blogdata.orchestration import dead_runs, storage_faults
-        from blogdata.services.dagster_internals import (
-            InMemoryJob,
-            RegisteredCodeLocationOrigin,
-            RemoteRepositoryOrigin,
-            execute_run_iterator,
-        )
-        from definitions import build
-
-        started = time.monotonic()
-        with storage_faults.translated(self._settings), dagster_home.open_instance(self._settings) as instance:
-            dead_runs.settle(instance, launched=False)
-            repository = build(self._settings).get_repository_def()
-            job = repository.get_job(name)
-            # By this the timeline and the page of the job list the run, too.
-            origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(PLATFORM), repository.name)
-            run = instance.create_run_for_job(
-                job_def=job,
-                remote_job_origin=origin.get_job_origin(name),
-                tags={
-                    "blogdata/trigger": self._command,
-                    **tags,
-                    # The daemon starts a killed run again that has an origin; whoever typed a command does it himself.
-                    "dagster/max_retries": "0",
-                    **dead_runs.own(),
-                },
-                run_config={
-                    **run_config,
-                    # The run's log is in Dagster's storage; on the terminal it would drown the progress.
-                    "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
-                },
+            from blogdata.services.dagster_internals import (
+                InMemoryJob,
+                RegisteredCodeLocationOrigin,
+                RemoteRepositoryOrigin,
+                execute_run_iterator,
             )
-            outcome.runs += 1
-            for event in execute_run_iterator(InMemoryJob(job), run, instance):
-                progress.see(event)
-            if progress.interrupted:
-                # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.
-                raise KeyboardInterrupt
+            from definitions import build
+
+            progress = RunProgress(screen, outcome)
+            started = time.monotonic()
+            with storage_faults.translated(self._settings), dagster_home.open_instance(self._settings) as instance:
+                dead_runs.settle(instance, launched=False)
+                repository = build(self._settings).get_repository_def()
+                job = repository.get_job(name or JOB)
+                # By this the timeline and the page of the job list the run, too.
+                origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(PLATFORM), repository.name)
+                run = instance.create_run_for_job(
+                    job_def=job,
+                    remote_job_origin=origin.get_job_origin(job.name),
+                    tags={
+                        "blogdata/trigger": self._command,
+                        **tags,
+                        # The daemon starts a killed run again that has an origin; a person repeats a command.
+                        "dagster/max_retries": "0",
+                        **dead_runs.own(),
+                    },
+                    run_config={
+                        **run_config,
+                        # The run's log is in Dagster's storage; on the terminal it would drown the progress.
+                        "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+                    },
+                )
+                outcome.runs += 1
+                for event in execute_run_iterator(InMemoryJob(job), run, instance):
+                    progress.see(event)
+                if progress.interrupted:
+                    # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run goes on.
+                    raise KeyboardInterrupt
         outcome.seconds = time.monotonic() - started
+        return progress

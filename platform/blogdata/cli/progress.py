@@ -10,8 +10,7 @@ import dagster as dg
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.output import DATASET, Screen
 from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
-from blogdata.orchestration.carried_checks import CARRIED
-from blogdata.orchestration.waiting import WAITING
+from blogdata.orchestration.checks import CARRIED, WAITING
 from blogdata.services.dagster_internals import SerializableErrorInfo
 
 
@@ -37,7 +36,7 @@ class RunProgress:
         self.told: dict[str, Any] = {}
         """Metadata of the outputs and materializations."""
         self._screen = screen
-        self._outcome = outcome
+        self.outcome = outcome
         self._published: dict[str, _Published] = {}
 
     def see(self, event: dg.DagsterEvent) -> None:
@@ -55,9 +54,9 @@ class RunProgress:
         elif event.is_step_failure:
             self._show_published()
             self.interrupted = self.interrupted or _was_interrupted(event)
-            self._outcome.problems.append(_what_failed(event))
-        elif event.is_run_failure and self._outcome.ok:
-            self._outcome.problems.append(event.message or "the run failed")
+            self.outcome.problems.append(_what_failed(event))
+        elif event.is_run_failure and self.outcome.ok:
+            self.outcome.problems.append(event.message or "the run failed")
 
     def _materialized(self, event: dg.DagsterEvent) -> None:
         materialization = event.step_materialization_data.materialization
@@ -75,12 +74,12 @@ class RunProgress:
     def _show_published(self) -> None:
         for dataset, found in self._published.items():
             if found.landed is not None:
-                self._outcome.steps.append({"dataset": dataset, "rows": 0, "seconds": 0.0, "landed": found.landed})
+                self.outcome.steps.append({"dataset": dataset, "rows": 0, "seconds": 0.0, "landed": found.landed})
                 self._screen.print(f"  {dataset:<{DATASET}} {found.landed:>17} landed")
                 continue
             rows, seconds = found.rows, found.seconds
-            self._outcome.rows += rows
-            self._outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
+            self.outcome.rows += rows
+            self.outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
             rate = f" {rows / seconds:>10,.0f} rows/s" if rows and seconds else ""
             self._screen.print(f"  {dataset:<{DATASET}} {rows:>12,} rows {seconds:>7.1f} s{rate}")
 
@@ -91,7 +90,7 @@ class RunProgress:
             name = f"{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
             text = f"check {name} failed: {evaluation.description or _plain(evaluation.metadata)}"
             if evaluation.severity == dg.AssetCheckSeverity.ERROR:
-                self._outcome.problems.append(text)
+                self.outcome.problems.append(text)
             else:
                 self._screen.print(f"  warning: {text}", style="yellow")
 

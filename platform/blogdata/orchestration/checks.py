@@ -1,32 +1,43 @@
-"""The checks of every dataset; the step that wrote it reports them, without a second scan of the rows."""
+"""The checks of every dataset; the step that wrote it reports them, without a second scan of the rows.
+
+Dagster shows no evaluation that is older than the newest rows, unless it is of their run. So a step logs all checks
+before the rows; those that only the sensor `detectors` evaluates are carried over until its next tick.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, shown
 from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.commit import Commit
 from blogdata.orchestration.completeness import complete_results, complete_specs
+from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.shares import FILTERS, MEASURES, SHARE, is_filtered, measure_results, share_results
 from blogdata.orchestration.step import Step
 from blogdata.orchestration.volume import comparable_since
 from blogdata.patterns.error_management import static_late_data_integrator
-from blogdata.patterns.observability.reading import SKEW, first
+from blogdata.patterns.observability.reading import FLOW, LAG, SKEW, SLA, first
 from blogdata.patterns.quality.online_observer import observed_measures
 from blogdata.planning import detectors
 from blogdata.planning.clock import lookback_of, newest_ended
+from blogdata.planning.faults import by_reason
 from blogdata.publish.audit import warnings
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, coarser
 from blogdata.publish.write_faults import AuditFailed
 
 CONTRACT, LEDGER, AUDITS, TOO_LATE = "contract", "ledger", "audits", "too_late"
+WAITING = "waiting"
+"""Fails while partitions of a dataset wait for a person, because they failed or are held."""
+CARRIED = "as_before_the_publication"
+"""Metadata of an evaluation that was carried over: the sensor makes another one."""
 _NAMED = 5
+_REASONS = 3
 
 
 def skew_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
@@ -197,3 +208,53 @@ def failed_checks(key: dg.AssetKey, error: PlatformError) -> Iterator[dg.AssetCh
                     ]
                 },
             )
+
+
+def carried(instance: dg.DagsterInstance, contract: Contract) -> list[dg.AssetCheckEvaluation]:
+    """Return the newest evaluations of a dataset's timed checks, to be logged by the run that publishes."""
+    key, watch = asset_key(contract.dataset), contract.watch
+    names = [name for name in (FLOW, LAG, SLA) if getattr(watch, name) is not None]
+    newest = [newest_evaluation(instance, dg.AssetCheckKey(key, name)) for name in names]
+    return [
+        dg.AssetCheckEvaluation(
+            asset_key=key,
+            check_name=before.check_name,
+            passed=before.passed,
+            severity=before.severity,
+            description=before.description,
+            metadata={**before.metadata, CARRIED: True},
+        )
+        for before, _ in filter(None, newest)
+    ]
+
+
+def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(
+        WAITING,
+        asset=key,
+        description="No partition waits for a person: each one that failed, or is held back, was mended since",
+    )
+
+
+def waiting_result(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckResult:
+    reasons = by_reason(waiting)
+    return dg.AssetCheckResult(
+        check_name=WAITING,
+        asset_key=asset_key(contract.dataset),
+        passed=not waiting,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=f"waiting for a person: {_text(reasons)}" if waiting else None,
+        metadata={
+            "partitions": len(waiting),
+            **({"reasons": dg.MetadataValue.md("\n\n".join(map(shown.markdown, reasons)))} if waiting else {}),
+        },
+    )
+
+
+def _text(reasons: Mapping[str, Mapping[str, PlatformError]]) -> str:
+    lines = []
+    for faults in list(reasons.values())[:_REASONS]:
+        error, more = next(iter(faults.values())), f" and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
+        named = ", ".join(key or "the table" for key in list(faults)[:_NAMED]) + more
+        lines.append(f"{named}: {' '.join(f'{error.what} ({error.where}); {error.next_step}'.split())}")
+    return ". ".join([*lines, *([f"{len(reasons) - _REASONS} more reasons"] if len(reasons) > _REASONS else [])])

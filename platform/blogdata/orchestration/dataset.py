@@ -2,38 +2,25 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
-from blogdata.orchestration import turns
-from blogdata.orchestration.carried_checks import carried
-from blogdata.orchestration.checks import check_specs
-from blogdata.orchestration.computation import (
-    RESOURCES,
-    Done,
-    LineageCode,
-    access_of,
-    compute,
-    evaluation,
-    log_event,
-    partitions_of,
-    refused_checks,
-)
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.orchestration.checks import check_specs, waiting_spec
+from blogdata.orchestration.computation import RESOURCES, LineageCode, partitions_of
+from blogdata.orchestration.driver import Driver
 from blogdata.orchestration.lineage import column_schema
 from blogdata.orchestration.names import asset_key, slug, step_of
-from blogdata.orchestration.retries import failure, reported
-from blogdata.orchestration.waiting import note_faults, waiting_result, waiting_spec
+from blogdata.orchestration.refresh_request import Request
+from blogdata.orchestration.retries import reported
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.planning.graph import Task
 from blogdata.planning.reach import Within
-from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.sources import awaited
-from blogdata.planning.staleness import Staleness
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain, coarser, following
+from blogdata.services.dagster_internals import WITHOUT_EVENT
 
 Calendar = Mapping[Grain, dg.TimeWindowPartitionsDefinition]
 """Partition definitions by grain."""
@@ -99,7 +86,14 @@ def _asset(code: LineageCode, calendar: Calendar, task: Task, ended: bool) -> dg
         can_subset=False,
     )
     def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        yield from _materialize(context, code, task)
+        with reported(context):
+            keys = [WHOLE_TABLE] if task.grain is None else partitions_of(context, task.main)
+            request = Request(datasets=[task.main], again={task.main: keys}, only_again=True)
+            failed = Driver.run(code, task, context.op_execution_context, request)
+        if failed:
+            # As Dagster ends a step whose blocking checks failed: nothing below it runs.
+            raise dg.Failure(f"checks failed: {', '.join(failed)}", allow_retries=False)
+        yield from logged(context)
 
     return asset
 
@@ -140,66 +134,7 @@ def _mapping(read: Read) -> dg.PartitionMapping | None:
         return dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
 
 
-def _materialize(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> Iterator[Any]:
-    with reported(context):
-        keys = [] if task.grain is None else partitions_of(context, task.main)
-        # The pool does not hold back runs of the job `refresh`.
-        access = access_of(context)
-        with turns.claimed(access.lake, task, keys, context.log) if task.in_order else nullcontext():
-            _require_input(context, code, task)
-            done = compute(context, code, task, keys, attempt=context.retry_number + 1)
-    if done.faults:
-        yield from _partly(context, code, task, done)
-    else:
-        yield from _wholly(context, code, done)
-
-
-def _require_input(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> None:
-    """Refuse what is computed from a source that has never landed: it would be an empty table, or an odd error."""
-    access = access_of(context)
-    planner = Staleness(graph=code.graph, look=Snapshot(access.landing_zone, access.events))
-    # An input that is only not computed yet is named by the computation.
-    if not planner.has_input(task) and (fault := awaited(code.graph, planner.look, task.main)) is not None:
-        raise fault
-
-
-def _wholly(context: dg.AssetExecutionContext, code: LineageCode, done: Done) -> Iterator[Any]:
-    for publication in done.publications:
-        results = [*publication.checks(), waiting_result(access_of(context), code.graph, publication.contract)]
-        metadata = publication.common()
-        if not publication.step.partitions:
-            metadata.update(publication.commit.metadata())
-        for partition in publication.step.partitions:
-            context.add_asset_metadata(
-                publication.commit.metadata(partition), asset_key=publication.key, partition_key=partition
-            )
-        for event in publication.materializations():
-            # Later executions that ran again after the requested ones.
-            if event.partition is not None and event.partition not in publication.step.partitions:
-                log_event(context, event)
-        for one in carried(context.instance, publication.contract):
-            log_event(context, one)
-        yield dg.MaterializeResult(
-            asset_key=publication.key,
-            metadata=metadata,
-            check_results=results,
-            data_version=publication.data_version,
-        )
-
-
-def _partly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, done: Done) -> Iterator[Any]:
-    """Report published partitions one by one: a MaterializeResult would mark the whole range as materialized."""
-    access = access_of(context)
-    note_faults(access, code.graph, task, done.faults)
-    for publication in done.publications:
-        # In this order, as in a run of the job `refresh`.
-        for check in [*map(evaluation, publication.checks()), *carried(context.instance, publication.contract)]:
-            log_event(context, check)
-        for event in publication.materializations():
-            log_event(context, event)
-    for contract in task.contracts:
-        log_event(context, evaluation(waiting_result(access, code.graph, contract)))
-    for error in dict.fromkeys(done.faults.values()):
-        yield from refused_checks(task, error)
-    error = next(iter(done.faults.values()))
-    raise failure(context, error) from error
+def logged(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
+    """Yield all outputs of an asset's step, so that what is below it runs; its events and checks are logged."""
+    for output in context.op_execution_context.op_def.output_defs:
+        yield dg.Output(None, output.name, metadata={WITHOUT_EVENT: True})

@@ -7,69 +7,42 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.errors import PlatformError
 from blogdata.evidence.served import Served, record_deliveries
 from blogdata.lake.commit import PARTITION_ROWS
 from blogdata.orchestration import partner
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
-from blogdata.orchestration.dataset import Calendar
-from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.retries import failure
-from blogdata.orchestration.served_dataset import requested, served_asset, served_step
+from blogdata.orchestration.served_dataset import ServedDataset, requested
 from blogdata.patterns.data_value.outbox import Outbox, OutboxLine
 from blogdata.planning.sources import input_not_published
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed
 from blogdata.services.config import Settings
 
-RESOURCES = frozenset({"lake", "deployment"})
-
 
 @dataclass(frozen=True, kw_only=True)
-class PartnerFeed:
+class PartnerFeed(ServedDataset):
     """A dataset whose rows are sent to a partner: its partitions are taken into an outbox, and sent from there."""
 
-    contract: Contract
+    kind = "python"
+    resources = frozenset({"lake", "deployment"})
+    balanced = "Every row is delivered, or counted under the reason why it is not"
     source: Contract
-
-    @property
-    def key(self) -> dg.AssetKey:
-        return asset_key(self.contract.dataset)
 
     @property
     def _write(self) -> Feed:
         assert isinstance(self.contract.write, Feed)
         return self.contract.write
 
-    def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
-            published = access_of(context).events.publications(self.source.dataset, partitions)
-            if missing := [key for key in partitions if key not in published]:
-                raise input_not_published(self.contract.dataset, missing, [self.source.dataset])
-            for line in self._deliver(context, partitions):
-                context.add_asset_metadata(_figures(line), asset_key=self.key, partition_key=line.partition)
-            yield dg.MaterializeResult(asset_key=self.key, check_results=[self._judged(context)])
+    def serve(self, context: Context, partitions: Sequence[str]) -> None:
+        published = access_of(context).events.publications(self.source.dataset, partitions)
+        if missing := [key for key in partitions if key not in published]:
+            raise input_not_published(self.contract.dataset, missing, [self.source.dataset])
+        for line in self._deliver(context, partitions):
+            context.log_event(dg.AssetMaterialization(self.key, partition=line.partition, metadata=_figures(line)))
+        log_event(context, evaluation(self._judged(context)))
 
-        return served_asset(
-            self.contract,
-            calendar,
-            version,
-            deliver,
-            kind="python",
-            resources=RESOURCES,
-            balanced="Every row is delivered, or counted under the reason why it is not",
-        )
-
-    def step(self) -> dg.OpDefinition:
-        def deliver(context: dg.OpExecutionContext) -> None:
-            for line in self._deliver(context, self._due(context)):
-                context.log_event(dg.AssetMaterialization(self.key, line.partition, metadata=_figures(line)))
-            log_event(context, evaluation(self._judged(context)))
-
-        return served_step(self.contract, RESOURCES, deliver)
-
-    def _due(self, context: Context) -> Sequence[str]:
+    def due(self, context: Context) -> Sequence[str]:
         events = access_of(context).events
         source = self.source.dataset
         asked = requested(context.resources.request, self.contract, [source], lambda: events.publications(source))
@@ -79,18 +52,14 @@ class PartnerFeed:
         """Take partitions, and all that is published and not taken, into the outbox, and send what is due, in order."""
         settings: Settings = context.resources.deployment.settings()
         box, events = partner.outbox(settings), access_of(context).events
-        try:
-            with box.alone():
-                asked = set(partitions)
-                while due := sorted({*asked, *partner.untaken(box, events, self.source.dataset)}):
-                    asked = {partition for partition in due if self._take(context, box, partition) is None}
-                self._note(context, box)
-                context.log.info(f"the partner took {partner.send(settings, box, self._write)} records")
-                # What was delivered counts as such: the account is that after the sending.
-                lines = [line for line in box.lines() if line.partition in set(partitions)]
-        except PlatformError as error:
-            raise failure(context, error) from error
-        return lines
+        with box.alone():
+            asked = set(partitions)
+            while due := sorted({*asked, *partner.untaken(box, events, self.source.dataset)}):
+                asked = {partition for partition in due if self._take(context, box, partition) is None}
+            self._note(context, box)
+            context.log.info(f"the partner took {partner.send(settings, box, self._write)} records")
+            # What was delivered counts as such: the account is that after the sending.
+            return [line for line in box.lines() if line.partition in set(partitions)]
 
     def _take(self, context: Context, box: Outbox, partition: str) -> OutboxLine | None:
         access, dataset, column = access_of(context), self.source.dataset, self.source.partition_column

@@ -59,7 +59,6 @@ def require_inputs(events: EventLog, task: Task, planner: Staleness) -> None:
 
 def begin_anew(
     spark: SparkSession,
-    lake: Lake,
     events: EventLog,
     contracts: Sequence[Contract],
     engine: Engine,
@@ -72,7 +71,7 @@ def begin_anew(
     """
     if all(events.gone(contract.dataset) < 0 for contract in contracts):
         return
-    main, *others = contracts
+    lake, (main, *others) = events.lake, contracts
     claims, owner = turns.claims(lake, f"{main.dataset} begins anew"), owners.this_run()
     if not claims.take([WHOLE_TABLE], owner):
         raise BeginsAnew(what="another run creates the table again", where=main.dataset, next_step="it is retried")

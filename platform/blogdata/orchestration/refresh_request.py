@@ -1,6 +1,6 @@
 """What a run of the job `refresh` was asked for, and what its steps found out together."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 import dagster as dg
@@ -40,6 +40,9 @@ class Request(dg.ConfigurableResource["Request"]):
     few_again: int = 0
     _blocked: set[str] = PrivateAttr(default_factory=set)
     _found: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    def is_for(self, datasets: Collection[str]) -> bool:
+        return not self.datasets or not set(datasets).isdisjoint(self.datasets)
 
     def block_downstream(self, datasets: Sequence[str]) -> None:
         """Block everything downstream of the datasets for the rest of this run."""

@@ -8,12 +8,13 @@ whose server is gone (`services/spark_attached.py`), and the sensors what failed
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import dagster as dg
 
 from blogdata.errors import PlatformError, foreign
+from blogdata.planning.faults import by_reason
 
 MAX_RETRIES = 3
 
@@ -58,3 +59,18 @@ def _alone(error: PlatformError) -> PlatformError:
     """Cut off what caused an error: Dagster stores causes with their messages, and these quote rows."""
     error.__cause__, error.__suppress_context__ = None, True
     return error
+
+
+def joined(
+    faults: Mapping[str, PlatformError], *, where: str, outcome: str, parts: str = "partitions"
+) -> PlatformError:
+    """Return the fault itself if all partitions have the same one; else an error that lists them."""
+    reasons = by_reason(faults)
+    if len(reasons) == 1:
+        return next(iter(faults.values()))
+    lines = "".join(f"\n    - {', '.join(keys)}: {text}" for text, keys in reasons.items())
+    return PlatformError(
+        what=f"{len(faults)} {parts} {outcome}, the others are:{lines}",
+        where=where,
+        next_step="mend each of them as it says, and run it again",
+    )

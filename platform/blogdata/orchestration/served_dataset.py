@@ -1,14 +1,16 @@
 """What all datasets that are served outside the lake have in common: their asset, their step, and what is requested."""
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import dagster as dg
 
 from blogdata.orchestration.checks import LEDGER
-from blogdata.orchestration.computation import partitions_of
-from blogdata.orchestration.dataset import Calendar, deps, described
+from blogdata.orchestration.computation import Context, partitions_of
+from blogdata.orchestration.dataset import Calendar, deps, described, logged
 from blogdata.orchestration.names import asset_key, op_of
 from blogdata.orchestration.refresh import op_failing_after_output
 from blogdata.orchestration.refresh_request import Request
@@ -18,50 +20,68 @@ from blogdata.planning.selection import Window
 from blogdata.publish.contract import Contract
 
 
-def served_asset(
-    contract: Contract,
-    calendar: Calendar,
-    version: str,
-    deliver: Callable[[dg.AssetExecutionContext, list[str]], Iterator[Any]],
-    *,
-    kind: str,
-    resources: Collection[str],
-    balanced: str,
-    checks: Sequence[dg.AssetCheckSpec] = (),
-) -> dg.AssetsDefinition:
-    """Build the asset of a served dataset: a backfill is one run, and one run at a time writes it."""
-    assert contract.grain is not None
-    key = asset_key(contract.dataset)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)
+@dataclass(frozen=True, kw_only=True)
+class ServedDataset(ABC):
+    """A dataset that is served outside the lake; `balanced` describes its check `ledger`."""
 
-        @dg.multi_asset(
-            name="__".join(key.path),
-            specs=[dg.AssetSpec(**{**described(contract, version), "kinds": {kind}}, deps=deps(contract))],
-            partitions_def=calendar[contract.grain],
-            backfill_policy=dg.BackfillPolicy.single_run(),
-            pool=pool_of(contract.dataset),
-            required_resource_keys=set(resources),
-            check_specs=[dg.AssetCheckSpec(LEDGER, asset=key, blocking=True, description=balanced), *checks],
-        )
-        def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
-            with reported(context):
-                yield from deliver(context, partitions_of(context, contract.dataset))
+    contract: Contract
+    kind: ClassVar[str]
+    resources: ClassVar[frozenset[str]]
+    balanced: ClassVar[str]
 
-    return asset
+    @abstractmethod
+    def due(self, context: Context) -> Sequence[str]:
+        """Find the partitions that a run of the job `refresh` serves."""
 
+    @abstractmethod
+    def serve(self, context: Context, partitions: Sequence[str]) -> None:
+        """Serve partitions, and log checks and events."""
 
-def served_step(
-    contract: Contract, resources: Collection[str], deliver: Callable[[dg.OpExecutionContext], None]
-) -> dg.OpDefinition:
-    """Build the op of the job `refresh` that serves a dataset, unless the run is for other datasets."""
+    def checks(self) -> Sequence[dg.AssetCheckSpec]:
+        """Return the checks beside `ledger`."""
+        return ()
 
-    def serve(context: dg.OpExecutionContext) -> None:
-        request: Request = context.resources.request
-        if not request.datasets or contract.dataset in request.datasets:
-            deliver(context)
+    @property
+    def key(self) -> dg.AssetKey:
+        return asset_key(self.contract.dataset)
 
-    return op_failing_after_output(op_of(contract.dataset), contract.description, {*resources, "request"}, serve)
+    def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
+        """Build the asset: a backfill is one run, and one run at a time writes it."""
+        contract = self.contract
+        assert contract.grain is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.BetaWarning)
+
+            @dg.multi_asset(
+                name="__".join(self.key.path),
+                specs=[dg.AssetSpec(**{**described(contract, version), "kinds": {self.kind}}, deps=deps(contract))],
+                partitions_def=calendar[contract.grain],
+                backfill_policy=dg.BackfillPolicy.single_run(),
+                pool=pool_of(contract.dataset),
+                required_resource_keys=set(self.resources),
+                check_specs=[
+                    dg.AssetCheckSpec(LEDGER, asset=self.key, blocking=True, description=self.balanced),
+                    *self.checks(),
+                ],
+            )
+            def asset(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
+                with reported(context):
+                    self.serve(context, partitions_of(context, contract.dataset))
+                yield from logged(context)
+
+        return asset
+
+    def step(self) -> dg.OpDefinition:
+        """Build the op of the job `refresh` that serves what is due, unless the run is for other datasets."""
+        contract = self.contract
+
+        def step(context: dg.OpExecutionContext) -> None:
+            request: Request = context.resources.request
+            if request.is_for([contract.dataset]):
+                self.serve(context, self.due(context))
+
+        resources = {*self.resources, "request"}
+        return op_failing_after_output(op_of(contract.dataset), contract.description, resources, step)
 
 
 def requested(

@@ -16,12 +16,9 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.completeness import complete_results, complete_specs
 from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
-from blogdata.orchestration.dataset import Calendar
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.partition_faults import joined
-from blogdata.orchestration.retries import failed, failure
-from blogdata.orchestration.served_dataset import requested, served_asset, served_step
+from blogdata.orchestration.retries import failed, joined
+from blogdata.orchestration.served_dataset import ServedDataset, requested
 from blogdata.orchestration.step import InputChanged
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
@@ -34,7 +31,6 @@ from blogdata.publish.migrations import carried
 from blogdata.publish.writes import Serve
 from blogdata.services import postgres_roles
 
-RESOURCES = frozenset({"lake", "postgres"})
 ROLES = SinkRoles(
     owner=postgres_roles.OWNER,
     writer=postgres_roles.WRITER,
@@ -45,69 +41,43 @@ GRANTING = partial(sink_roles.granting, roles=ROLES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sink:
+class Sink(ServedDataset):
     """Datasets with the same partitions that PostgreSQL serves together: each is replaced in one transaction."""
 
-    contract: Contract
+    kind = "postgres"
+    resources = frozenset({"lake", "postgres"})
+    balanced = "The rows that are served are those of the ledger, counted before the commit"
     served: Sequence[Contract]
-
-    @property
-    def key(self) -> dg.AssetKey:
-        return asset_key(self.contract.dataset)
 
     @property
     def schema(self) -> str:
         assert isinstance(self.contract.write, Serve)
         return self.contract.write.schema
 
-    def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
-            receipts, refused = self._deliver_all(context, partitions)
-            for partition, receipt in receipts.items():
-                context.add_asset_metadata(_figures(receipt), asset_key=self.key, partition_key=partition)
-            if refused:
-                yield from self._refused_check(refused)
-                raise failed(self._refused(refused))
-            yield dg.MaterializeResult(asset_key=self.key, check_results=self._judged(context, receipts))
+    def checks(self) -> Sequence[dg.AssetCheckSpec]:
+        return complete_specs(self.key, self.served)
 
-        return served_asset(
-            self.contract,
-            calendar,
-            version,
-            deliver,
-            kind="postgres",
-            resources=RESOURCES,
-            balanced="The rows that are served are those of the ledger, counted before the commit",
-            checks=complete_specs(self.key, self.served),
-        )
-
-    def step(self) -> dg.OpDefinition:
-        def deliver(context: dg.OpExecutionContext) -> None:
-            receipts, refused = self._deliver_all(context, self.due(context))
-            for partition, receipt in receipts.items():
-                context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
-            judged = self._judged(context, receipts) if receipts and not refused else []
-            for check in [*self._refused_check(refused), *judged]:
-                log_event(context, evaluation(check))
-            if refused:
-                raise failed(self._refused(refused))
-
-        return served_step(self.contract, RESOURCES, deliver)
+    def serve(self, context: Context, partitions: Sequence[str]) -> None:
+        receipts, refused = self._deliver_all(context, partitions)
+        for partition, receipt in receipts.items():
+            context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
+        judged = self._judged(context, receipts) if receipts and not refused else []
+        for check in [*self._refused_check(refused), *judged]:
+            log_event(context, evaluation(check))
+        if refused:
+            raise failed(self._refused(refused))
 
     def due(self, context: Context) -> Sequence[str]:
         """Find the partitions to serve: those in `span`, the requested ones with `only_again`, else the stale ones."""
         access, request = access_of(context), context.resources.request
         names = [contract.dataset for contract in self.served]
-        try:
-            asked = requested(request, self.contract, names, lambda: published_by_all(access.events, names))
-            if asked is not None:
-                return asked
-            with context.resources.postgres.connection() as connection:
-                # A process may have died after its delivery and before it logged the event.
-                self._note(context, connection)
-                return unserved(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
-        except PlatformError as error:
-            raise failure(context, error) from error
+        asked = requested(request, self.contract, names, lambda: published_by_all(access.events, names))
+        if asked is not None:
+            return asked
+        with context.resources.postgres.connection() as connection:
+            # A process may have died after its delivery and before it logged the event.
+            self._note(context, connection)
+            return unserved(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
 
     def _deliver_all(
         self, context: Context, partitions: Sequence[str]
@@ -120,15 +90,12 @@ class Sink:
             except PlatformError as error:
                 # Transient errors are retried; without a configured database no partition can be served.
                 if error.transient or isinstance(error, ConfigurationError):
-                    raise failure(context, error) from error
+                    raise
                 context.log.error(f"{partition} is not served: {error}")
                 refused[partition] = error
         if receipts:
-            try:
-                with context.resources.postgres.connection() as connection:
-                    self._note(context, connection)
-            except PlatformError as error:
-                raise failure(context, error) from error
+            with context.resources.postgres.connection() as connection:
+                self._note(context, connection)
         return receipts, refused
 
     def _deliver(self, context: Context, partition: str) -> Receipt:
@@ -153,10 +120,7 @@ class Sink:
     def _judged(self, context: Context, receipts: Mapping[str, Receipt]) -> list[dg.AssetCheckResult]:
         rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())
         counted = dg.AssetCheckResult(check_name=LEDGER, asset_key=self.key, passed=True, metadata={"rows": rows})
-        try:
-            return [counted, *complete_results(self.key, self.served, access_of(context).events)]
-        except PlatformError as error:
-            raise failure(context, error) from error
+        return [counted, *complete_results(self.key, self.served, access_of(context).events)]
 
     def _refused(self, refused: Mapping[str, PlatformError]) -> PlatformError:
         return joined(refused, where=self.contract.dataset, outcome="could not be served")

@@ -80,6 +80,7 @@ class MicroBatch:
     checkpoint: Checkpoint
     sources: tuple[StreamedFiles, ...]
     place: Place
+    events: EventLog
 
     @property
     def spark(self) -> SparkSession:
@@ -149,7 +150,7 @@ class MicroBatch:
             partitions=sorted(accounts),
             provenance=Provenance(inputs={}, accounts=accounts, files=files or {}),
         )
-        EventLog(place.lake).record(commit)
+        self.events.record(commit)
         return commit
 
 
@@ -207,13 +208,21 @@ class _Work:
 
     def __call__(self, lines: DataFrame, number: int) -> None:
         stream, place = self.stream, self.place
-        batch = MicroBatch(lines=lines, number=number, checkpoint=self.checkpoint, sources=stream.sources, place=place)
+        events = EventLog(place.lake)
+        batch = MicroBatch(
+            lines=lines,
+            number=number,
+            checkpoint=self.checkpoint,
+            sources=stream.sources,
+            place=place,
+            events=events,
+        )
         try:
             # The server keeps running a query whose client was killed; this ends it once another run has the claim.
             self.claim.require()
-            _require_published(self.checkpoint, stream, place.lake)
+            _require_published(self.checkpoint, stream, events)
             for contract in stream.contracts:
-                lost_tables.begin_anew(batch.spark, place.lake, EventLog(place.lake), (contract,), place.engine)
+                lost_tables.begin_anew(batch.spark, events, (contract,), place.engine)
             batch.erase_known()
             stream.process(batch)
             _note_published(self.checkpoint, stream, place.lake)
@@ -245,7 +254,7 @@ def run(
         )
     with closing(_Claim(place.lake, stream.name)) as claim, stream_faults.unpacked(stream.name):
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
-        _require_published(checkpoint, stream, place.lake)
+        _require_published(checkpoint, stream, EventLog(place.lake))
         lines = [
             source.lines(spark, place.landing, reader, place.bounds)
             for source, reader in zip(stream.sources, stream.readers, strict=True)
@@ -274,13 +283,13 @@ def _note_published(checkpoint: Checkpoint, stream: Stream, lake: Lake) -> None:
     write_atomically(checkpoint.folder / _PUBLISHED, json.dumps(noted, indent=1, sort_keys=True).encode())
 
 
-def _require_published(checkpoint: Checkpoint, stream: Stream, lake: Lake) -> None:
+def _require_published(checkpoint: Checkpoint, stream: Stream, events: EventLog) -> None:
     """Require that the lake has what a checkpoint has published.
 
     A checkpoint passes over the input that it has published. Beside a lake that lacks these rows (put back from a copy,
     or emptied) the stream would leave them out for ever, and what is published would still add up.
     """
-    file, behind, events, older = checkpoint.folder / _PUBLISHED, [], EventLog(lake), list[str]()
+    file, lake, behind, older = checkpoint.folder / _PUBLISHED, events.lake, [], list[str]()
     noted = parsed(file, file.read_text(encoding="utf-8")) if file.exists() else {}
     for name in stream.datasets:
         table, known = lake.caught_up(name), noted.get(name)
@@ -321,8 +330,9 @@ class _Claim:
 
     def __init__(self, lake: Lake, name: str) -> None:
         self._lake, self._name, self._owner = lake, name, owners.this_run()
+        self._claims = turns.claims(lake, f"stream {name}")
         self._renewed = time.time()
-        if not turns.claims(lake, f"stream {name}").take([name], self._owner):
+        if not self._claims.take([name], self._owner):
             raise StreamBusy(
                 what=f"the stream '{name}' is being run already",
                 where=self._holder(),
@@ -334,7 +344,7 @@ class _Claim:
         now = time.time()
         if now - self._renewed < owners.RENEWAL.total_seconds():
             return
-        if not turns.claims(self._lake, f"stream {self._name}").renew([self._name], self._owner):
+        if not self._claims.renew([self._name], self._owner):
             raise self._lost()
         self._renewed = now
 
@@ -345,7 +355,7 @@ class _Claim:
             raise self._lost()
 
     def close(self) -> None:
-        turns.claims(self._lake, f"stream {self._name}").release([self._name], self._owner)
+        self._claims.release([self._name], self._owner)
 
     def _lost(self) -> StreamLost:
         return StreamLost(
@@ -356,7 +366,7 @@ class _Claim:
         )
 
     def _holder(self) -> str:
-        held = turns.claims(self._lake, f"stream {self._name}").held().get(self._name)
+        held = self._claims.held().get(self._name)
         return f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else self._name
 
 

@@ -9,6 +9,10 @@ from __future__ import annotations
 # execute_run_iterator shows each event as it happens (execute_in_process returns at the end), of a job in this wrapper.
 from dagster._core.definitions.job_base import InMemoryJob
 
+# An output with this metadata makes no event: a step logs its own, one for each partition that it has published, while
+# Dagster would log one for each partition that was asked for.
+from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION as WITHOUT_EVENT
+
 # Dagster counts a partition as failed that a failed run has planned, and not published; it plans partitions itself only
 # in runs of assets.
 from dagster._core.events import AssetMaterializationPlannedData
@@ -31,6 +35,7 @@ from dagster._serdes import ConfigurableClassData
 from dagster_shared.error import SerializableErrorInfo
 
 __all__ = [
+    "WITHOUT_EVENT",
     "AssetMaterializationPlannedData",
     "ConfigurableClassData",
     "InMemoryJob",

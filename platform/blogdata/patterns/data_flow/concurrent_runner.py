@@ -7,7 +7,7 @@ How it works: the queue (`deploy/dagster.yaml`) executes at most five runs at a 
 backfills, one computes :data:`AGAIN` what was published before, and one is a :data:`BACKGROUND` run. So one slot is
 always left for new data, and runs that are :data:`ARRIVING` leave the queue first, however many are queued before them.
 A long replay does not hold a table, either: it claims its partitions piece by piece, and a run for new data leaves
-those that are claimed to it (`blogdata.orchestration.refresh`). Runs overlap only if they are isolated: a
+those that are claimed to it (`blogdata.orchestration.driver`). Runs overlap only if they are isolated: a
 run that materializes assets takes a slot in the pool of each table it writes (:func:`pool_of`), and each pool has one
 slot. A failed run frees its slots; it stops no other.
 
