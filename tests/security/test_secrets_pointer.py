@@ -21,8 +21,7 @@ from alert_servers import web_server
 from blogdata.errors import ConfigurationError, TransientError
 from blogdata.patterns.data_value.ordered_delivery import HttpTarget, KeyRefused, Refused
 from blogdata.patterns.data_value.outbox import Delivery
-from blogdata.secrets.secret import Secret
-from blogdata.secrets.secrets_pointer import SecretInUse, fetch
+from blogdata.secrets.secrets_pointer import Secret, SecretInUse, fetch
 from blogdata.services import config, processes, secrets, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.java import Java

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.errors import ConfigurationError, TransientError
-from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import Secret
 
 
 def opener(ca_file: Path | None = None) -> urllib.request.OpenerDirector:

@@ -34,7 +34,7 @@ from pydantic_core import ErrorDetails
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.severity import Severity
 from blogdata.secrets import secret_files
-from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import files
 from blogdata.services import setting_types as types
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from blogdata.errors import ConfigurationError
-from blogdata.secrets.secret import Secret
 from blogdata.secrets.secret_files import Environment, SecretFiles
-from blogdata.secrets.secrets_pointer import Pointer, Provider, fetch
+from blogdata.secrets.secrets_pointer import Pointer, Provider, Secret, fetch
 from blogdata.services.config import SecretSettings, Settings
 
 SHORTEST = 32
