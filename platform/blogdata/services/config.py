@@ -143,15 +143,12 @@ class TableSettings:
 
 
 def _complete(provider: ProviderKind, info: ValidationInfo) -> ProviderKind:
-    address, role = info.data.get("address"), info.data.get("role")
     if provider == "openbao":
+        address = info.data.get("address")
         if not address or not (address.startswith("https:") or types.is_local(address)):
             raise types.refusal("needs an address with TLS", 'write address = "https://bao.example.org:8200"')
-        if bool(role) != bool(info.data.get("role_secret_file")):
-            raise types.refusal("has half a role", 'write role = "…" and role_secret_file = "…"')
-        if not (info.data.get("token") or info.data.get("token_file") or role):
-            token = f"write token_file, or role and role_secret_file, or set {secret_files.SERVER_TOKEN}"
-            raise types.refusal("asks for a token", token)
+        if not (info.data.get("token") or info.data.get("token_file")):
+            raise types.refusal("asks for a token", f"write token_file, or set {secret_files.SERVER_TOKEN}")
     return provider
 
 
@@ -164,8 +161,6 @@ class SecretSettings:
     path: types.Names = "blogdata"
     token: Annotated[Secret | None, PlainValidator(Secret), at(variable=secret_files.SERVER_TOKEN)] = None
     token_file: types.Folder | None = None
-    role: types.Text | None = None
-    role_secret_file: types.Folder | None = None
     provider: Annotated[ProviderKind, AfterValidator(_complete), at("provider", "BLOGDATA_SECRETS")] = "files"
     variables: Annotated[Mapping[str, str], at(variable=secret_files.PREFIX)] = field(
         default_factory=lambda: MappingProxyType({}), repr=False, hash=False
