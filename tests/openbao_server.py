@@ -1,4 +1,4 @@
-"""A server that speaks what the documentation of OpenBao says of its key-value engine, version 2, and of AppRole."""
+"""A server that speaks what the documentation of OpenBao says of its key-value engine, version 2."""
 
 from __future__ import annotations
 
