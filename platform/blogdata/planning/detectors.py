@@ -150,7 +150,6 @@ def findings(deployment: Observed) -> Iterator[Finding]:
             severity=Severity.CRITICAL if first.verdict in _CRITICAL else Severity.WARNING,
             what=first.what + (f"; the same below it: {', '.join(sorted(below))}" if below else ""),
             remedy=first.remedy,
-            figures={"value": first.value, "bound": first.bound, **first.figures},
         )
 
 
