@@ -126,13 +126,13 @@ _INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_d
 _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
 
-def readings(deployment: Observed, only: Collection[str] = DETECTORS) -> list[Reading]:
+def readings(deployment: Observed) -> list[Reading]:
     """Read the detectors that the contracts declare, by dataset in the order of the lineage."""
     return [
         READERS[detector](deployment, contract)
         for contract in deployment.contracts.values()
         for detector in DETECTORS
-        if detector in only and getattr(contract.watch, detector) is not None
+        if getattr(contract.watch, detector) is not None
     ]
 
 
