@@ -180,7 +180,6 @@ class Pipeline:
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Run a job in this process, to its end; its failure is a problem of the outcome."""
-        from blogdata.cli.ui_command import PLATFORM
         from blogdata.orchestration import dead_runs, storage_faults
         from blogdata.services.dagster_internals import (
             InMemoryJob,
@@ -196,7 +195,7 @@ class Pipeline:
             repository = build(self._settings).get_repository_def()
             job = repository.get_job(name)
             # By this the timeline and the page of the job list the run, too.
-            origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(PLATFORM), repository.name)
+            origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(dagster_home.PLATFORM), repository.name)
             run = instance.create_run_for_job(
                 job_def=job,
                 remote_job_origin=origin.get_job_origin(name),
