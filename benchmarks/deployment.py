@@ -23,7 +23,7 @@ from blogdata.simulator.spec import SimulationSpec
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 
-_OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_SPARK_MODE", "SPARK_REMOTE")
+_OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "SPARK_REMOTE")
 _ALWAYS = Window(start=None, end=None)
 
 

@@ -121,7 +121,7 @@ def ui(
         _sign_in(settings, home, opened=True)
         return
     listener = _listener(host, port)
-    if settings.spark.mode == "local":
+    if settings.spark.remote is None:
         server = spark_connect.running_server(settings)
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
     web = ["--listener", str(listener.fileno())]

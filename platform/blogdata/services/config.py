@@ -86,7 +86,6 @@ _FOLDERS = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_JARS")
 class SparkSettings:
     """How a Spark session is opened: on this deployment's own server, or on a remote one."""
 
-    mode: Annotated[Literal["local", "remote"], at("mode", "BLOGDATA_SPARK_MODE")] = "local"
     remote: Annotated[types.SparkRemote, at("remote", "SPARK_REMOTE")] = None
     master: Annotated[str, at("master", "BLOGDATA_SPARK_MASTER")] = "local[*]"
     heap: Annotated[types.Heap, at("heap", "BLOGDATA_SPARK_HEAP")] = "2g"
@@ -373,8 +372,6 @@ def _merged(document: Mapping[str, Any], env: Mapping[str, str], home: Path) -> 
     paths = {"landing": "landing", "lake": "lake", "jars": f"{cache_folder}/blogdata/jars"}
     sections = {place[0] for place in _places() if len(place) > 1 and place[-1].isupper()}
     merged = {name: {**document.get(name, {}), **variables} for name in sections}
-    if str(variables.get("SPARK_REMOTE", merged["spark"].get("remote"))).startswith("sc://"):
-        merged["spark"].setdefault("mode", "remote")
     return {**document, **variables, **merged, "paths": {**paths, **document.get("paths", {})}}
 
 
