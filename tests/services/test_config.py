@@ -176,7 +176,6 @@ def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable
         ("[spork]", "spork", "no setting is called spork"),
         ("spark = 3", "spark", "spark is a section"),
         ('[spark]\nheep = "3g"', "spark.heep", "no setting is called heep"),
-        ('[spark]\nmode = "remote"', "spark.remote", "is not the address of a Spark Connect server"),
         ("[spark.conf]\na = {b = 1}", "spark.conf", "conf is not keys and values"),
         *(
             (f'[partner]\nsecret = "{name}"', "partner.secret", "secret is not a name")
