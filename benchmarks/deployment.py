@@ -111,7 +111,7 @@ class Bench:
     def deployment(self, *names: str, landing: Path | None = None) -> Deployment:
         """Make an empty deployment, with its own landing zone or a shared one."""
         home = self.folder(*names)
-        lines = ["[spark]", 'mode = "remote"', f"remote = {json.dumps(self.url)}"]
+        lines = ["[spark]", f"remote = {json.dumps(self.url)}"]
         if landing is not None:
             lines += ["[paths]", f"landing = {json.dumps(str(landing))}"]
         (home / "blogdata.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
