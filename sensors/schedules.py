@@ -5,7 +5,7 @@ Hours have no schedule: the sensor in `sensors/refresh.py` requests them when th
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
 
 import dagster as dg
@@ -22,6 +22,7 @@ from quality.contracts import CONTRACTS
 from sensors import jobs, run_requests
 from sensors.run_requests import EVERYTHING
 
+_REPLICATED = {**EVERYTHING, "pattern/transformation-replicator": ""}
 _PERIODS = {Clock.NIGHTLY: Grain.DAY, Clock.WEEKLY: Grain.WEEK}
 
 
@@ -67,7 +68,11 @@ def _now() -> datetime:
 
 
 def _copies(
-    name: str, job: dg.JobDefinition, readers: Collection[str], status: dg.DefaultScheduleStatus
+    name: str,
+    job: dg.JobDefinition,
+    readers: Collection[str],
+    status: dg.DefaultScheduleStatus,
+    tags: Mapping[str, str] = EVERYTHING,
 ) -> dg.ScheduleDefinition:
     @dg.schedule(
         name=name,
@@ -75,7 +80,7 @@ def _copies(
         job=job,
         default_status=status,
         description="The copies in the folders of the settings",
-        tags=EVERYTHING,
+        tags=tags,
     )
     def tick(deployment: DeploymentResource) -> dg.RunRequest | dg.SkipReason:
         if copies.named(deployment.settings(), readers):
@@ -100,5 +105,5 @@ def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPE
         of_job("freeze_on_the_first", jobs.freeze, "0 5 1 * *", "Freeze the past years whose weeks are final"),
         of_job("retention_at_five", retention.job, "0 5 * * *", "Remove what is older than its contract keeps it"),
         _copies("export_at_half_past_five", copies.export_job, copies.ROLES, status),
-        _copies("replicate_at_half_past_five", copies.replicate_job, (copies.READER,), status),
+        _copies("replicate_at_half_past_five", copies.replicate_job, (copies.READER,), status, _REPLICATED),
     ]

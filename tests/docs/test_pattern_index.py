@@ -45,7 +45,7 @@ def test_every_pattern_has_a_user_a_caller_and_a_test(index: dict[str, Pattern])
 def test_users_are_found_by_label_by_tag_by_command_or_in_the_building_block(index: dict[str, Pattern]) -> None:
     assert "bronze.visits" in index["Filter Interceptor"].datasets
     assert index["External Trigger"].starters == ("sensor `external_events`",)
-    assert "job `replicate`" in index["Transformation Replicator"].starters
+    assert index["Transformation Replicator"].starters == ("schedule `replicate_at_half_past_five`",)
     assert index["Metadata Decorator"].datasets == (EVERY_DATASET,)
     assert {label for contract in EVERY.values() for label in contract.labels} <= index.keys()
 
