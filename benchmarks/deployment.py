@@ -23,7 +23,7 @@ from blogdata.simulator.spec import SimulationSpec
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 
-_OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_SPARK_MODE", "SPARK_REMOTE")
+_OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "SPARK_REMOTE")
 _ALWAYS = Window(start=None, end=None)
 
 
@@ -111,7 +111,7 @@ class Bench:
     def deployment(self, *names: str, landing: Path | None = None) -> Deployment:
         """Make an empty deployment, with its own landing zone or a shared one."""
         home = self.folder(*names)
-        lines = ["[spark]", 'mode = "remote"', f"remote = {json.dumps(self.url)}"]
+        lines = ["[spark]", f"remote = {json.dumps(self.url)}"]
         if landing is not None:
             lines += ["[paths]", f"landing = {json.dumps(str(landing))}"]
         (home / "blogdata.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
 from blogdata.simulator import landing as simulator
-from blogdata.simulator.files import flag_complete, write_whole
 from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.truth import flag_complete, write_whole
 
 STANDARD_ROWS = 10_000
 DAYS = (1, 10, 100)

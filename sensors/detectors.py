@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from datetime import datetime, timezone
 
 import dagster as dg
@@ -32,33 +30,23 @@ def overdue_arrivals(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STO
 
 def _look(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Warn once per set of overdue partitions, report once when it is over, and update the checks."""
-    before = json.loads(context.cursor) if context.cursor else {}
-    now, cursor, events, standing = _now(), {}, list[dg.AssetCheckEvaluation](), list[str]()
-    for dataset, contract in LANDED.items():
-        found = Arrivals.of(contract, lake.landing_zone).overdue(lake.events, now)
-        cursor[dataset] = _digest(found.warning) if found.warning else ""
-        changed = before.get(dataset, "") != cursor[dataset]
+    events, standing = list[dg.AssetCheckEvaluation](), list[str]()
+    for contract in LANDED.values():
+        found = Arrivals.of(contract, lake.landing_zone).overdue(lake.events, _now())
         if found.warning:
             standing.append(f"{len(found.keys)} of {found.table}")
-            if changed:
-                context.log.warning(found.warning)
-        elif changed:
-            context.log.info(f"{found.table}: nothing is overdue any more")
         result = overdue_evaluation(contract, found)
-        if changed or _shows_another(context.instance, result):
-            events.append(result)
-    reason = f"overdue: {', '.join(standing)}" if standing else "nothing is overdue"
-    return dg.SensorResult(asset_events=events, skip_reason=reason, cursor=json.dumps(cursor))
-
-
-def _shows_another(instance: dg.DagsterInstance, result: dg.AssetCheckEvaluation) -> bool:
-    """Return whether the check was never evaluated, or shows another result because a person executed it."""
-    shown = newest_evaluation(instance, result.asset_check_key)
-    return shown is None or shown[0].passed != result.passed
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+        shown = newest_evaluation(context.instance, result.asset_check_key)
+        if shown is not None and (shown[0].passed, shown[0].description) == (result.passed, result.description):
+            continue
+        events.append(result)
+        if found.warning:
+            context.log.warning(found.warning)
+        elif shown is not None:
+            context.log.info(f"{found.table}: nothing is overdue any more")
+    return dg.SensorResult(
+        asset_events=events, skip_reason=f"overdue: {', '.join(standing)}" if standing else "nothing is overdue"
+    )
 
 
 ALERTS = "alerts"

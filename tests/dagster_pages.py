@@ -14,9 +14,9 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster_graphql.test.utils import execute_dagster_graphql
 
-from blogdata.cli.ui_command import PLATFORM
 from blogdata.services import dagster_home
 from blogdata.services.config import Settings
+from blogdata.services.dagster_home import PLATFORM
 
 REPOSITORY = {"repositoryLocationName": PLATFORM, "repositoryName": "__repository__"}
 """What pages call the platform's definitions by."""

@@ -1,4 +1,4 @@
-"""A server that speaks what the documentation of OpenBao says of its key-value engine, version 2, and of AppRole."""
+"""A server that speaks what the documentation of OpenBao says of its key-value engine, version 2."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class Bao:
     Args:
         address: Its root address.
         tokens: Tokens that it takes.
-        roles: Role id to secret id.
         entries: Path to the versions of an entry, None for a deleted one.
         asked: Method and path of each request.
         answers: Statuses that it answers next, whatever it is asked.
@@ -31,7 +30,6 @@ class Bao:
 
     address: str = ""
     tokens: set[str] = field(default_factory=set)
-    roles: dict[str, str] = field(default_factory=dict)
     entries: dict[str, list[dict[str, str] | None]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
@@ -39,14 +37,6 @@ class Bao:
     def put(self, path: str, value: str) -> None:
         """Store a version."""
         self.entries.setdefault(path, []).append({"value": value})
-
-    def log_in(self, content: dict[str, Any]) -> tuple[int, Any]:
-        """Give a token to a role."""
-        if self.roles.get(content["role_id"]) != content["secret_id"]:
-            return 400, {"errors": ["invalid role or secret ID"]}
-        token = f"token of {content['role_id']} {len(self.asked)}"
-        self.tokens.add(token)
-        return 200, {"auth": {"client_token": token, "lease_duration": 1200, "renewable": True}, "data": None}
 
     def read(self, path: str, version: str | None) -> tuple[int, Any]:
         """Read a version of an entry."""
@@ -103,8 +93,6 @@ def openbao(**content: Any) -> Iterator[Bao]:
 
         def _found(self, content: dict[str, Any]) -> tuple[int, Any]:
             parts = urlsplit(self.path)
-            if parts.path == "/v1/auth/approle/login":
-                return bao.log_in(content)
             if self.headers.get("X-Vault-Token") not in bao.tokens:
                 return 403, {"errors": ["permission denied"]}
             match = _PATH.fullmatch(parts.path)

@@ -52,7 +52,7 @@ class SparkCluster:
             The same, with this master.
         """
         conf = {**dict(settings.spark.conf), **_guarded(self.secret), "spark.executor.memory": self.executor_memory}
-        spark = replace(settings.spark, mode="local", master=self.master, conf=tuple(sorted(conf.items())))
+        spark = replace(settings.spark, remote=None, master=self.master, conf=tuple(sorted(conf.items())))
         return replace(settings, spark=spark)
 
 

@@ -21,7 +21,7 @@ from blogdata.planning.metrics import PREFIX, registry
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish import refused
 from blogdata.publish.privacy import CONSUMERS
-from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import alert_channels, config, secrets
 from docs.pages import PAGES, PROJECT, ROOT, blocks, commands, parse, text
 from published import deployment

@@ -130,7 +130,6 @@ def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: py
 
     (found,) = findings(GRAPH)
     assert (found.identity, found.owner) == (f"new_fields/bronze.visits/{HOUR}", "team:platform")
-    assert found.figures == {"share.scroll": 0.5, "share.context.user.age": 0.5}
     assert "context.user.age, scroll" in found.what
 
     outcome = Outcome(seconds=60)

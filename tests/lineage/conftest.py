@@ -44,7 +44,7 @@ def deploy(settings: Settings, spark_server: SparkServer, tmp_path_factory: pyte
     origins = Origins(folder=settings.home / "origins", url=spark_server.url)
     made = Deploy(tmp_path_factory.mktemp("deployments"), origins)
     with pytest.MonkeyPatch.context() as patch:
-        for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
+        for variable in ("SPARK_REMOTE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
         yield made
         made.close()

@@ -64,7 +64,7 @@ class Deployment:
             url: A running Spark Connect server; None: the deployment starts its own when needed.
         """
         home.mkdir(parents=True)
-        spark = OWN_SERVER if url is None else f'[spark]\nmode = "remote"\nremote = {json.dumps(url)}\n'
+        spark = OWN_SERVER if url is None else f"[spark]\nremote = {json.dumps(url)}\n"
         (home / "blogdata.toml").write_text(spark, encoding="utf-8")
         share_key(home)
         return cls(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))

@@ -184,7 +184,7 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Home:
-    for variable in ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "SPARK_REMOTE", "BLOGDATA_SPARK_MODE"):
+    for variable in ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "SPARK_REMOTE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path / "home"))
     made = Home(tmp_path / "home", Said(monkeypatch, capsys))

@@ -30,7 +30,7 @@ PHASES = ("opened", "written", "audited", "committed")
 def alone(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
     """A deployment with its own Spark server."""
     with pytest.MonkeyPatch.context() as patch:
-        for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
+        for variable in ("SPARK_REMOTE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
         patch.setenv("BLOGDATA_SPARK_HEAP", "1g")
         patch.setenv("BLOGDATA_SPARK_START_SECONDS", "240")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from blogdata.cli.ui_command import ANALYTICS
+from blogdata.services.dagster_home import ANALYTICS
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.origins import THREE_HOURS, three_hours

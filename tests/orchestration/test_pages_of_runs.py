@@ -7,6 +7,7 @@ import yaml
 
 import dagster_pages
 from blogdata.cli import ui_command
+from blogdata.services import dagster_home
 from lineage.deployment import Deployment
 from lineage.runs import newest_tags
 
@@ -46,4 +47,4 @@ def test_the_daemon_does_not_start_a_killed_command_again(deployment: Deployment
 def test_the_workspace_and_the_ui_call_a_location_the_same() -> None:
     found = yaml.safe_load((ui_command.ROOT / "workspace.yaml").read_text(encoding="utf-8"))
     names = [entry["python_module"]["location_name"] for entry in found["load_from"]]
-    assert names == [ui_command.PLATFORM, ui_command.ANALYTICS]
+    assert names == [dagster_home.PLATFORM, dagster_home.ANALYTICS]

@@ -46,9 +46,9 @@ def test_hours_that_wait_for_one_reason_are_one_finding(tmp_path: Path) -> None:
     gone, torn = (PlatformError(what=what, where="here", next_step="mend it") for what in ("gone", "torn"))
     faults.record(lake.events, "bronze.visits", {**dict.fromkeys(hours, gone), hours[1]: torn}, stale)
     seen = Observed(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), now=now())
-    assert [(one.partition, one.what, one.figures["partitions"]) for one in findings.waiting(seen)] == [
-        (hours[0], f"it and 1 more, up to {hours[2]}, wait for a person: gone, in here", 2),
-        (hours[1], "waits for a person: torn, in here", 1),
+    assert [(one.partition, one.what) for one in findings.waiting(seen)] == [
+        (hours[0], f"it and 1 more, up to {hours[2]}, wait for a person: gone, in here"),
+        (hours[1], "waits for a person: torn, in here"),
     ]
 
 

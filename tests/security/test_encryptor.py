@@ -14,7 +14,7 @@ from blogdata.orchestration import encryption
 from blogdata.orchestration.encryption import CannotDecrypt
 from blogdata.patterns.security import encryptor
 from blogdata.patterns.security.pseudo_anonymizer import derived_key
-from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import config, secrets
 from blogdata.services.config import Settings
 from lineage.conftest import Deploy, deploy

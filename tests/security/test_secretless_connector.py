@@ -44,9 +44,11 @@ def names(file: Path) -> list[str]:
 
 
 def test_a_generation_is_made_once_for_its_owner_only(known: Certificates) -> None:
-    assert keep(known, NOW)
-    assert not keep(known, NOW + DAY)
+    keep(known, NOW)
+    before = known.current().key("a").read_bytes()
+    keep(known, NOW + DAY)
     (made,) = known.generations()
+    assert made.key("a").read_bytes() == before
     assert (made.made, made.ends) == (NOW, NOW + VALID)
     assert issuer(made.certificate("a")) == issuer(known.folder / "server.pem") == "CN=authority 1"
     assert known.folder.stat().st_mode & 0o077 == 0
@@ -56,14 +58,16 @@ def test_a_generation_is_made_once_for_its_owner_only(known: Certificates) -> No
 def test_both_generations_are_trusted_until_the_grace_period_ends(known: Certificates) -> None:
     keep(known, NOW)
     renewed = NOW + VALID - RENEWED_BEFORE
-    assert not keep(known, renewed - DAY)
-    assert keep(known, renewed)
+    keep(known, renewed - DAY)
+    assert names(known.authorities) == ["CN=authority 1"]
+    keep(known, renewed)
     assert issuer(known.current().certificate("a")) == "CN=authority 2"
     assert names(known.authorities) == ["CN=authority 1", "CN=authority 2"]
     # Who has the old files trusts nothing but the old authority.
     assert issuer(known.folder / "server.pem") == "CN=authority 1"
-    assert not keep(known, renewed + GRACE - DAY)
-    assert keep(known, renewed + GRACE)
+    keep(known, renewed + GRACE - DAY)
+    assert len(known.generations()) == 2
+    keep(known, renewed + GRACE)
     assert names(known.authorities) == ["CN=authority 2"]
     assert issuer(known.folder / "server.pem") == "CN=authority 2"
     assert [one.folder.name for one in known.generations()] == ["2"]
@@ -73,7 +77,7 @@ def test_who_has_a_key_is_locked_out_at_once(known: Certificates) -> None:
     keep(known, NOW)
     before = known.authorities.read_bytes()
     shutil.rmtree(known.current().folder)
-    assert keep(known, NOW + DAY)
+    keep(known, NOW + DAY)
     assert known.authorities.read_bytes() == known.current().certificate("authority").read_bytes() != before
 
 

@@ -21,8 +21,7 @@ from alert_servers import web_server
 from blogdata.errors import ConfigurationError, TransientError
 from blogdata.patterns.data_value.ordered_delivery import HttpTarget, KeyRefused, Refused
 from blogdata.patterns.data_value.outbox import Delivery
-from blogdata.secrets.secret import Secret
-from blogdata.secrets.secrets_pointer import SecretInUse, fetch
+from blogdata.secrets.secrets_pointer import Secret, SecretInUse, fetch
 from blogdata.services import config, processes, secrets, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.java import Java
@@ -52,12 +51,11 @@ def in_files(home: Path) -> Iterator[tuple[Settings, Store]]:
 
 
 def on_a_server(home: Path) -> Iterator[tuple[Settings, Store]]:
-    """A deployment with a server, which a role logs in at."""
-    with openbao(roles={"role-1": "its secret id"}) as bao:
-        (home / "id").write_text("its secret id\n")
-        (home / "id").chmod(0o600)
-        role = 'role = "role-1"\nrole_secret_file = "id"'
-        settings = deployment(home, f'provider = "openbao"\naddress = "{bao.address}"\n{role}')
+    """A deployment with a server, whose token is in a file."""
+    with openbao(tokens={"its token"}) as bao:
+        (home / "token").write_text("its token\n")
+        (home / "token").chmod(0o600)
+        settings = deployment(home, f'provider = "openbao"\naddress = "{bao.address}"\ntoken_file = "token"')
         yield settings, lambda name, value: bao.put(f"blogdata/{name}", value)
 
 
@@ -241,25 +239,6 @@ def test_a_replaced_token_of_the_server_is_read_again(bao: tuple[Bao, Settings])
     assert secrets.given(settings, "shop").reveal() == CANARY
 
 
-def test_a_role_logs_in_once_and_again_when_its_token_has_ended(tmp_path: Path) -> None:
-    (tmp_path / "id").write_text("its secret id")
-    (tmp_path / "id").chmod(0o600)
-    with openbao(roles={"role-1": "its secret id"}) as server:
-        server.put("blogdata/shop", CANARY)
-        role = 'role = "role-1"\nrole_secret_file = "id"'
-        settings = deployment(tmp_path, f'provider = "openbao"\naddress = "{server.address}"\n{role}')
-        for _ in range(3):
-            secrets.given(settings, "shop")
-        assert sum("login" in asked for asked in server.asked) == 1
-        server.tokens.clear()
-        assert secrets.given(settings, "shop").reveal() == CANARY
-        assert sum("login" in asked for asked in server.asked) == 2
-        server.roles, server.tokens = {}, set()
-        with pytest.raises(ConfigurationError, match="answers 400") as refused:
-            secrets.given(settings, "shop")
-        assert "its secret id" not in str(refused.value)
-
-
 @pytest.mark.parametrize(
     ("status", "kind"),
     [(503, TransientError), (429, TransientError), (302, ConfigurationError), (400, ConfigurationError)],
@@ -282,7 +261,6 @@ def test_what_a_server_answers_is_an_error_without_what_it_sent(
         ('provider = "openbao"', "needs an address with TLS"),
         ('provider = "openbao"\naddress = "http://bao.example.org"\ntoken_file = "t"', "needs an address with TLS"),
         ('provider = "openbao"\naddress = "https://bao.example.org"', "asks for a token"),
-        ('provider = "openbao"\naddress = "https://bao.example.org"\nrole = "r"', "has half a role"),
         ('path = "a/../b c"', "is not names between slashes"),
         ('token = "t"', "no setting is called token"),
         ('[postgres]\nurl = "postgresql://a@h/d"\nsecret = "../blog"', "is not a name of letters, digits, dots"),

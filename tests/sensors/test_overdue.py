@@ -34,8 +34,8 @@ def present(monkeypatch: pytest.MonkeyPatch) -> None:
 def ticked(tick: Any, instance: dg.DagsterInstance) -> Callable[..., Any]:
     """Run one tick and store its evaluations as the daemon does."""
 
-    def evaluate(cursor: str | None = None) -> Any:
-        data = tick(overdue_arrivals, cursor)
+    def evaluate() -> Any:
+        data = tick(overdue_arrivals)
         for event in data.asset_events:
             instance.report_runless_asset_event(event)
         return data
@@ -66,20 +66,19 @@ def test_a_missing_flag_warns_once_until_it_comes(
 ) -> None:
     land(lake, "visits", H[10], {"a.json": "{}\n"}, flag=False)
     land(lake, "visits", H[11], {"a.json": "{}\n"}, flag=False)
-    first = ticked()
+    ticked()
     told = f"visits: 1 hour is overdue, due 1 h after the end: {H[10]} (data without _SUCCESS)"
     assert told in capsys.readouterr().err
     assert (shown().passed, shown().severity) == (False, dg.AssetCheckSeverity.WARN)
     assert told in (shown().description or "")
     assert shown().metadata["flag"].value == [H[10]]
-    again = ticked(first.cursor)
-    assert again.asset_events == []
+    assert ticked().asset_events == []
     assert "overdue" not in capsys.readouterr().err
     land(lake, "visits", H[10], {})
-    over = ticked(again.cursor)
+    ticked()
     assert "visits: nothing is overdue any more" in capsys.readouterr().err
     assert (shown().passed, shown().description) == (True, None)
-    assert ticked(over.cursor).skip_message == "nothing is overdue"
+    assert ticked().skip_message == "nothing is overdue"
     assert "overdue" not in capsys.readouterr().err
 
 
@@ -87,10 +86,10 @@ def test_a_changed_overdue_set_is_reported_again(
     lake: LakeResource, ticked: Any, shown: Shown, capsys: pytest.CaptureFixture[str]
 ) -> None:
     land(lake, "visits", H[6], {"a.json": "{}\n"}, flag=False)
-    first = ticked()
+    ticked()
     capsys.readouterr()
     land(lake, "visits", H[9], {"a.json": "{}\n"})
-    ticked(first.cursor)
+    ticked()
     assert (
         f"{H[6]} (data without _SUCCESS), {H[7]}..{H[8]} (not there, though a later one is)" in capsys.readouterr().err
     )

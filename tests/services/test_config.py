@@ -134,18 +134,11 @@ def test_a_path_that_spark_or_delta_would_misread_is_refused_at_once(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("environ", "mode", "remote"),
-    [
-        ({"SPARK_REMOTE": "sc://host:15002/;use_ssl=true"}, "remote", "sc://host:15002/;use_ssl=true"),
-        ({"SPARK_REMOTE": "local[*]"}, "local", None),
-        ({"SPARK_REMOTE": "sc://spark:15002", "BLOGDATA_SPARK_MODE": "local"}, "local", None),
-    ],
+    ("given", "remote"),
+    [("sc://host:15002/;use_ssl=true", "sc://host:15002/;use_ssl=true"), ("local[*]", None), ("", None)],
 )
-def test_an_sc_address_means_a_remote_server_unless_the_mode_says_otherwise(
-    tmp_path: Path, environ: dict[str, str], mode: str, remote: str | None
-) -> None:
-    spark = load(tmp_path, **environ).spark
-    assert (spark.mode, spark.remote) == (mode, remote)
+def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote: str | None) -> None:
+    assert load(tmp_path, SPARK_REMOTE=given).spark.remote == remote
 
 
 @pytest.mark.parametrize(
@@ -157,7 +150,6 @@ def test_an_sc_address_means_a_remote_server_unless_the_mode_says_otherwise(
         *(("BLOGDATA_SPARK_HEAP", heap) for heap in ("2", "100m")),
         *(("BLOGDATA_LONGEST_LINE", size) for size in ("0m", "2g", "16", "a lot", "-1k")),
         ("BLOGDATA_LANDING_READY", "soon"),
-        ("BLOGDATA_SPARK_MODE", "yarn"),
         ("BLOGDATA_SPARK_START_SECONDS", "-1"),
         ("BLOGDATA_WRITES", "twice"),
         ("BLOGDATA_JAVA", "21"),
@@ -182,7 +174,6 @@ def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable
         ("[spork]", "spork", "no setting is called spork"),
         ("spark = 3", "spark", "spark is a section"),
         ('[spark]\nheep = "3g"', "spark.heep", "no setting is called heep"),
-        ('[spark]\nmode = "remote"', "spark.remote", "is not the address of a Spark Connect server"),
         ("[spark.conf]\na = {b = 1}", "spark.conf", "conf is not keys and values"),
         *(
             (f'[partner]\nsecret = "{name}"', "partner.secret", "secret is not a name")

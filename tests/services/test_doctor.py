@@ -38,7 +38,7 @@ def test_every_problem_has_a_next_step(settings: Settings, tmp_path: Path) -> No
             postgres=own_postgres,
         )
         problems = {name: found for name, found in findings(broken).items() if not found.ok}
-        remote = replace(spark, mode="remote", remote=f"sc://127.0.0.1:{processes.free_port()}", writes="checkpoint")
+        remote = replace(spark, remote=f"sc://127.0.0.1:{processes.free_port()}", writes="checkpoint")
         without = findings(replace(broken, spark=remote))
     assert set(problems) == {"java", "jars", "engine", "port", "postgres port"}
     assert without["engine"].ok, "an audit in checkpoints needs no engine"
@@ -49,7 +49,7 @@ def test_every_problem_has_a_next_step(settings: Settings, tmp_path: Path) -> No
 
 def test_a_silent_remote_server_is_a_problem(settings: Settings, tmp_path: Path) -> None:
     remote = f"sc://localhost:{processes.free_port()}"
-    spark = replace(settings.spark, mode="remote", remote=remote)
+    spark = replace(settings.spark, remote=remote)
     found = findings(replace(settings, home=tmp_path, spark=spark))["spark"]
     assert not found.ok
     assert "SPARK_REMOTE" in found.next_step

@@ -16,8 +16,8 @@ import psycopg
 import pytest
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.secrets.secret import Secret
 from blogdata.secrets.secret_files import SecretFiles
+from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles, secrets
 from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.postgres_connection import PostgresUnreachable

@@ -89,7 +89,7 @@ def test_a_killed_server_is_reported_and_replaced(own: Settings, caplog: pytest.
 def test_a_server_killed_during_work_raises_transient_error(own: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BLOGDATA_SPARK_HEAP", "600m")
     monkeypatch.setenv("BLOGDATA_JARS", str(own.jars))
-    monkeypatch.setenv("BLOGDATA_SPARK_MODE", "local")
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
     resource = SparkResource(home=str(own.home))
     server = spark_connect.running_server(resource.settings)
     work = resource.spark_session.range(3)
@@ -177,7 +177,7 @@ def test_a_failed_start_reports_its_log_and_ends(
 
 
 def test_a_remote_server_is_used_and_never_stopped(fresh: Settings, spark_server: SparkServer) -> None:
-    theirs = replace(fresh, spark=replace(fresh.spark, mode="remote", remote=spark_server.url))
+    theirs = replace(fresh, spark=replace(fresh.spark, remote=spark_server.url))
     assert spark_connect.running_server(theirs) == SparkServer(url=spark_server.url, process=None)
     assert not spark_connect.stop(theirs)
     spark_probe.probe(spark_server.url)
@@ -185,7 +185,7 @@ def test_a_remote_server_is_used_and_never_stopped(fresh: Settings, spark_server
 
 def test_a_silent_remote_server_is_a_transient_error(fresh: Settings) -> None:
     address = f"sc://localhost:{processes.free_port()}"
-    theirs = replace(fresh, spark=replace(fresh.spark, mode="remote", remote=address))
+    theirs = replace(fresh, spark=replace(fresh.spark, remote=address))
     with pytest.raises(PlatformError, match="does not answer") as caught:
         spark_connect.running_server(theirs)
     assert caught.value.transient

@@ -183,7 +183,6 @@ class Pipeline:
             screen.status("loading Dagster")
             # Dagster takes seconds to import: a command with nothing to do answers at once without it.
             from blogdata.cli.progress import RunProgress
-            from blogdata.cli.ui_command import PLATFORM
             from blogdata.orchestration import dead_runs, storage_faults
             from blogdata.orchestration.refresh_request import JOB
             from blogdata.services.dagster_internals import (
@@ -201,7 +200,7 @@ class Pipeline:
                 repository = build(self._settings).get_repository_def()
                 job = repository.get_job(name or JOB)
                 # By this the timeline and the page of the job list the run, too.
-                origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(PLATFORM), repository.name)
+                origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(dagster_home.PLATFORM), repository.name)
                 run = instance.create_run_for_job(
                     job_def=job,
                     remote_job_origin=origin.get_job_origin(job.name),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
@@ -32,7 +32,7 @@ from quality.contracts import CONTRACTS
 
 if TYPE_CHECKING:
     from blogdata.cli.outcome import Outcome
-    from blogdata.planning.plan import Plan, Planned, Planner
+    from blogdata.planning.plan import Plan, Planned
     from blogdata.planning.snapshot import Snapshot
 
 BRONZE = "bronze.visits"
@@ -74,7 +74,6 @@ def plan(
         planned = planner.outstanding()
         planned = replace(planned, refused=(*planned.refused, *arrivals.refusals(LANDED.values(), look.zone)))
         warnings = arrivals.warnings(LANDED.values(), look, datetime.now(timezone.utc))
-        warnings += [line for run in planned.runs for line in _failed_before(planner, run)]
     else:
         keys = planner.resolve_keys(replay, partitions)
         planned = planner.plan_of_replay({replay: dict.fromkeys(keys, ASKED)})
@@ -132,18 +131,6 @@ def _command(hours: Sequence[str]) -> str:
     ranges = contiguous(hours, Grain.HOUR)
     spans = [first if first == last else f"{first}..{last}" for first, last in ranges]
     return f"blogdata plan --replay {BRONZE} --partitions {','.join(spans)}"
-
-
-def _failed_before(planner: Planner, run: Planned) -> Iterator[str]:
-    """Say which partitions of a planned run have failed already, and will again unless their cause is mended."""
-    from blogdata.planning.plan import spanned
-
-    reasons: dict[str, list[str]] = {}
-    for key, error in planner.failed(run.task).items():
-        reasons.setdefault(f"{error.what}, in {error.where}; {error.next_step}", []).append(key)
-    for why, keys in reasons.items():
-        span = spanned(sorted(keys), run.task.grain)
-        yield f"{run.task.main} {span} has failed, and its input has not changed since: {why}"
 
 
 def _run(settings: Settings, planned: Plan, *, quiet: bool) -> Outcome:

@@ -130,9 +130,8 @@ def _up(name: str, settings: Settings) -> dict[str, Any]:
 
 
 def _down(name: str, settings: Settings) -> dict[str, Any]:
-    ours = settings.postgres.url is None if name == "postgres" else settings.spark.mode == "local"
-    if not ours:
-        why = "BLOGDATA_POSTGRES is set" if name == "postgres" else f"mode {settings.spark.mode}"
+    if (settings.postgres.url if name == "postgres" else settings.spark.remote) is not None:
+        why = f"{'BLOGDATA_POSTGRES' if name == 'postgres' else 'SPARK_REMOTE'} is set"
         return {"service": name, "state": "kept", "detail": f"is not ours to stop ({why})"}
     stopped = postgres.stop(settings) if name == "postgres" else spark_connect.stop(settings)
     stays = "; its data stay" if name == "postgres" else ""

@@ -25,13 +25,12 @@ from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError
 from blogdata.services import dagster_home, secrets, spark_connect, spark_probe, ui_guard
 from blogdata.services.config import Settings, load
+from blogdata.services.dagster_home import ANALYTICS, PLATFORM
 from blogdata.services.files import LockTimeout
 from blogdata.services.supervisor import Supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout; where the package is installed, no other team has its code beside it."""
-PLATFORM, ANALYTICS = "definitions", "analytics"
-"""Names of the locations; the state of sensors and schedules is stored by them."""
 # A socket's path has at most 103 bytes on some systems; below the folder the longest has 22.
 _LONGEST_FOLDER = 80
 
@@ -122,7 +121,7 @@ def ui(
         _sign_in(settings, home, opened=True)
         return
     listener = _listener(host, port)
-    if settings.spark.mode == "local":
+    if settings.spark.remote is None:
         server = spark_connect.running_server(settings)
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
     web = ["--listener", str(listener.fileno())]

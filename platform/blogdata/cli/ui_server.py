@@ -20,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from blogdata.cli.ui_command import PLATFORM
 from blogdata.errors import PlatformError
 from blogdata.orchestration import external_events
 from blogdata.services import dagster_home, ends_with_parent, secrets, ui_guard
@@ -75,7 +74,9 @@ def server(
         target = WorkspaceFileTarget([str(workspace)])
         with (
             WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as found,
-            followed(settings, days, lambda: found.reload_code_location(PLATFORM)) if days else nullcontext(),
+            followed(settings, days, lambda: found.reload_code_location(dagster_home.PLATFORM))
+            if days
+            else nullcontext(),
         ):
             app = create_app_from_workspace_process_context(found, live_data_poll_rate=_POLL_MILLISECONDS)
             # Senders of events have a token of their own, and reach nothing else.

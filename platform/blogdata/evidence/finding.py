@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from blogdata.errors.remedies import Remedy
 from blogdata.errors.severity import Severity
@@ -16,7 +16,6 @@ class Finding:
 
     Args:
         partition: The partition concerned; None: the dataset as a whole.
-        figures: What was measured and its bounds, by name; durations in seconds, shares 0 to 1.
     """
 
     source: str
@@ -26,7 +25,6 @@ class Finding:
     what: str
     remedy: Remedy
     partition: str | None = None
-    figures: dict[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def title(self) -> str:
@@ -35,5 +33,5 @@ class Finding:
 
     @property
     def identity(self) -> str:
-        """What stays the same while the finding stands, even if its text and figures change."""
+        """What stays the same while the finding stands, even if its text changes."""
         return "/".join([self.source, self.dataset, *([] if self.partition is None else [self.partition])])

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import dagster as dg
 
+from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import reported
 from blogdata.orchestration.run_values import values_only
 from blogdata.planning.plan import Plan, Planned, estimate
@@ -60,22 +61,17 @@ def operation(
     return made
 
 
-def plan_table(runs: Sequence[Planned], look: Snapshot) -> dg.TableMetadataValue:
+def plan_table(runs: Sequence[Planned], look: Snapshot) -> dict[str, Any]:
     """Return the runs of a plan as metadata: what runs, why, and how long it may take."""
-    records = []
-    for run in runs:
-        expected = estimate(look, run)
-        records.append(
-            dg.TableRecord(
-                {
-                    "datasets": ", ".join(run.datasets),
-                    "partitions": run.span,
-                    "why": "; ".join(f"{reason} ({count})" for reason, count in run.reasons.items()),
-                    "rows": expected.rows or 0,
-                    "seconds": round(expected.seconds or 0.0, 1),
-                }
-            )
-        )
-    columns = [dg.TableColumn(name) for name in ("datasets", "partitions", "why")]
-    columns += [dg.TableColumn("rows", type="int"), dg.TableColumn("seconds", type="float")]
-    return dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))
+    expected = [estimate(look, run) for run in runs]
+    rows = [
+        {
+            "datasets": ", ".join(run.datasets),
+            "partitions": run.span,
+            "why": "; ".join(f"{reason} ({count})" for reason, count in run.reasons.items()),
+            "rows": likely.rows or 0,
+            "seconds": round(likely.seconds or 0.0, 1),
+        }
+        for run, likely in zip(runs, expected, strict=True)
+    ]
+    return table("plan", rows)

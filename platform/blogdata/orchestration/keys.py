@@ -12,7 +12,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, Rotate
 from blogdata.lake.commit import Entry
 from blogdata.patterns.security.pseudo_anonymizer import derived_key
-from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import secrets
 from blogdata.services.config import Settings
 

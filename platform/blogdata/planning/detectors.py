@@ -125,13 +125,13 @@ _INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_d
 _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
 
-def readings(deployment: Observed, only: Collection[str] = DETECTORS) -> list[Reading]:
+def readings(deployment: Observed) -> list[Reading]:
     """Read the detectors that the contracts declare, by dataset in the order of the lineage."""
     return [
         READERS[detector](deployment, contract)
         for contract in deployment.contracts.values()
         for detector in DETECTORS
-        if detector in only and getattr(contract.watch, detector) is not None
+        if getattr(contract.watch, detector) is not None
     ]
 
 
@@ -149,7 +149,6 @@ def findings(deployment: Observed) -> Iterator[Finding]:
             severity=Severity.CRITICAL if first.verdict in _CRITICAL else Severity.WARNING,
             what=first.what + (f"; the same below it: {', '.join(sorted(below))}" if below else ""),
             remedy=first.remedy,
-            figures={"value": first.value, "bound": first.bound, **first.figures},
         )
 
 

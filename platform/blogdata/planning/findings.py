@@ -5,9 +5,8 @@ Alerts, metrics and the report show these findings, so they never disagree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from types import MappingProxyType
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
@@ -72,7 +71,6 @@ def _finding(
     what: str,
     remedy: Remedy,
     partition: str | None = None,
-    figures: Mapping[str, float] = MappingProxyType({}),
     severity: Severity = Severity.WARNING,
 ) -> Finding:
     return Finding(
@@ -83,7 +81,6 @@ def _finding(
         what=what,
         remedy=remedy,
         partition=partition,
-        figures=dict(figures),
     )
 
 
@@ -95,8 +92,7 @@ def waiting(deployment: Observed) -> Iterator[Finding]:
             (partition, error), *others = found.items()
             waits = f"it and {len(others)} more, up to {others[-1][0]}, wait" if others else "waits"
             what = f"{waits} for a person: {error.what}, in {error.where}"
-            main, count = task.contracts[0], {"partitions": len(found)}
-            yield _finding(main, "waiting", what, error.remedy, partition or None, count, Severity.CRITICAL)
+            yield _finding(task.contracts[0], "waiting", what, error.remedy, partition or None, Severity.CRITICAL)
 
 
 def lost(deployment: Observed) -> Iterator[Finding]:
@@ -116,7 +112,7 @@ def overdue(deployment: Observed) -> Iterator[Finding]:
         found = Arrivals.of(contract, deployment.look.zone).overdue(deployment.look.events, deployment.now)
         if found.warning is not None:
             what, _, remedy = found.warning.rpartition("; ")
-            yield _finding(contract, "overdue", what, Remedy(remedy), figures={"partitions": len(found.keys)})
+            yield _finding(contract, "overdue", what, Remedy(remedy))
 
 
 def published_with_warning(deployment: Observed) -> Iterator[Finding]:
@@ -138,7 +134,6 @@ def published_with_warning(deployment: Observed) -> Iterator[Finding]:
                         ShowLedger(dataset=contract.dataset),
                     ),
                     partition=audit.name,
-                    figures={"partitions": len(failed)},
                 )
 
 
@@ -158,7 +153,6 @@ def observed(deployment: Observed) -> Iterator[Finding]:
                 f"{drift.found:.2f}, usual is at most {drift.limit:.2f}",
                 remedy=Remedy("look at its most frequent values; if the change is meant, it counts as usual in weeks"),
                 partition=drift.column,
-                figures={"found": drift.found, "limit": drift.limit},
             )
         for above, rows in standing_orphans(seen).items():
             yield _finding(
@@ -168,7 +162,6 @@ def observed(deployment: Observed) -> Iterator[Finding]:
                 + ", ".join(period or "the table" for period in rows)[:100],
                 remedy=Remedy("compute again what is stale: ", Run(), "; if they stay, look at both tables"),
                 partition=above,
-                figures={"rows": sum(rows.values())},
             )
 
 
@@ -188,7 +181,6 @@ def unannounced(deployment: Observed) -> Iterator[Finding]:
                 "it is kept in the raw lines, and nothing else is made of it",
                 remedy=Remedy("ask what it is, and whether it is personal; then announce it in the contract"),
                 partition=partition,
-                figures={f"share.{field.name}": field.lines / field.looked_at for field in fields},
             )
 
 
@@ -245,7 +237,7 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
         ):
             if count:
                 remedy = Remedy("see what the partner has: ", ShowLedger(dataset=contract.dataset))
-                yield _finding(contract, "feed", f"{count:,} records {what}", remedy, name, {"records": count})
+                yield _finding(contract, "feed", f"{count:,} records {what}", remedy, name)
 
 
 def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:

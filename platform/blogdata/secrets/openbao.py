@@ -1,9 +1,9 @@
 """Secrets on an OpenBao or Vault server, for the Secrets Pointer: the key-value engine, version 2, over HTTP.
 
-A secret is the field `value` of the entry `<path>/<name>` below a mount. The server is asked with a token, which is in
-a file or comes from a login with a role (AppRole). It is read, or the login is made, again when the server refuses it.
+A secret is the field `value` of the entry `<path>/<name>` below a mount. The server is asked with a token,
+which is read again when the server refuses it: an agent may keep the file.
 
-Source: HTTP API of OpenBao, `secret/kv-v2` and `auth/approle`.
+Source: HTTP API of OpenBao, `secret/kv-v2`.
 
 Requests that carry a secret: a redirect is refused, because urllib would send the secret to the other host.
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.errors import ConfigurationError, TransientError
-from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import Secret
 
 
 def opener(ca_file: Path | None = None) -> urllib.request.OpenerDirector:
@@ -48,12 +48,6 @@ class _Forbidden(Exception):
     """The server refuses the token, or what is asked with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Role:
-    id: str
-    secret: Callable[[], Secret]
-
-
 @dataclass(kw_only=True)
 class OpenBao:
     """The secrets below a path of a server; the path may be empty."""
@@ -61,7 +55,7 @@ class OpenBao:
     address: str
     mount: str
     path: str
-    login: Callable[[], Secret] | Role
+    login: Callable[[], Secret]
     ca_file: Path | None = None
     _token: Secret | None = field(default=None, init=False)
 
@@ -114,20 +108,14 @@ class OpenBao:
         )
 
     def _renewed(self) -> Secret:
-        if isinstance(self.login, Role):
-            answer = self._send(
-                "auth/approle/login", {"role_id": self.login.id, "secret_id": self.login.secret().reveal()}, None
-            )
-            self._token = Secret(answer["client_token"])
-        else:
-            self._token = self.login()
+        self._token = self.login()
         return self._token
 
-    def _send(self, path: str, content: Mapping[str, Any] | None, token: Secret | None) -> Any:
+    def _send(self, path: str, content: Mapping[str, Any] | None, token: Secret) -> Any:
         request = urllib.request.Request(
             f"{self.address}/v1/{path}",
             data=None if content is None else json.dumps(content).encode(),
-            headers={"Content-Type": "application/json", **({"X-Vault-Token": token.reveal()} if token else {})},
+            headers={"Content-Type": "application/json", "X-Vault-Token": token.reveal()},
         )
         try:
             with opener(self.ca_file).open(request, timeout=_SECONDS) as answer:
@@ -139,7 +127,7 @@ class OpenBao:
         except (OSError, http.client.HTTPException, ValueError) as error:
             # Without its cause: a message may quote what was received.
             raise self._unavailable(f"does not answer ({type(error).__name__})") from None
-        return found.get("data") or found.get("auth")
+        return found.get("data")
 
     def _failed(self, status: int, path: str, content: Mapping[str, Any] | None) -> None:
         if status == _FORBIDDEN:

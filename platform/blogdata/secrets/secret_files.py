@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blogdata.errors import ConfigurationError
-from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import Secret
 
 PREFIX, SERVER_TOKEN = "BLOGDATA_SECRET_", "BAO_TOKEN"
 """Variables with secrets: those that begin so, and the token of an OpenBao server."""

@@ -88,7 +88,7 @@ class Certificates:
         return self.generations()[-1]
 
 
-def keep(certificates: Certificates, now: datetime) -> bool:
+def keep(certificates: Certificates, now: datetime) -> None:
     """Make a generation if there is none, or the newest one ends soon; remove those whose grace period is over."""
     certificates.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     there = certificates.generations()
@@ -99,12 +99,9 @@ def keep(certificates: Certificates, now: datetime) -> bool:
     trusted = certificates.generations()
     shown = trusted[0]
     authorities = b"".join(one.certificate(AUTHORITY).read_bytes() for one in trusted)
-    changed = [
-        _write(certificates.authorities, authorities),
-        _write(certificates.folder / f"{SERVER}.key", shown.key(SERVER).read_bytes()),
-        _write(certificates.folder / f"{SERVER}.pem", shown.certificate(SERVER).read_bytes()),
-    ]
-    return any(changed)
+    write_atomically(certificates.authorities, authorities)
+    write_atomically(certificates.folder / f"{SERVER}.key", shown.key(SERVER).read_bytes())
+    write_atomically(certificates.folder / f"{SERVER}.pem", shown.certificate(SERVER).read_bytes())
 
 
 def lasting(certificates: Certificates) -> list[tuple[Generation, datetime]]:
@@ -175,16 +172,8 @@ def _host(name: str) -> Any:
 def _store(folder: Path, name: str, certificate: Certificate, key: EllipticCurvePrivateKey) -> None:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    _write(folder / f"{name}.pem", certificate.public_bytes(Encoding.PEM))
-    _write(folder / f"{name}.key", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-
-
-def _write(file: Path, content: bytes) -> bool:
-    """Write a file for its owner, unless it has that content; return whether it was written."""
-    if file.is_file() and file.read_bytes() == content:
-        return False
-    write_atomically(file, content)
-    return True
+    write_atomically(folder / f"{name}.pem", certificate.public_bytes(Encoding.PEM))
+    write_atomically(folder / f"{name}.key", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 def _made(authority: Path) -> datetime:

@@ -5,7 +5,7 @@ of a run, it is in repositories, logs, plans and web pages, and replacing it mea
 
 How it works: a setting names a secret, and a pointer is that name and the provider of the deployment: its own files,
 variables of the environment, or an OpenBao or Vault server. The value is fetched when it is used (:func:`fetch`). It
-is a :mod:`blogdata.secrets.secret`, which shows itself as `***` wherever it is printed, formatted or logged, and
+is a :class:`Secret`, which shows itself as `***` wherever it is printed, formatted or logged, and
 cannot be pickled.
 
 A secret may be replaced while a job runs. A client that sends it many times keeps it (:class:`SecretInUse`), and
@@ -26,12 +26,38 @@ Source: Data Engineering Design Patterns, ch. 7.
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 from blogdata.errors import ConfigurationError
-from blogdata.secrets.secret import Secret
+
+_HIDDEN = "***"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Secret:
+    """The value of a secret; whatever prints, formats or logs it shows `***`, and it cannot be pickled."""
+
+    _value: str
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return _HIDDEN
+
+    def __eq__(self, other: object) -> bool:
+        """Compare two values in a time that does not depend on them."""
+        return isinstance(other, Secret) and hmac.compare_digest(self._value.encode(), other._value.encode())
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not pickled: pass its name, and fetch it where it is used")
+
 
 Result = TypeVar("Result")
 

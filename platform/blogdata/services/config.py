@@ -34,7 +34,7 @@ from pydantic_core import ErrorDetails
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.severity import Severity
 from blogdata.secrets import secret_files
-from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import files
 from blogdata.services import setting_types as types
 
@@ -86,7 +86,6 @@ _FOLDERS = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_JARS")
 class SparkSettings:
     """How a Spark session is opened: on this deployment's own server, or on a remote one."""
 
-    mode: Annotated[Literal["local", "remote"], at("mode", "BLOGDATA_SPARK_MODE")] = "local"
     remote: Annotated[types.SparkRemote, at("remote", "SPARK_REMOTE")] = None
     master: Annotated[str, at("master", "BLOGDATA_SPARK_MASTER")] = "local[*]"
     heap: Annotated[types.Heap, at("heap", "BLOGDATA_SPARK_HEAP")] = "2g"
@@ -140,15 +139,12 @@ class TableSettings:
 
 
 def _complete(provider: ProviderKind, info: ValidationInfo) -> ProviderKind:
-    address, role = info.data.get("address"), info.data.get("role")
     if provider == "openbao":
+        address = info.data.get("address")
         if not address or not (address.startswith("https:") or types.is_local(address)):
             raise types.refusal("needs an address with TLS", 'write address = "https://bao.example.org:8200"')
-        if bool(role) != bool(info.data.get("role_secret_file")):
-            raise types.refusal("has half a role", 'write role = "…" and role_secret_file = "…"')
-        if not (info.data.get("token") or info.data.get("token_file") or role):
-            token = f"write token_file, or role and role_secret_file, or set {secret_files.SERVER_TOKEN}"
-            raise types.refusal("asks for a token", token)
+        if not (info.data.get("token") or info.data.get("token_file")):
+            raise types.refusal("asks for a token", f"write token_file, or set {secret_files.SERVER_TOKEN}")
     return provider
 
 
@@ -161,8 +157,6 @@ class SecretSettings:
     path: types.Names = "blogdata"
     token: Annotated[Secret | None, PlainValidator(Secret), at(variable=secret_files.SERVER_TOKEN)] = None
     token_file: types.Folder | None = None
-    role: types.Text | None = None
-    role_secret_file: types.Folder | None = None
     provider: Annotated[ProviderKind, AfterValidator(_complete), at("provider", "BLOGDATA_SECRETS")] = "files"
     variables: Annotated[Mapping[str, str], at(variable=secret_files.PREFIX)] = field(
         default_factory=lambda: MappingProxyType({}), repr=False, hash=False
@@ -375,8 +369,6 @@ def _merged(document: Mapping[str, Any], env: Mapping[str, str], home: Path) -> 
     paths = {"landing": "landing", "lake": "lake", "jars": f"{cache_folder}/blogdata/jars"}
     sections = {place[0] for place in _places() if len(place) > 1 and place[-1].isupper()}
     merged = {name: {**document.get(name, {}), **variables} for name in sections}
-    if str(variables.get("SPARK_REMOTE", merged["spark"].get("remote"))).startswith("sc://"):
-        merged["spark"].setdefault("mode", "remote")
     return {**document, **variables, **merged, "paths": {**paths, **document.get("paths", {})}}
 
 

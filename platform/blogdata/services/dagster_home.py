@@ -25,6 +25,8 @@ MENDED = (
     "tables tell what is published"
 )
 """What to do about Dagster's files when they cannot be read or written."""
+PLATFORM, ANALYTICS = "definitions", "analytics"
+"""Names of the code locations; the state of sensors and schedules is stored by them."""
 _OPENING_SECONDS = 120.0
 _UI_ADDRESS = "ui.address"
 UI_TOKEN = "ui"

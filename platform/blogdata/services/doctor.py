@@ -151,7 +151,7 @@ def _engine(settings: Settings) -> Iterator[Finding]:
 
 
 def _spark_port(settings: Settings) -> Iterator[Finding]:
-    if settings.spark.port and settings.spark.mode == "local":
+    if settings.spark.port and settings.spark.remote is None:
         yield from _port(settings.spark.port, "BLOGDATA_SPARK_PORT", ours=spark_connect.is_running(settings))
     else:
         yield "no fixed port is needed", None
@@ -173,7 +173,7 @@ def _port(port: int, variable: str, *, ours: bool) -> Iterator[Finding]:
 
 def _spark(settings: Settings) -> Iterator[Finding]:
     step = Remedy("Run ", StartService(name="spark"), "; it starts a new one")
-    if settings.spark.mode == "remote":
+    if settings.spark.remote is not None:
         step = Remedy("Check the address in SPARK_REMOTE")
     yield _service(spark_connect.status(settings), step)
 

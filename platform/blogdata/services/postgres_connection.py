@@ -11,8 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from blogdata.errors import PlatformError, TransientError
 from blogdata.errors.remedies import Remedy, Run, ShowService
-from blogdata.secrets.secret import Secret
-from blogdata.secrets.secrets_pointer import Pointer, SecretInUse, fetch
+from blogdata.secrets.secrets_pointer import Pointer, Secret, SecretInUse, fetch
 
 if TYPE_CHECKING:
     import psycopg

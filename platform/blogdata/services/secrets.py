@@ -16,9 +16,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from blogdata.errors import ConfigurationError
-from blogdata.secrets.secret import Secret
 from blogdata.secrets.secret_files import Environment, SecretFiles
-from blogdata.secrets.secrets_pointer import Pointer, Provider, fetch
+from blogdata.secrets.secrets_pointer import Pointer, Provider, Secret, fetch
 from blogdata.services.config import SecretSettings, Settings
 
 SHORTEST = 32
@@ -123,17 +122,16 @@ def files(settings: Settings) -> SecretFiles:
 
 @lru_cache(maxsize=8)
 def _server(chosen: SecretSettings, ca_file: Path | None) -> Provider:
-    """Build the client of a server once, so that a role logs in once."""
+    """Build the client of a server once, so that its token is read once."""
     # Other deployments do not load a client of HTTP.
-    from blogdata.secrets.openbao import OpenBao, Role
+    from blogdata.secrets.openbao import OpenBao
 
-    def of_file(file: Path | None) -> Secret:
+    def token() -> Secret:
+        if chosen.token is not None:
+            return chosen.token
+        file = chosen.token_file
         assert file is not None
         return fetch(Pointer(name=file.name, provider=SecretFiles(folder=file.parent)))
 
-    def token() -> Secret:
-        return chosen.token or of_file(chosen.token_file)
-
-    role = chosen.role and Role(id=chosen.role, secret=lambda: of_file(chosen.role_secret_file))
     address = (chosen.address or "").rstrip("/")
-    return OpenBao(address=address, mount=chosen.mount, path=chosen.path, login=role or token, ca_file=ca_file)
+    return OpenBao(address=address, mount=chosen.mount, path=chosen.path, login=token, ca_file=ca_file)

@@ -150,21 +150,22 @@ MavenAddress = Annotated[str, _address("https://maven.example.com/root or file:/
 Database = Annotated[str, AfterValidator(_database)]
 
 
-def _remote(address: str | None, info: ValidationInfo) -> str | None:
-    text, parts = address or "", _split(address or "")
-    if info.data.get("mode") != "remote" and re.fullmatch(r"sc://.+|local(\[.*\])?|", text):
+def _remote(address: str | None) -> str | None:
+    # What PySpark means by it without a server.
+    if address is None or re.fullmatch(r"local(\[.*\])?", address):
         return None
+    parts = _split(address)
     if parts.scheme != "sc" or not parts.hostname or parts.path.split(";")[0] not in ("", "/") or parts.query:
         raise refusal(
             "is not the address of a Spark Connect server",
             "write sc://host:port or sc://host:port/;use_ssl=true, or unset it for a local server",
-            private=";" in text,
+            private=";" in address,
         )
     return address
 
 
-SparkRemote = Annotated[str | None, AfterValidator(_remote), Field(validate_default=True)]
-"""The address of a server, which the mode `remote` needs, and else None."""
+SparkRemote = Annotated[str | None, AfterValidator(_remote)]
+"""The address of a server; None for a server of the deployment."""
 
 
 def _conf(value: object) -> object:

@@ -89,7 +89,7 @@ def _attach(settings: Settings) -> _Attached:
         atexit.register(_release_all)
     server = spark_connect.running_server(settings)
     attached = attach(server.url)
-    if settings.spark.mode == "remote":
+    if settings.spark.remote is not None:
         # An external server was not started with the platform's configuration.
         for key, value in {**TABLE_FILES, **dict(settings.spark.conf)}.items():
             if key in TABLE_FILES:

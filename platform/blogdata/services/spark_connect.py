@@ -72,7 +72,7 @@ def running_server(settings: Settings) -> SparkServer:
 
 def of_roles(settings: Settings) -> Settings:
     """Return the settings with which queries of roles find a server of their own; a remote server is one for all."""
-    if settings.spark.mode != "local":
+    if settings.spark.remote is not None:
         return settings
     spark = settings.spark
     own = replace(

@@ -21,21 +21,24 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
 from blogdata.simulator.broken import VALID, ChangeEvents, break_lines, draw_faults
 from blogdata.simulator.displays import HOURS_AHEAD, displays_of
-from blogdata.simulator.files import ENDED, flag_complete, is_complete, write_whole
 from blogdata.simulator.population import DayCounts, Population, device_snapshot
 from blogdata.simulator.spec import FORMAT, SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints, Texts, data, join, literal, offsets
 from blogdata.simulator.truth import (
     CONFLICT,
     DUPLICATE,
+    ENDED,
     ORIGINAL,
     TRUTH,
     AdsTruth,
     Counter,
     MatchCounter,
     Truth,
+    flag_complete,
+    is_complete,
     load,
     store,
+    write_whole,
 )
 from blogdata.simulator.visits import events_per_hour, visits_of
 from blogdata.simulator.vocabulary import pools

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,10 +13,34 @@ import numpy as np
 
 from blogdata.simulator.broken import REASONS, VALID
 from blogdata.simulator.displays import Shown
-from blogdata.simulator.files import write_whole
 from blogdata.simulator.population import DayCounts
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints
+
+FLAG = "_SUCCESS"
+ENDED = "_ENDED"
+
+
+def write_whole(path: Path, blocks: Iterable[Any], *, synced: bool = False) -> None:
+    """Writes a file under a hidden name and renames it when it is complete, if `synced` once its bytes are on disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("wb") as file:
+        for block in blocks:
+            file.write(block)
+        if synced:
+            file.flush()
+            os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def flag_complete(folder: Path) -> None:
+    write_whole(folder / FLAG, ())
+
+
+def is_complete(folder: Path) -> bool:
+    return (folder / FLAG).exists()
+
 
 Row = TypeVar("Row")
 TRUTH = "_truth"

@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_value.outbox import Delivery, Outbox
-from blogdata.secrets.secret import Secret
-from blogdata.secrets.secrets_pointer import SecretInUse
+from blogdata.secrets.secrets_pointer import Secret, SecretInUse
 
 MOST_TRIES = 50
 """Times a record may fail in one execution; after that it waits for the next one."""
