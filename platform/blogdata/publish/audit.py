@@ -217,10 +217,9 @@ def weigh(spec: AuditSpec, counted: Counted) -> Judgement:
 
 def _measures(spec: AuditSpec, figures: Mapping[str, Any]) -> dict[str, Any]:
     """Return the measures of a partition; without rows counts and sums are zero, and all others null."""
-    return {
-        name: 0 if figures.get(name) is None and sql.startswith(("count", "sum")) else as_plain(figures.get(name))
-        for name, sql in spec.measures.items()
-    }
+    counts = {name for name, sql in spec.measures.items() if sql.lstrip("-").startswith(("count", "sum"))}
+    found = {name: as_plain(figures.get(name)) for name in spec.measures}
+    return {name: 0 if value is None and name in counts else value for name, value in found.items()}
 
 
 def aggregates(spec: AuditSpec) -> dict[str, str]:
