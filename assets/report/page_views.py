@@ -129,7 +129,6 @@ _COUNTED: tuple[tuple[str | list[str], str], ...] = (
 )
 _HOUR = 3600
 DAY = 24
-"""Hours of a day."""
 Numbers = npt.NDArray[np.int64]
 
 

@@ -57,13 +57,11 @@ STREAMED: Mapping[str, Contract] = MappingProxyType(
 )
 """The datasets that streams append to; `blogdata run` does not compute them."""
 EVERY: Mapping[str, Contract] = _by_layer({**CONTRACTS, **STREAMED})
-"""Every dataset of the lake."""
 SERVED = _declared(serving)
 """Datasets served to a database; they are not tables of the lake."""
 RELEASED = Path(__file__).with_name("released.json")
 """The released versions of the schemas, written by `blogdata schema release`."""
 DECLARED: Mapping[str, Contract] = MappingProxyType({**EVERY, **SERVED})
-"""Every dataset, of the lake or served."""
 
 
 def streamed_by(write: Append) -> Mapping[str, Contract]:

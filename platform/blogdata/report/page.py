@@ -23,7 +23,6 @@ from blogdata.evidence.finding import Severity
 from blogdata.publish.partitions import Grain, start_of
 
 SHOWN = 25
-"""Rows of a ranking."""
 LONGEST_NAME = 200
 
 
