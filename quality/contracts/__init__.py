@@ -11,7 +11,6 @@ from blogdata.publish.writes import Append
 from quality.contracts import (
     ads,
     audience,
-    campaigns,
     daily_report,
     devices,
     enriched,
@@ -41,7 +40,7 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
 
 CONTRACTS = _by_layer(
     _declared(
-        *(visits, users, devices, places, enriched, page_views, campaigns, audience),
+        *(visits, users, devices, places, enriched, page_views, audience),
         *(ads, sessions, requests, daily_report, visits_model, visits_shared, returning),
     )
 )
