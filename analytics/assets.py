@@ -5,29 +5,27 @@ an asset in the UI selects all of its checks, and Dagster refuses a run with a c
 """
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import asdict
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from statistics import fmean
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from analytics import gold, newsletter
-from analytics.forecast import Views, forecasts
 from analytics.gold import DAILY_REPORT, PAGE_STATS, FoldersResource, GoldChanged, Upstream
 
 OWNER = "team:analytics"
 GOLD_CONTRACT = "gold_contract"
 VIEWS_FORECAST = dg.AssetKey(["analytics", "views_forecast"])
 NEWSLETTER = dg.AssetKey(["analytics", "newsletter"])
+RECENT_DAYS = 7
 SCHEMA = pa.schema(
     [
         pa.field("day", pa.string(), nullable=False),
         pa.field("views", pa.float64()),
-        pa.field("method", pa.string(), nullable=False),
-        pa.field("days_used", pa.int32(), nullable=False),
-        pa.field("days_left_out", pa.int32(), nullable=False),
         pa.field("actual", pa.int64()),
     ]
 )
@@ -60,26 +58,40 @@ def views_forecast(places: FoldersResource) -> Results:
         yield _contract(VIEWS_FORECAST, error)
         return
     rows = table.select("SELECT event_date, value, completeness FROM t WHERE metric = 'views'")
-    report = {row["event_date"]: Views(value=row["value"], completeness=row["completeness"]) for row in rows}
-    expected = forecasts(report)
+    whole = {row["event_date"]: row["value"] if row["completeness"] >= 1 else None for row in rows}
+    expected = forecasts(whole)
     write_deltalake(
         places.own_folder / "views_forecast",
-        pa.Table.from_pylist([asdict(one) for one in expected], schema=SCHEMA),
+        pa.Table.from_pylist(expected, schema=SCHEMA),
         mode="overwrite",
         schema_mode="overwrite",
         commit_properties=CommitProperties(custom_metadata={DAILY_REPORT.dataset: str(table.version)}),
     )
     yield _contract(VIEWS_FORECAST)
-    incomplete = sum(views.whole is None for views in report.values())
-    tomorrow = {f"forecast/{expected[-1].day}": expected[-1].views} if expected and expected[-1].views else {}
+    tomorrow = {f"forecast/{one['day']}": one["views"] for one in expected[-1:] if one["views"]}
     yield dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(expected),
             f"{DAILY_REPORT.dataset} version": table.version,
-            "incomplete_days": incomplete,
+            "incomplete_days": sum(views is None for views in whole.values()),
             **tomorrow,
         }
     )
+
+
+def forecasts(whole: Mapping[str, int | None]) -> list[dict[str, Any]]:
+    """Forecast the day after each reported one: the mean of the complete ones among the seven before it.
+
+    Args:
+        whole: Day to its page views; None of a day that is not complete, which would make the forecast too small.
+    """
+    found: list[dict[str, Any]] = []
+    for day in sorted(whole):
+        after = date.fromisoformat(day) + timedelta(days=1)
+        before = (whole.get(str(after - timedelta(days=ago))) for ago in range(1, RECENT_DAYS + 1))
+        used = [views for views in before if views is not None]
+        found.append({"day": str(after), "views": fmean(used) if used else None, "actual": whole.get(str(after))})
+    return found
 
 
 def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefinition:
@@ -110,8 +122,7 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
             yield _contract(NEWSLETTER, error)
             return
         rows = _pages(table, week)
-        earlier = (datetime.fromisoformat(week) - timedelta(weeks=1)).strftime("%Y-%m-%d")
-        text = newsletter.written(week, rows, newsletter.views_of(earlier, _pages(table, earlier)))
+        text = newsletter.written(week, rows)
         target = places.own_folder / "newsletter" / f"{week}.md"
         gold.write_whole(target, text)
         yield _contract(NEWSLETTER)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
@@ -32,27 +33,18 @@ def days_of(week: str) -> list[str]:
     return [(date.fromisoformat(week) + timedelta(days=ahead)).isoformat() for ahead in range(7)]
 
 
-def written(week: str, rows: Sequence[PageDay], before: Mapping[str, int]) -> str:
-    """Write the newsletter of a week as Markdown; it names the days that are missing or not complete.
-
-    `before` maps pages to their page views in the week before; it is empty if these are not those of the whole week.
-    """
-    top = sorted(_summed(rows).items(), key=lambda item: (-item[1], item[0]))[:POSTS]
+def written(week: str, rows: Sequence[PageDay]) -> str:
+    """Write the newsletter of a week as Markdown; it names the days that are missing or not complete."""
+    views = Counter[str]()
+    for row in rows:
+        views[row.page] += row.events
+    top = sorted(views.items(), key=lambda item: (-item[1], item[0]))[:POSTS]
     lines = [f"# Most read, {week} to {days_of(week)[-1]}", ""]
     if missing := incomplete(week, rows):
         lines += [f"Figures are too small: {'; '.join(missing)}.", ""]
-    lines += ["| | post | page views | week before |", "|---|---|---:|---:|"]
-    new = "new" if before else ""
-    lines += [
-        f"| {place} | {_cell(page)} | {count:,} | {f'{before[page]:,}' if page in before else new} |"
-        for place, (page, count) in enumerate(top, 1)
-    ]
+    lines += ["| | post | page views |", "|---|---|---:|"]
+    lines += [f"| {place} | {_cell(page)} | {count:,} |" for place, (page, count) in enumerate(top, 1)]
     return "\n".join([*lines, ""])
-
-
-def views_of(week: str, rows: Sequence[PageDay]) -> dict[str, int]:
-    """Return the page views of a complete week, by page; nothing of one that is not complete."""
-    return {} if incomplete(week, rows) else _summed(rows)
 
 
 def incomplete(week: str, rows: Sequence[PageDay]) -> list[str]:
@@ -65,13 +57,6 @@ def incomplete(week: str, rows: Sequence[PageDay]) -> list[str]:
         elif (there := hours[day]) is None or there < 24:
             found.append(f"{day} has {'an unknown number' if there is None else there} of 24 hours")
     return found
-
-
-def _summed(rows: Sequence[PageDay]) -> dict[str, int]:
-    views: dict[str, int] = {}
-    for row in rows:
-        views[row.page] = views.get(row.page, 0) + row.events
-    return views
 
 
 def _cell(page: str) -> str:

@@ -150,7 +150,6 @@ def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
 
 
 READER = "bronze.visits"
-"""The dataset that reads the hours."""
 
 
 @dg.asset(

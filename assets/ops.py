@@ -24,7 +24,6 @@ from quality.contracts import DECLARED, EVERY
 
 LINEAGE = dg.AssetKey(["ops", "lineage"])
 FOLDER = "openlineage"
-"""Folder beside the landing zone for one file per publication."""
 
 
 @dg.asset(

@@ -17,7 +17,6 @@ from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["ops", "data_docs"])
 FOLDER = "data_docs"
-"""Folder of the page, beside the landing zone."""
 
 
 class DataDocsConfig(dg.Config):

@@ -23,7 +23,6 @@ KEY = dg.AssetKey(["ops", "profiles"])
 OBSERVED: Mapping[str, Contract] = MappingProxyType(
     {name: contract for name, contract in EVERY.items() if contract.profiled or contract.references}
 )
-"""The datasets that are observed."""
 DRIFT, REFERENCES = "drift", "references"
 PERIODS_AT_ONCE = 31
 """How many periods one query profiles, so that a first look at years is no single giant one."""

@@ -1,4 +1,3 @@
 """The figures of the blog, and the report that shows them beside the state of the data."""
 
 FILE = "report.html"
-"""Name of the page, in the home of a deployment."""

@@ -51,7 +51,6 @@ _KINDS = {
 }
 """Names of the kinds in a file that has several."""
 _NO_HOSTS = {DIRECT: ReferrerKind.DIRECT, UNKNOWN: ReferrerKind.UNKNOWN, ReferrerKind.SPAM.value: ReferrerKind.SPAM}
-"""What stands in place of a host."""
 _BEFORE, _AFTER = r"[a-z]{2}\.", r"\.(?:(?:com|org|net|co|it|edu)\.)?[a-z]{2}"
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?((?:\{\}\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?:\.\{\})?)/?")
 

@@ -11,7 +11,6 @@ from blogdata.publish.writes import Append
 from quality.contracts import (
     ads,
     audience,
-    campaigns,
     daily_report,
     devices,
     enriched,
@@ -41,7 +40,7 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
 
 CONTRACTS = _by_layer(
     _declared(
-        *(visits, users, devices, places, enriched, page_views, campaigns, audience),
+        *(visits, users, devices, places, enriched, page_views, audience),
         *(ads, sessions, requests, daily_report, visits_model, visits_shared, returning),
     )
 )
@@ -57,13 +56,11 @@ STREAMED: Mapping[str, Contract] = MappingProxyType(
 )
 """The datasets that streams append to; `blogdata run` does not compute them."""
 EVERY: Mapping[str, Contract] = _by_layer({**CONTRACTS, **STREAMED})
-"""Every dataset of the lake."""
 SERVED = _declared(serving)
 """Datasets served to a database; they are not tables of the lake."""
 RELEASED = Path(__file__).with_name("released.json")
 """The released versions of the schemas, written by `blogdata schema release`."""
 DECLARED: Mapping[str, Contract] = MappingProxyType({**EVERY, **SERVED})
-"""Every dataset, of the lake or served."""
 
 
 def streamed_by(write: Append) -> Mapping[str, Contract]:

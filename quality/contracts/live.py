@@ -5,7 +5,7 @@ from datetime import timedelta
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
-from blogdata.publish.watch import Flow, Lag, Layer, Watch
+from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Append
 from quality.contracts import ads, landed, visits
 from quality.contracts import columns as c
@@ -43,7 +43,7 @@ BRONZE = Contract(
     breakdowns=visits.RECEIVED.breakdowns,
     statistics=("source_offset", "event_hour", "batch"),
     patterns=("Checkpointer", "Dead-Letter", "Audit-Write-Audit-Publish"),
-    watch=Watch(flow=Flow(layer=Layer.STORAGE), lag=LAG),
+    watch=Watch(lag=LAG),
 )
 VISITS = Contract(
     dataset="silver.visits_live",

@@ -11,7 +11,6 @@ from quality.contracts import columns as c
 from quality.contracts.audience import ALL, LG_K, VISITORS
 
 WEEKS = 12
-"""How many ended weeks are shown."""
 ERROR = f"{1.04 / 2 ** (LG_K / 2)}D"
 """The relative standard error of an estimate."""
 OWN_WEEK = "cohort_week = event_week"

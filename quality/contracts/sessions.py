@@ -21,7 +21,6 @@ from quality.contracts.visits import EVENT
 INACTIVITY = timedelta(minutes=30)
 """A visitor's session continues until a silence is longer than this; so does a visit of an access log."""
 PAUSE = f"{INACTIVITY // timedelta(minutes=1)} minutes"
-"""The same, as people read it."""
 _SECONDS = int(INACTIVITY.total_seconds())
 _HOUR = "\"yyyy-MM-dd'T'HH\""
 OVER = f"date_format(timestampadd(SECOND, {_SECONDS}, ended_at), {_HOUR})"

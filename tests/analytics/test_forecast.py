@@ -15,15 +15,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from analytics import assets, gold, newsletter
-from analytics.forecast import Forecast, Views, forecasts
 from analytics.gold import FoldersResource
 from analytics.newsletter import PageDay
 
 MONDAY = "2026-01-05"
-
-
-def views(*figures: tuple[str, int | None, float]) -> dict[str, Views]:
-    return {day: Views(value=value, completeness=share) for day, value, share in figures}
 
 
 def report(gold: Path, rows: Mapping[str, tuple[int | None, float]], **columns: pa.Array) -> None:
@@ -48,20 +43,16 @@ def places(tmp_path: Path) -> FoldersResource:
 
 
 def test_a_partial_day_makes_no_forecast_smaller() -> None:
-    found = forecasts(views(("2026-01-05", 100, 1.0), ("2026-01-06", 10, 0.5), ("2026-01-07", None, 0.0)))
-    assert found[-1] == Forecast(
-        day="2026-01-08", views=100.0, method="recent", days_used=1, days_left_out=2, actual=None
-    )
+    found = assets.forecasts({"2026-01-05": 100, "2026-01-06": None, "2026-01-07": None})
+    assert found[-1] == {"day": "2026-01-08", "views": 100.0, "actual": None}
     # A partial day is not compared with a forecast either.
-    assert [one.actual for one in found] == [None, None, None]
+    assert [one["actual"] for one in found] == [None, None, None]
 
 
-def test_same_weekdays_count_before_recent_days() -> None:
-    days = views(("2026-01-05", 700, 1.0), *[(f"2026-01-{day:02d}", 100, 1.0) for day in range(6, 12)])
-    assert (forecasts(days)[-1].views, forecasts(days)[-1].method) == (700.0, "weekday")
-    assert forecasts({}) == []
-    alone = forecasts(views((MONDAY, None, 0.0)))
-    assert [(one.day, one.views, one.method) for one in alone] == [("2026-01-06", None, "none")]
+def test_a_forecast_needs_a_complete_day_of_the_seven_before_it() -> None:
+    found = assets.forecasts({"2026-01-05": 700, **{f"2026-01-{day:02d}": None for day in range(6, 13)}})
+    assert [one["views"] for one in found[-2:]] == [700.0, None]
+    assert assets.forecasts({}) == []
 
 
 def test_the_table_names_the_report_it_was_made_of(places: FoldersResource) -> None:
@@ -104,12 +95,9 @@ def test_the_newsletter_names_incomplete_days() -> None:
         PageDay(day=MONDAY, page="/c", events=7, hours=24),
         PageDay(day="2026-01-06", page="/d", events=1, hours=9),
     ]
-    text = newsletter.written(MONDAY, rows, {"/c": 1000})
+    text = newsletter.written(MONDAY, rows)
     assert "Figures are too small: 2026-01-06 has 9 of 24 hours; 2026-01-11 is missing." in text
-    assert "| 1 | /a\\|b | 12 | new |\n| 2 | /c | 7 | 1,000 |\n| 3 | /d | 1 | new |" in text
-    # Pages with equal counts are sorted by name; without a previous week there is no comparison.
-    assert "| 1 | /a\\|b | 12 |  |" in newsletter.written(MONDAY, rows, {})
-    assert newsletter.views_of(MONDAY, rows) == {}, "a partial week is not compared"
+    assert "| 1 | /a\\|b | 12 |\n| 2 | /c | 7 |\n| 3 | /d | 1 |" in text
 
 
 def test_a_newsletter_written_again_replaces_the_file(places: FoldersResource) -> None:

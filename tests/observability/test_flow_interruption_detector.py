@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import pyarrow as pa
-import pytest
-from deltalake import DeltaTable, write_deltalake
-
 from blogdata.lake.commit import Entry
-from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector as detector
 from blogdata.patterns.observability.reading import Reading
@@ -93,25 +88,3 @@ def test_a_daily_copy_of_hours_is_usual() -> None:
     now = START + 24 * 30 * HOUR + 26 * HOUR
     assert not read(detector.landed(partitions, Grain.HOUR, now), now).stands
     assert read(detector.landed(partitions, Grain.HOUR, now + 48 * HOUR), now + 48 * HOUR).stands
-
-
-@pytest.mark.parametrize("housekeeping", ["compaction", "vacuum", "properties", "no rows"])
-def test_housekeeping_in_a_log_is_no_data(tmp_path: Path, housekeeping: str) -> None:
-    lake, path = Lake(root=str(tmp_path)), str(tmp_path / "silver" / "views")
-    for number in range(3):
-        write_deltalake(path, pa.table({"n": [number]}), mode="append")
-    commits = [commit for _, commit in lake.commits(DeltaTable(path))]
-    assert len(detector.committed(commits)) == 3
-    match housekeeping:
-        case "compaction":
-            DeltaTable(path).optimize.compact()
-        case "vacuum":
-            DeltaTable(path).optimize.compact()
-            DeltaTable(path).vacuum(0, enforce_retention_duration=False, dry_run=False)
-        case "properties":
-            DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "false"})
-        case "no rows":
-            write_deltalake(path, pa.table({"n": pa.array([], pa.int64())}), mode="append")
-    after = [commit for _, commit in lake.commits(DeltaTable(path))]
-    assert len(after) > len(commits)
-    assert detector.committed(after) == detector.committed(commits)

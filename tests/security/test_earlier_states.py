@@ -9,7 +9,7 @@ import pytest
 
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
-from blogdata.operations.query import NotPublished, Query, RoleSight
+from blogdata.operations.query import Query, RoleSight
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.services.config import Settings
 
@@ -29,5 +29,5 @@ def test_only_who_sees_all_rows_sees_an_earlier_state(settings: Settings, tmp_pa
         (COUNTS, Role.ANALYST, BEFORE),
         (QUERY, Role.ENGINEER, BEFORE),
     ):
-        with pytest.raises(NotPublished):
+        with pytest.raises(ConfigurationError, match="there is no"):
             Query.of(lake, query, moment, RoleSight(role=role, settings=settings))

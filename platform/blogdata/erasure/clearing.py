@@ -29,7 +29,6 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns, upkeep
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
 from blogdata.orchestration.upkeep import BUSY
-from blogdata.patterns.data_value.outbox import Forgotten
 from blogdata.patterns.ingestion import external_trigger, passthrough_replicator, whole_files
 from blogdata.patterns.ingestion.log_splitter import LOGS
 from blogdata.patterns.security import in_place_overwriter, role_folders
@@ -161,11 +160,11 @@ class Clearing:
         if not box.path.exists():
             return
 
-        def note(found: Forgotten) -> None:
-            if found.sent:
+        def note(sent: int) -> None:
+            if sent:
                 secret = secrets.read(self.settings, TOKENS).reveal()
                 keys = ", ".join(sorted(known_as(user, secret) for user in self.persons.user_ids))
-                told = f"the partner has {found.sent} of their records, or may have them"
+                told = f"the partner has {sent} of their records, or may have them"
                 self.note("partner.sqlite", f"{told}: tell it to erase those of the keys {keys}")
 
         try:

@@ -24,7 +24,6 @@ class PlatformError(Exception):
     transient: ClassVar[bool] = False
     """True when the same work may succeed if it is simply run again."""
     exit_code: ClassVar[int] = 1
-    """Exit code of the command line when this error ends a command."""
     partitions: frozenset[str] = frozenset()
     """The partitions at fault: without them the same work may succeed. Empty: unknown."""
     by_partition: Mapping[str, PlatformError] = MappingProxyType({})

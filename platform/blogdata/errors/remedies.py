@@ -121,7 +121,6 @@ class Diagnose(Action, words="check the deployment"):
 
 
 ACTIONS: dict[str, type[Action]] = {kind.__name__: kind for kind in Action.__subclasses__()}
-"""Every action, by its name."""
 _say: Callable[[Action], str] = str
 
 

@@ -17,7 +17,7 @@ from blogdata.evidence.event import DETECTION, Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake import arrow
-from blogdata.lake.commit import WHOLE_TABLE, Entry, parse
+from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
@@ -118,8 +118,6 @@ def complete_since(partition: LandedPartition) -> datetime | None:
 
 LATELY = timedelta(days=1)
 """Partitions due within this time are judged; at least the newest one is."""
-_COMMITS = 500
-"""How many of the newest commits of a Delta log are examined for new rows."""
 _INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_detector.ENDED}, SLA: {INPUT_LATE}}
 """Verdicts of a detector that follow from the same detector's verdict on a dataset above."""
 _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
@@ -191,11 +189,10 @@ def flow(deployment: Observed, contract: Contract) -> Reading:
     elif spec.layer is Layer.DATA:
         assert spec.event_time is not None
         came = flow_interruption_detector.event_times(_newest_events(lake, contract.dataset, spec.event_time), now)
-    elif landed is not None:
+    else:
+        assert landed is not None, f"{contract.dataset} watches what lands, and reads no landed partitions"
         there: Sequence[LandedPartition] = deployment.look.zone.scan(landed.table, landed.grain)
         came = flow_interruption_detector.landed(there, landed.grain, now)
-    else:
-        came = flow_interruption_detector.committed(_commits(lake, contract.dataset))
     length = timedelta(days=1) if contract.grain is None else contract.grain.length
     least = length + (contract.promise or timedelta())
     return flow_interruption_detector.detect(contract.dataset, spec, came, least=least, now=now)
@@ -370,14 +367,3 @@ def _newest_events(lake: Lake, dataset: str, column: str) -> Iterator[datetime |
         if name in actions.column_names:
             for moment in (row[name] for row in arrow.rows_of(actions, [name])):
                 yield moment if moment is None or moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
-
-def _commits(lake: Lake, dataset: str) -> Iterator[Mapping[str, object]]:
-    table = lake.caught_up(dataset)
-    if table is None:
-        return
-    for _, commit in lake.commits(table, max(-1, table.version() - _COMMITS)):
-        info = parse(commit.get("userMetadata"))
-        rows = 0 if info is None else sum(int(each["rows"]) for each in info["measures"].values())
-        # A publication's own count is surer than metrics, which depend on what wrote it.
-        yield commit if info is None else {**commit, "operationMetrics": {"numOutputRows": rows}}

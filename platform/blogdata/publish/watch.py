@@ -20,7 +20,7 @@ class Layer(str, Enum):
     DATA = "data"
     """Newest event times, by the file statistics of the table."""
     STORAGE = "storage"
-    """Files in the landing zone or, for a dataset that reads none by partition, commits in the table's Delta log."""
+    """Files in the landing zone."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,6 @@ from blogdata.evidence.finding import Severity
 from blogdata.publish.partitions import Grain, start_of
 
 SHOWN = 25
-"""Rows of a ranking."""
 LONGEST_NAME = 200
 
 
@@ -74,7 +73,6 @@ class RankingKind:
     label: str
     of: str
     columns: Sequence[str]
-    note: str = ""
 
     def ranking(
         self, counted: Iterable[tuple[str, Sequence[int]]], apart: Mapping[str, str] = MappingProxyType({})

@@ -21,9 +21,7 @@ from blogdata.services.config import Settings
 from blogdata.suppression.landed_persons import Identifiers, Named, Values, spelled
 
 SECRET = "suppression"
-"""Name of the key among the secrets of a deployment."""
 FILE = "suppressed.sqlite"
-"""Name of the list in the home of a deployment."""
 _CHECK = ("key", "")
 """Hashed into every list, to know its key by."""
 _BYTES = 16
@@ -124,7 +122,6 @@ class Suppressed:
         self._key = key
         self._known = known
         self.returned: dict[bytes, float] = {}
-        """Who has registered again: hash to the time."""
 
     @classmethod
     def of(cls, persons: Identifiers, key: bytes) -> Suppressed:

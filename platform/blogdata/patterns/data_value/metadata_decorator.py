@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PUBLICATIONS = "ops.publications"
-"""Name of the context table."""
 IS_PUBLICATION = f"kind = '{PUBLICATION}'"
 """SQL condition that selects the rows of the event log for the context table."""
 CONTEXT = {

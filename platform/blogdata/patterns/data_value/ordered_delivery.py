@@ -90,7 +90,6 @@ def _send(records: Sequence[Delivery], target: HttpTarget, patience: float) -> C
 
 
 MOST_RECORDS = 500
-"""Most records of a call."""
 _LONGEST_WAIT = 3600.0
 Fault = TypeVar("Fault", bound=PlatformError)
 _REPEATED = "the records wait, and are sent by the next run"

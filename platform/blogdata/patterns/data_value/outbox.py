@@ -104,14 +104,6 @@ class OutboxLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forgotten:
-    """The number of records of forgotten keys, and of those of them that were sent."""
-
-    records: int = 0
-    sent: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class Outbox(SqliteStore):
     # A commit is on the disk when it returns: the request may be at the target a moment later.
     schema = _SCHEMA
@@ -215,25 +207,25 @@ class Outbox(SqliteStore):
                 "UPDATE records SET state = 'delivered', payload = NULL WHERE id = ?", [(one.id,) for one in records]
             )
 
-    def forget(self, keys: Iterable[str], *, before: Callable[[Forgotten], None] = lambda _: None) -> Forgotten:
-        """Delete all records of some keys, as if their rows had never been taken; `before` is told of it beforehand."""
+    def forget(self, keys: Iterable[str], *, before: Callable[[int], None]) -> None:
+        """Delete all records of some keys, as if their rows had never been taken.
+
+        `before` is told beforehand how many of them were sent.
+        """
         if not self.path.exists():
-            return Forgotten()
+            return
         with self.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS forgotten (key TEXT PRIMARY KEY)")
             connection.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", [(key,) for key in keys])
             chosen = "key IN (SELECT key FROM forgotten)"
-            count = f"SELECT count(*) AS records, count(sequence) AS sent FROM records WHERE {chosen}"
-            found = Forgotten(**dict(connection.execute(count).fetchone()))
-            before(found)
+            before(connection.execute(f"SELECT count(sequence) FROM records WHERE {chosen}").fetchone()[0])
             connection.execute(
                 "UPDATE partitions SET rows_in = rows_in - (SELECT count(*) FROM records "
                 f"WHERE records.partition = partitions.partition AND NOT gone AND {chosen})"
             )
             connection.execute(f"DELETE FROM records WHERE {chosen}")
             connection.execute(f"DELETE FROM keys WHERE {chosen}")
-        return found
 
 
 def _merge(connection: sqlite3.Connection, partition: str, row: Row, known: Mapping[str, sqlite3.Row]) -> str:

@@ -26,13 +26,10 @@ from blogdata.landing.lines import faults_of
 from blogdata.publish.column_types import DataType, Field, Struct
 
 HEAD = 256 << 10
-"""Bytes at the beginning of a file that are looked at."""
 LINES = 400
-"""Lines that are looked at."""
 MOST_NAMES = 50
 """Names that are reported; those of most lines first."""
 LONGEST = 64
-"""Characters of a name that are reported."""
 NEW_FIELD = "new field"
 MOST = 200
 """Fields of one dataset that are recorded; of more, only :data:`OTHERS`. Names come from outside."""

@@ -4,13 +4,13 @@ Problem: a job runs without an error and writes nothing, or a producer has gone 
 
 How it works: the instants at which data came are read from one of three layers: publications with new rows in the
 event log (:func:`published`), newest event times in the file statistics (:func:`event_times`), or storage, that is,
-files in the landing zone (:func:`landed`) and commits in a Delta log (:func:`committed`). :func:`detect` compares the
-silence since the newest instant with a bound. Continuous delivery declares the bound (`every`). For irregular delivery
-it is twice the usual pause: the third longest of the last five weeks, so that nights and weekends are usual and an
-outage or two are not. This bound is never below the length of a partition plus its promise.
+files in the landing zone (:func:`landed`). :func:`detect` compares the silence since the newest instant with a bound.
+Continuous delivery declares the bound (`every`). For irregular delivery it is twice the usual pause: the third longest
+of the last five weeks, so that nights and weekends are usual and an outage or two are not. This bound is never below
+the length of a partition plus its promise.
 
-The trap: not every new file is data. A compaction, a vacuum, a restoration, a change of properties, a commit without
-rows, a repeated publication of the same rows and an empty flag are no data here. Files copied into the landing zone at
+The trap: not every new file is data. A compaction, a restoration, a publication without rows, a repeated one of the
+same rows and an empty flag are no data here. Files copied into the landing zone at
 once have the times of the copy; then the hours in the names of their folders are used instead.
 
 When not to use it: to notice that less data comes than usual (Skew Detector), or that one partition is missing between
@@ -23,13 +23,12 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
-from typing import Any
 
 from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.lake.commit import Entry, keeps_rows
+from blogdata.lake.commit import Entry
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.readiness_marker import start_of_key
 from blogdata.patterns.observability.reading import FLOW, Reading, span, unknown
@@ -52,8 +51,6 @@ LEAST_PAUSES = 20
 """Pauses below which the usual one is unknown."""
 AT_ONCE = timedelta(minutes=5)
 """Data that come within this time of each other came at once."""
-_DATA = frozenset({"WRITE", "MERGE", "UPDATE", "STREAMING UPDATE", "CREATE TABLE AS SELECT", "REPLACE TABLE AS SELECT"})
-_ROWS = ("numOutputRows", "num_added_rows", "numTargetRowsInserted", "numTargetRowsUpdated", "numUpdatedRows")
 
 
 def published(history: Iterable[Entry]) -> list[datetime]:
@@ -84,16 +81,6 @@ def landed(partitions: Iterable[LandedPartition], grain: Grain, now: datetime) -
         written.append(datetime.fromtimestamp(at, timezone.utc))
         ends.append(min(start + grain.length, now))
     return sorted(written if len(_pauses(sorted(written))) >= LEAST_PAUSES else ends)
-
-
-def committed(commits: Iterable[Mapping[str, Any]]) -> list[datetime]:
-    return sorted(
-        datetime.fromtimestamp(int(commit["timestamp"]) / 1000, timezone.utc)
-        for commit in commits
-        if commit.get("operation") in _DATA
-        and not keeps_rows(commit)
-        and _has_rows(commit.get("operationMetrics") or {})
-    )
 
 
 def detect(dataset: str, spec: Flow, came: Sequence[datetime], *, least: timedelta, now: datetime) -> Reading:
@@ -134,7 +121,3 @@ def _remedy(dataset: str, layer: Layer) -> Remedy:
 
 def _pauses(came: Sequence[datetime]) -> list[timedelta]:
     return [pause for earlier, later in pairwise(came) if (pause := later - earlier) > AT_ONCE]
-
-
-def _has_rows(metrics: Mapping[str, Any]) -> bool:
-    return any(int(metrics.get(name) or 0) > 0 for name in _ROWS)

@@ -13,9 +13,7 @@ LAG = "lag"
 SLA = "sla"
 DETECTORS = (FLOW, SKEW, LAG, SLA)
 QUIET = "quiet"
-"""Verdict of a reading within its bound."""
 UNKNOWN = "unknown"
-"""Verdict of a detector that cannot judge yet."""
 _SHOWN = 3
 
 

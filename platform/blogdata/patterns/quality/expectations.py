@@ -35,7 +35,6 @@ _SPARK_TYPES = {
     "TIMESTAMP_NTZ": "TimestampNTZType",
     "TINYINT": "ByteType",
 }
-"""Classes of Spark that have another name than their type in SQL."""
 
 
 class Project:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from blogdata.evidence.events import EventLog
 
 PROFILE = "profile"
-"""Kind of the events that hold the profiles."""
 TOP = 20
 """Number of values counted by name in a categorical distribution; all others count as one."""
 PERIOD = "profiled_period"

@@ -48,7 +48,6 @@ from blogdata.publish.tables import CONTRACT
 from blogdata.table.committer import ConcurrentWrite
 
 COLUMN_REMOVED = "column removed"
-"""Kind of the event of a removal."""
 _CONSTRAINT = "delta.constraints."
 
 
