@@ -57,7 +57,7 @@ def taken_out(spark: Any, rows: Rows, contract: Contract) -> pa.Table:
     found = rows.of(contract)
     assert found is not None
     target = toy.target(Path(rows.lake.root), run="forget")
-    taking = TakingOut(rows=rows, run=target.run, engine=target.engine, spark=lambda: nullcontext(spark))
+    taking = TakingOut(rows=rows, run=target.run, spark=lambda: nullcontext(spark))
     assert taking.of_dataset(contract) == []
     return found
 

@@ -15,7 +15,7 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.publish.observed import CountsDiffer, enforced
 from blogdata.publish.schema import Column
-from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.table.actions import files_below
 from toy import CONTRACT, WHOLE, resting, table, target
@@ -40,11 +40,10 @@ def rows(spark: Any, *values: str) -> Any:
     return made.selectExpr("hour", "click", "1L AS stands_for", "'/' AS page")
 
 
-@pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
-def test_partitions_of_any_name_are_written_replaced_and_read(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_partitions_of_any_name_are_written_replaced_and_read(spark: Any, lake_root: Path) -> None:
     def write(run: str, *values: str) -> None:
         frame = rows(spark, *values)
-        overwrite_partitions(frame, target(lake_root, run, engine, PLAIN), values, Provenance())
+        overwrite_partitions(frame, target(lake_root, run, PLAIN), values, Provenance())
 
     write("all", *ODD)
     for value in ODD:

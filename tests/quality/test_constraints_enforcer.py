@@ -82,9 +82,8 @@ def test_a_null_condition_breaks_table_and_audit_rules(spark: Any, enforced: Lak
 
 
 @pytest.mark.matrix(100)
-@pytest.mark.parametrize("engine", [True, False], ids=["engine", "sql"])
-def test_generated_columns_are_computed_and_wrong_values_refused(spark: Any, lake: Lake, engine: bool) -> None:
-    enforce(spark, lake, GENERATED, engine_loaded=engine)
+def test_generated_columns_are_computed_and_wrong_values_refused(spark: Any, lake: Lake) -> None:
+    enforce(spark, lake, GENERATED)
     path = lake.path(ORDERS.dataset)
     made = spark.sql("SELECT 1L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     made.write.format("delta").mode("append").save(path)
@@ -92,7 +91,7 @@ def test_generated_columns_are_computed_and_wrong_values_refused(spark: Any, lak
     wrong = spark.sql("SELECT '2020-01-01' AS day, 2L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     with pytest.raises(PySparkException, match="Generated Column"):
         wrong.write.format("delta").mode("append").save(path)
-    enforce(spark, lake, GENERATED, engine_loaded=engine)
+    enforce(spark, lake, GENERATED)
     assert lake.read(spark, ORDERS.dataset).count() == 1
 
 

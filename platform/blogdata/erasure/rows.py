@@ -45,7 +45,7 @@ from blogdata.publish.changes import Overwrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.publish import publish
-from blogdata.publish.target import Engine, Provenance, RunContext, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.suppression.landed_persons import FIELDS, Identifiers, Reader
 from blogdata.suppression.suppression_list import Suppressed
 
@@ -191,7 +191,6 @@ class TakingOut:
 
     rows: Rows
     run: RunContext
-    engine: Engine
     spark: Callable[[], AbstractContextManager[SparkSession]]
 
     def of_dataset(self, contract: Contract, partitions: Collection[str] | None = None) -> list[str]:
@@ -210,10 +209,10 @@ class TakingOut:
         lake, events, column = self.rows.lake, self.rows.events, contract.partition_column
         # What was published under a guard that a person has lifted is no worse without some of its rows.
         lifted = frozenset(audit.name for audit in contract.audits)
-        target = Target(lake=lake, contract=contract, run=self.run, engine=self.engine, lifted=lifted)
+        target = Target(lake=lake, contract=contract, run=self.run, lifted=lifted)
         # A table that is older than a column has it before its rows are read.
         there = carried(contract, lake.caught_up(contract.dataset))
-        tables.enforce(spark, lake, there, engine_loaded=self.engine is Engine.TRANSACTION)
+        tables.enforce(spark, lake, there)
         entries = events.publications(contract.dataset, pc.unique(found[KEY]).to_pylist())
         for keys in _judged_alike(entries):
             frame = lake.read(spark, contract.dataset)

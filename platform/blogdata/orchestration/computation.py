@@ -211,7 +211,7 @@ def _computed(
         zone = None if ACCEPT_SIZE in step.accepted else step.landing_zone
         if zone is not None:
             lost_tables.require_inputs(step.events, task, Staleness(graph=code.graph, look=Snapshot(zone, step.events)))
-        lost_tables.begin_anew(spark, access.lake, step.events, task.contracts, step.engine, zone)
+        lost_tables.begin_anew(spark, access.lake, step.events, task.contracts, zone)
         commits = code.computations[task.main].compute(step)
         for commit in commits.values():
             step.events.record(commit)

@@ -26,7 +26,7 @@ from blogdata.publish import tables
 from blogdata.publish.audit import FROZEN, lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-from blogdata.publish.target import Companion, Engine, Provenance, RunContext, Target
+from blogdata.publish.target import Companion, Provenance, RunContext, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from blogdata.services import spark_probe
 
@@ -106,7 +106,6 @@ class Step:
         self.judged_by: dict[str, str] = {}
         self._keys: dict[str, Key] = {}
         self._there: dict[str, bool] = {}
-        self.engine = access.engine
         self._access = access
 
     @property
@@ -200,7 +199,7 @@ class Step:
             rows = delivery.rows(self.spark.createDataFrame([], contract.ddl))
             return overwrite_table(rows, target, self._provenance_of(delivery))
         # Before the read: adds new contract columns to an older table, null in the existing rows.
-        tables.enforce(self.spark, self.lake, contract, engine_loaded=self.engine is Engine.TRANSACTION)
+        tables.enforce(self.spark, self.lake, contract)
         version = self.lake.version(contract.dataset)
         assert version is not None
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
@@ -248,7 +247,6 @@ class Step:
             lake=self._access.lake,
             contract=self.contract,
             run=self.run,
-            engine=self.engine,
             probe=self._access.probe,
             lifted=lifted_audits(self.accepted, self.contract.dataset),
             audits=volume_audits(self.contract, self.events, accounts, run_id=self.run.run_id),

@@ -13,7 +13,7 @@ from blogdata.publish import observed
 from blogdata.publish.audit import AuditSpec, Judgement
 from blogdata.publish.observed import Place
 from blogdata.publish.probe import Probe
-from blogdata.publish.target import Companion, Engine, Target
+from blogdata.publish.target import Companion, Target
 from blogdata.publish.write_faults import AuditFailed
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ def place_of(rows: DataFrame, target: Target, table: DeltaTable) -> Place:
         files=target.lake.files(path),
         columns={column.name: column.type for column in target.contract.columns},
         partition=target.contract.partition_column,
-        traced=target.engine is Engine.TRANSACTION,
     )
 
 

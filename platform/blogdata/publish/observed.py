@@ -68,7 +68,6 @@ class Place:
 
     Args:
         columns: Name to Spark SQL type of the columns that are written, in order.
-        traced: Whether Spark has loaded the engine's jar, which finds what columns are computed from.
     """
 
     spark: SparkSession
@@ -77,7 +76,6 @@ class Place:
     files: FileSystem
     columns: Mapping[str, str]
     partition: str | None
-    traced: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,26 +241,16 @@ def _written(
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "mapreduce.fileoutputcommitter.algorithm.version": "2",
     }
-    address = f"{place.path}/{folder}"
-    if place.traced:
-        accounts = (spec.info.get("accounts") if spec else None) or {}
-        taken_in = sum(account["rows_in"] for account in accounts.values()) if accounts else 2**63 - 1
-        reach = json.dumps({"lake": spec.lake, "may_read": spec.may_read} if spec else {})
-        traced = counted.write.format("traced-parquet").mode("append").options(**options, reach=reach, of=str(taken_in))
-        traced.options(partition=column or "", folder=by_folder).save(address)
-    else:
-        placed = counted
-        if column:
-            placed = counted.withColumn(column, F.expr(by_folder)) if by_folder else counted.drop(column)
-        writer = placed.write.mode("append").options(**options)
-        (writer.partitionBy(column) if column and by_folder else writer).parquet(address)
+    accounts = (spec.info.get("accounts") if spec else None) or {}
+    taken_in = sum(account["rows_in"] for account in accounts.values()) if accounts else 2**63 - 1
+    reach = json.dumps({"lake": spec.lake, "may_read": spec.may_read} if spec else {})
+    traced = counted.write.format("traced-parquet").mode("append").options(**options, reach=reach, of=str(taken_in))
+    traced.options(partition=column or "", folder=by_folder).save(f"{place.path}/{folder}")
     found: dict[str, Any] = observation.get
     return found
 
 
 def _lineage(place: Place, folder: str) -> dict[str, Any]:
-    if not place.traced:
-        return {}
     with place.files.open_input_stream(f"{folder}/{_LINEAGE}") as stream:
         found: dict[str, Any] = json.loads(stream.read())
     for info in place.files.get_file_info(FileSelector(folder)):

@@ -14,7 +14,7 @@ from blogdata.publish import publication, tables
 from blogdata.publish.changes import AppendBatch, Overwrite
 from blogdata.publish.migrations import both, carried
 from blogdata.publish.partition_key import check_key
-from blogdata.publish.target import Companion, Engine, Provenance, Target
+from blogdata.publish.target import Companion, Provenance, Target
 from blogdata.publish.write_faults import translated
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def publish(
     check_key(contract, partitions)
     with translated(contract.dataset, partitions):
         for each in (contract, *(companion.contract for companion in companions)):
-            tables.enforce(frame.sparkSession, lake, each, engine_loaded=target.engine is Engine.TRANSACTION)
+            tables.enforce(frame.sparkSession, lake, each)
         rows = both(frame, contract).select(*[f"`{column.name}`" for column in contract.columns])
     return publication.write(rows, target, change, partitions, provenance, companions)
 

@@ -48,7 +48,7 @@ from blogdata.publish import tables
 from blogdata.publish.changes import Restore, Rewrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
-from blogdata.publish.target import Engine, Provenance, Target
+from blogdata.publish.target import Provenance, Target
 from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def execute(
             seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
         )
         contained = kept if restored else list(there)
-        tables.enforce(spark, lake, contract, engine_loaded=target.engine is Engine.TRANSACTION)
+        tables.enforce(spark, lake, contract)
         onto = _version_with(contained, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))

@@ -21,8 +21,7 @@ nondeterministic frame publishes rows that were never audited. So the count stan
 files must have as many rows as were counted. Another trap: whoever commits files himself has nobody who looks at CHECK
 constraints, generated columns or NOT NULL; they are among the audits.
 
-When not to use it: never bypass it. Where Spark cannot load the engine's jar (``Engine.CHECKPOINT``), only the lineage
-of columns is missing.
+When not to use it: never bypass it.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """
