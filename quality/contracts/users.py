@@ -167,7 +167,7 @@ WHOLE_USERS_CURRENT = Contract(
         Read(dataset="bronze.users", reach=SAME),
         Read(dataset="silver.users_current", reach=InTurn()),
     ),
-    write=InOrder(period=Grain.DAY, replay_limit=30, marks_rows=True),
+    write=InOrder(period=Grain.DAY, replay_limit=30),
     columns=(
         Column(
             name="user_id", type="STRING", subject=c.USER_DIRECT, nullable=False, description="The user; joins visits"

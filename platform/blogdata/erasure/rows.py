@@ -32,7 +32,7 @@ from blogdata.evidence.events import EventLog, appended
 from blogdata.lake import arrow
 from blogdata.lake.checksums import file_of
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry, kept
-from blogdata.lake.lake import Lake
+from blogdata.lake.lake import Lake, marks_rows
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.upkeep import BUSY
@@ -97,7 +97,7 @@ class Rows:
     def _by_fields(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
         fields = [column.name for column in contract.columns if column.name in FIELDS]
         column = contract.partition_column
-        if contract.marks_rows and column is None:
+        if column is None:
             table = self.marked_and_others(contract, fields)
         else:
             only = {} if column is None else {column: sorted(keys)}
@@ -111,11 +111,11 @@ class Rows:
         return pa.table({KEY: keys_of, **{name: cells[name] for name in fields}}).filter(reduce(pc.or_, theirs))
 
     def marked_and_others(self, contract: Contract, fields: Sequence[str]) -> pa.Table:
-        """Read all rows in the files of the newest version, those that are only marked as removed, too."""
+        """Read all rows of the newest version, those that are only marked as removed, too."""
         table, folder = self.lake.caught_up(contract.dataset), self.lake.folder(contract.dataset)
-        paths = arrow.rows_of(table.get_add_actions(flatten=True), ["path"]) if table is not None else []
-        if folder is None or not paths:
+        if table is None or folder is None or not marks_rows(table):
             return self.lake.columns(contract.dataset, fields)
+        paths = arrow.rows_of(table.get_add_actions(flatten=True), ["path"])
         files = [file_of(folder, row["path"]) for row in paths]
         return ds.dataset(files, format="parquet").to_table(columns=list(fields))
 
