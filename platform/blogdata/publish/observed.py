@@ -276,7 +276,11 @@ def _counted(
     breakdowns: dict[str, Any] = {} if there else {name: [] for name in spec.breakdowns}
     if files and not beside and sum(file.rows for file in files) <= FEW:
         local = _Local(files, spec, place)
-        found |= {"repeated": local.repeated(), "files": local.by_file()}
+        found["files"] = local.by_file()
+        if (repeated := local.repeated()) is None:
+            jobs["repeated"] = partial(count_repeated, spec=spec)
+        else:
+            found["repeated"] = repeated
         breakdowns = {name: own for name, by in spec.breakdowns.items() if (own := local.breakdown(by)) is not None}
     elif there:
         jobs |= {"repeated": partial(count_repeated, spec=spec), "files": partial(count_files, spec=spec)}
@@ -327,12 +331,14 @@ class _Local:
             tables.setdefault(str(value), []).append(pa.table({}) if found is None else found)
         self._tables = {key: pa.concat_tables(some) for key, some in tables.items()}
 
-    def repeated(self) -> dict[str, dict[str, int]]:
-        """Count the rows of each partition that are not the first with their key."""
+    def repeated(self) -> dict[str, dict[str, int]] | None:
+        """Count the rows of each partition that are not the first with their key; None if Arrow cannot compare keys."""
         found: dict[str, dict[str, int]] = {}
         for rule, columns in self._spec.unique.items():
             names = [name for name in columns if name != self._partition]
             for key, table in self._tables.items():
+                if any(pa.types.is_nested(table.schema.field(name).type) for name in names):
+                    return None
                 first = table.group_by(names).aggregate([]).num_rows if names else 1
                 found.setdefault(rule, {})[key] = table.num_rows - first
         return found

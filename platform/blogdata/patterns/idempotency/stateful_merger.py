@@ -149,7 +149,7 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
         back = Execution(period=period, onto=onto, restores=version)
         return _commit_restoration(spark, target, back, kept[-1].rows_out if kept else 0)
     except PySparkException as error:
-        # Delta refuses to restore a version whose files a vacuum may delete, even if none has run, unless the server is
+        # Delta refuses to read a version whose files a vacuum may delete, even if none has run, unless the server is
         # configured as the platform's own ones are.
         if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
             raise
@@ -170,15 +170,22 @@ def _restore_newest_with_latest(spark: SparkSession, target: Target, events: Eve
 
 
 def _commit_restoration(spark: SparkSession, target: Target, back: Execution, rows: int) -> Commit | None:
-    """Restore a version, or the empty table, in an audited commit of its own; the audit compares the number of rows."""
+    """Restore a version, or the empty table, in an audited commit of its own; the audit compares the number of rows.
+
+    The files of a version that lacks a column, or whose rows are marked as removed, are written again.
+    """
+    from pyspark.sql import functions as F
+
     dataset, version = target.contract.dataset, back.restores
     provenance = Provenance(execution=back, expected={WHOLE_TABLE: {"rows": rows}})
     then = target.lake.read(spark, dataset, None if version == EMPTY else version)
     table = target.lake.caught_up(dataset)
     assert table is not None
+    lacking = [column for column in target.contract.columns if column.name not in then.columns]
     change = Rewrite(at=back.onto)
-    if version is not None and version != EMPTY and not marks_rows(table):
+    if version is not None and version != EMPTY and not lacking and not marks_rows(table):
         change = Restore(at=back.onto, to=version)
+    then = then.withColumns({one.name: F.expr(one.default or "NULL").cast(one.type) for one in lacking})
     return publish(
         then.limit(0) if version == EMPTY else then, target, change=change, partitions=(), provenance=provenance
     )
