@@ -15,11 +15,11 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import arrow
 from blogdata.lake.commit import Account, Added, Commit
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.target import Additions, Provenance
 from blogdata.publish.write_faults import AuditFailed
-from blogdata.table.committer import ConcurrentWrite
 from toy import CONTRACT, HOURS, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)

@@ -24,6 +24,7 @@ from blogdata.evidence.executions import ReplayTooLong, due
 from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import unneeded
 from blogdata.lake.commit import Account
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration import upkeep
 from blogdata.orchestration.step import FullDelivery
@@ -35,7 +36,6 @@ from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, SchemaMismatch
 from blogdata.publish.writes import InOrder
-from blogdata.table.committer import ConcurrentWrite
 from idempotency.executing import CONTRACT, DAILY, DAYS, Change, Table, step
 from laws.stepping import Probe
 from tidied import whole

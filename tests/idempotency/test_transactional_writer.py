@@ -20,6 +20,7 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
 from blogdata.lake.commit import Commit
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.publish.contract import Contract
@@ -27,7 +28,6 @@ from blogdata.publish.schema import Column
 from blogdata.publish.target import Companion, Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import AppearsWith
-from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.patterns.idempotency.merger import merge
@@ -26,7 +27,6 @@ from blogdata.publish.changes import AppendBatch, Rewrite
 from blogdata.publish.compaction import compact
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, Target
-from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from laws.writers import Batch, State
 from toy import WHOLE, resting, target

@@ -18,13 +18,13 @@ from blogdata.errors import PlatformError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Commit
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
     SchemaMismatch,
 )
-from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer
 from toy import HOURS

@@ -22,6 +22,7 @@ from blogdata.evidence import ledger
 from blogdata.evidence.claims import Claim, Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Commit, Entry, entries_of, parse
+from blogdata.lake.committer import ConcurrentWrite, OpenCommit, Whole
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.dynamic_late_data_integrator import PartitionState
 from blogdata.planning import expiry, held, reach
@@ -31,7 +32,6 @@ from blogdata.publish import observed, publication
 from blogdata.publish.audit import specify, weigh
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.partitions import Grain, coarser
-from blogdata.table.committer import ConcurrentWrite, OpenCommit, Whole
 from evidence import test_claims, test_ledger
 from evidence.test_ledger import lake as counted
 from laws import test_laws

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
+from blogdata.lake.actions import files_below
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.publish.observed import CountsDiffer, enforced
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
-from blogdata.table.actions import files_below
 from toy import CONTRACT, WHOLE, resting, table, target
 
 ODD = ("ü", "a b/c:%é", "x'y\"{z}[1]*?~+", "2026-01-05T00")

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from blogdata.lake.commit import Commit
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
@@ -19,7 +20,6 @@ from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
-from blogdata.table.committer import ConcurrentWrite
 from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
-from blogdata.lake import companions, members
+from blogdata.lake import committer, members
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
@@ -87,7 +87,7 @@ def begin_anew(
             model = _model(spark, lake, contract)
             if contract is not main:
                 at = events.recorded(main.dataset) + 1 if main.dataset in lost else lake.version(main.dataset)
-                action = {"txn": {"appId": main.dataset, "version": at, "lastUpdated": companions.NEVER}}
+                action = {"txn": {"appId": main.dataset, "version": at, "lastUpdated": committer.NEVER}}
                 file = model / "_delta_log" / f"{DeltaTable(model).version() + 1:020}.json"
                 file.write_text(json.dumps(action) + "\n", "utf-8")
             # First: if this process dies, the next one finds the table lost again.

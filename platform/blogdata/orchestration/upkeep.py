@@ -18,6 +18,7 @@ from blogdata.evidence.claims import PARTITION_STATE, Claims
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake import members, unneeded
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import shared_files
 from blogdata.orchestration import owners
@@ -25,7 +26,6 @@ from blogdata.patterns.ingestion import compactor
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import RunContext, Target
-from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

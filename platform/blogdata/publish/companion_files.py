@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -73,15 +72,5 @@ def held(companion: CompanionRows, target: Target, measured: Mapping[str, Mappin
         for partition, figures in measured.items()
         for counted in [int(figures[of.counted_measure])]
     }
-    added = [
-        {
-            "path": file.path,
-            "size": file.size,
-            "partition_values": dict(file.partition_values),
-            "modification_time": file.modified,
-            "stats": json.dumps(file.statistics),
-        }
-        for file in written.files
-    ]
     info = {**spec.info, **written.figures, "accounts": accounts}
-    return {"info": info, "added": added, "partitions": list(spec.partitions)}
+    return {"info": info, "added": [file.listed() for file in written.files], "partitions": list(spec.partitions)}

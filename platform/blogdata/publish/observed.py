@@ -23,6 +23,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSelector, FileSystem
 
 from blogdata.errors import PlatformError
+from blogdata.lake.actions import DataFile, files_below, folder_sql, indexed_columns, value_sql
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.publish.audit import (
     FILE,
@@ -39,7 +40,6 @@ from blogdata.publish.audit import (
     judge,
     weigh,
 )
-from blogdata.table.actions import DataFile, files_below, folder_sql, indexed_columns, value_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

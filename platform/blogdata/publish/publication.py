@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake import arrow
+from blogdata.lake.actions import again
 from blogdata.lake.commit import Commit, Execution, entries_of, parse
+from blogdata.lake.committer import Mark, OpenCommit, Whole
 from blogdata.lake.lake import Lake
+from blogdata.lake.reads import rows_of_files
 from blogdata.publish import companion_files, observed
 from blogdata.publish import refused as refused_batches
 from blogdata.publish.audit import AuditSpec, guard_of, specify
@@ -22,9 +25,6 @@ from blogdata.publish.probe import Probe
 from blogdata.publish.schema import Failed
 from blogdata.publish.target import Companion, Provenance, Target
 from blogdata.publish.write_faults import AuditFailed, PublicationUnknown, translated
-from blogdata.table.actions import again
-from blogdata.table.committer import Mark, OpenCommit, Whole
-from blogdata.table.reads import rows_of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from blogdata.errors import ConfigurationError, PlatformError, foreign
 from blogdata.lake import store_faults
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.publish.audit import Violation
-from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

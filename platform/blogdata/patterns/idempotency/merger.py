@@ -31,13 +31,13 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake import arrow
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import marks_rows
+from blogdata.lake.reads import rows_of_files
 from blogdata.publish import kept_rows, tables
 from blogdata.publish.changes import Exchange, Rewrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
-from blogdata.table.reads import rows_of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -42,6 +42,7 @@ from blogdata.errors.remedies import Remedy, Replay
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import EMPTY, applied, history
 from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake, marks_rows
 from blogdata.patterns.idempotency.merger import DELETED, merge
 from blogdata.publish import tables
@@ -49,7 +50,6 @@ from blogdata.publish.changes import Restore, Rewrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, Target
-from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

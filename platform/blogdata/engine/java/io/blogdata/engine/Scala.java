@@ -14,6 +14,12 @@ final class Scala {
     return scala.collection.immutable.List$.MODULE$.from(CollectionConverters.asScala(items));
   }
 
+  /** Rethrows what Scala's methods throw unchecked, a checked one too. */
+  @SuppressWarnings("unchecked")
+  static <E extends Throwable> E unchanged(Throwable error) throws E {
+    throw (E) error;
+  }
+
   /** Returns the relation that a data source must return after a write; it is never read. */
   static BaseRelation relation(SQLContext context, StructType schema) {
     return new BaseRelation() {

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from blogdata.lake import arrow
+from blogdata.lake.actions import DataFile, files_below
+from blogdata.lake.committer import Mark, OpenCommit
 from blogdata.lake.store import Store
-from blogdata.table.actions import DataFile, files_below
-from blogdata.table.committer import Mark, OpenCommit
 
 DATASET = "silver.clicks"
 SCHEMA = pa.schema([("day", pa.string()), ("click", pa.int64())])

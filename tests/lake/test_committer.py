@@ -10,9 +10,9 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import RemoveAction
 
+from blogdata.lake.committer import ConcurrentWrite, Mark, NotCommittable, OpenCommit, Whole
 from blogdata.lake.store import Store
-from blogdata.table.committer import ConcurrentWrite, Mark, NotCommittable, OpenCommit, Whole
-from table.tables import DATASET, at_once, made, opened, replace, rows, with_removed_row, written
+from lake.tables import DATASET, at_once, made, opened, replace, rows, with_removed_row, written
 
 
 @pytest.fixture

@@ -27,10 +27,10 @@ from deltalake.transaction import RemoveAction
 
 from blogdata.errors import PlatformError
 from blogdata.lake import arrow
+from blogdata.lake.actions import DataFile, is_removable
 from blogdata.lake.checksums import local_folder
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import TRIES, contended, log_damaged, store_faults
-from blogdata.table.actions import DataFile, is_removable
 
 _log = logging.getLogger(__name__)
 NEVER = 2**63 - 1
