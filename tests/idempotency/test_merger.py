@@ -13,10 +13,13 @@ import pytest
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import FullDelivery
+from blogdata.patterns.idempotency import merger
 from blogdata.patterns.idempotency.merger import DELETED, merge, with_removals
 from blogdata.publish import tables
+from blogdata.publish.changes import AppendBatch
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance
-from blogdata.publish.write_faults import AmbiguousChange, UnmarkedChange
+from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, UnmarkedChange
 from blogdata.publish.writes import Merge
 from idempotency.executing import step
 from toy import LETTERS, resting, target
@@ -134,6 +137,23 @@ def test_concurrent_first_full_deliveries_never_mix(
     monkeypatch.setattr(tables, "enforce", overtaken)
     assert delivered("slow", "A").version == first[0].version + 1
     assert Letters(spark, lake_root).rows() == [("A", "slow")]
+
+
+def test_of_a_large_table_only_files_with_changed_keys_are_written_again(
+    spark: Any, abc: Letters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merger, "SMALL", 0)
+    more = spark.createDataFrame([("D", "new"), ("E", "new")], "letter STRING, says STRING").coalesce(1)
+    added = AppendBatch(stream="more", batch=0)
+    publish(more, target(abc.root, "more", LETTERS), change=added, partitions=(), provenance=Provenance())
+    abc.merge(("A", "changed", False), ("B", None, True), ("C", "new", False), ("E", "new", False), ("F", "new", False))
+    assert abc.rows() == [("A", "changed"), ("C", "new"), ("D", "new"), ("E", "new"), ("F", "new")]
+    table = Lake(root=str(abc.root)).table(LETTERS.dataset)
+    assert table is not None
+    assert sorted(table.get_add_actions(flatten=True)["num_records"].to_pylist()) == [2, 3]
+    with pytest.raises(AuditFailed) as refused:
+        abc.merge(("D", "changed", False), rows=4)
+    assert [(item.rule, item.found) for item in refused.value.violations] == [("account.accounted", 5)]
 
 
 def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters) -> None:

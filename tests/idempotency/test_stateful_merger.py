@@ -33,6 +33,7 @@ from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, resto
 from blogdata.publish.changes import Restore
 from blogdata.publish.partitions import Grain
 from blogdata.publish.publish import publish
+from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, SchemaMismatch
 from blogdata.publish.writes import InOrder
@@ -160,6 +161,16 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
             provenance=Provenance(expected={"": {"rows": len(before) + 7}}),
         )
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
+
+
+def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Table) -> None:
+    size = Column(name="size", type="INT", description="Its size", default="length(letter) + 6")
+    daily.contract = replace(daily.contract, columns=(*daily.contract.columns, size))
+    before = daily.rows(2)
+    changes = daily.frame([("Z", "sized", False)]).withColumn("size", F.lit(1))
+    daily.execute(DAYS[2], changes=lambda _: changes)
+    assert daily.rows() == sorted([*((*row, 7) for row in before), ("Z", "sized", 1)])
+    assert (daily.gone(), daily.problems()) == ([DAYS[3]], [])
 
 
 def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:

@@ -93,6 +93,8 @@ def execute(
             where=contract.dataset,
             next_step="declare `executed` in the contract, or merge without state (Merger)",
         )
+    # First: a version to restore is restored by the contract of today.
+    tables.enforce(spark, lake, contract)
     seen = lake.version(contract.dataset)
     there = applied(events.executions(contract.dataset))
     own = next((entry for entry in there if entry.partition == period), None)
@@ -105,7 +107,6 @@ def execute(
             seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
         )
         contained = kept if restored else list(there)
-        tables.enforce(spark, lake, contract)
         onto = _version_with(contained, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))
@@ -185,7 +186,8 @@ def _commit_restoration(spark: SparkSession, target: Target, back: Execution, ro
     change = Rewrite(at=back.onto)
     if version is not None and version != EMPTY and not lacking and not marks_rows(table):
         change = Restore(at=back.onto, to=version)
-    then = then.withColumns({one.name: F.expr(one.default or "NULL").cast(one.type) for one in lacking})
+    for column in lacking:
+        then = then.withColumn(column.name, F.expr(column.default or "NULL").cast(column.type))
     return publish(
         then.limit(0) if version == EMPTY else then, target, change=change, partitions=(), provenance=provenance
     )
