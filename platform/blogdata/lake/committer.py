@@ -283,7 +283,7 @@ class OpenCommit:
             self._write_checksum(version)
             if version % every == 0:
                 self.table.create_checkpoint()
-        except (DeltaError, OSError, ValueError) as error:
+        except (DeltaError, OSError, ValueError, PlatformError) as error:
             _log.warning("No checksum or checkpoint of %s at version %d: %s", self._dataset, version, error)
 
     def _write_checksum(self, version: int) -> None:
