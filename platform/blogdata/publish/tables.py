@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from blogdata.lake import members
+from blogdata.lake import committer, members
 from blogdata.lake.companions import APPEARS_WITH
 from blogdata.lake.lake import Lake
 from blogdata.publish import file_statistics
@@ -45,7 +45,7 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract) -> Non
     table = lake.caught_up(contract.dataset)
     path = lake.path(contract.dataset)
     if table is None:
-        _create(spark, path, contract)
+        _create(spark, lake, contract)
         return
     members.refuse_direct(table, contract.dataset)
     known: dict[str, str | None] = dict(table.metadata().configuration)
@@ -106,7 +106,7 @@ def _retention(contract: Contract) -> dict[str, str]:
     return {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
 
 
-def _create(spark: SparkSession, path: str, contract: Contract) -> None:
+def _create(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     from pyspark.sql.types import StructField, StructType
 
     # By this session: `DataType.fromDDL` asks whichever is the process's default one, column by column.
@@ -117,15 +117,19 @@ def _create(spark: SparkSession, path: str, contract: Contract) -> None:
             for column, found in zip(contract.columns, spark.sql(f"SELECT {types}").schema, strict=True)
         ]
     )
-    configuration = {
+    properties = {
         **_properties(contract),
         **{f"{_CONSTRAINT}{name}": expression for name, expression in constraints(contract).items()},
         CONTRACT: contract.fingerprint,
     }
-    writer = spark.range(0).write.format("contract-table").mode("append").option("schema", schema.json())
-    if partition := partition_column(contract):
-        writer = writer.option("partition", partition)
-    writer.option("description", contract.description).option("configuration", json.dumps(configuration)).save(path)
+    committer.create(
+        lake,
+        contract.dataset,
+        schema.json(),
+        partition=partition_column(contract),
+        description=contract.description,
+        properties=properties,
+    )
 
 
 def _described(column: Column) -> dict[str, str]:

@@ -1,18 +1,12 @@
 package io.blogdata.engine;
 
-import java.util.List;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.StructType;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Helpers for calling Spark's Scala interfaces from Java. */
 final class Scala {
   private Scala() {}
-
-  static <T> scala.collection.immutable.Seq<T> seq(List<T> items) {
-    return scala.collection.immutable.List$.MODULE$.from(CollectionConverters.asScala(items));
-  }
 
   /** Rethrows what Scala's methods throw unchecked, a checked one too. */
   @SuppressWarnings("unchecked")
