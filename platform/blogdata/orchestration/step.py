@@ -113,9 +113,9 @@ class Step:
         """The landing zone, with its rule for complete partitions."""
         return self._access.landing_zone
 
-    def read(self, dataset: str) -> DataFrame:
-        """Read a dataset at its pinned version: the newest one when the step first used it."""
-        return self.lake.read(self.spark, dataset, self.pin(dataset))
+    def read(self, dataset: str, partitions: Collection[str] | None = None) -> DataFrame:
+        """Read a dataset, or some partitions, at its pinned version: the newest one when the step first used it."""
+        return self.lake.read(self.spark, dataset, self.pin(dataset), partitions=partitions)
 
     def pin(self, dataset: str) -> int:
         """Pin an input to its newest version on first use, and return the pinned version."""
