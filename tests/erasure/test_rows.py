@@ -39,7 +39,7 @@ def published(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     several = F.array(*map(F.lit, (USER, None, *OTHERS)))
     user = F.when(F.col("hour") == EMPTIED, F.lit(USER)).otherwise(several[F.floor(F.col("click") / 2) % 6])
     frame = toy.clicks(spark).withColumn("user_id", user)
-    change = Overwrite(predicate=f"hour IN ('{EMPTIED}', '{LEFT}')")
+    change = Overwrite()
     provenance = Provenance(accounts=toy.accounts())
     publish(frame, toy.target(root, contract=CONTRACT), change=change, partitions=toy.HOURS, provenance=provenance)
     return root

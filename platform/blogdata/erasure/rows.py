@@ -221,7 +221,7 @@ class TakingOut:
             commit = publish(
                 _joined(spark, frame, found, "left_anti"),
                 target,
-                change=Overwrite(predicate=f"{column} IN ({', '.join(map(arrow.text, keys))})" if column else "true"),
+                change=Overwrite(),
                 partitions=keys if column else (),
                 provenance=_provenance({key: entries[key] for key in keys}, contract, erased),
             )

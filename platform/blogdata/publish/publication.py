@@ -112,7 +112,6 @@ def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution
 def _info(target: Target, commit_id: str, change: Change, provenance: Provenance, started: float) -> dict[str, Any]:
     return {
         "commit_id": commit_id,
-        "change": change.options(),
         **({"appended": asdict(change)} if isinstance(change, AppendBatch) else {}),
         "started_at": started,
         "inputs": dict(provenance.inputs),

@@ -34,7 +34,7 @@ def publish(
 
     Args:
         frame: Rows with the columns of the contract.
-        change: How the rows change the table; every row of an overwrite must match its predicate.
+        change: How the rows change the table.
         partitions: Partition keys of the batch; empty for a table that is written whole.
 
     Returns:
