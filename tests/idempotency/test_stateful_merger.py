@@ -169,7 +169,8 @@ def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Tabl
     before = daily.rows(2)
     changes = daily.frame([("Z", "sized", False)]).withColumn("size", F.lit(1))
     daily.execute(DAYS[2], changes=lambda _: changes)
-    assert daily.rows() == sorted([*((*row, 7) for row in before), ("Z", "sized", 1)])
+    after: list[Any] = [*((*row, 7) for row in before), ("Z", "sized", 1)]
+    assert list[Any](daily.rows()) == sorted(after)
     assert (daily.gone(), daily.problems()) == ([DAYS[3]], [])
 
 

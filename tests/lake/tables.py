@@ -81,6 +81,8 @@ def with_removed_row(store: Store, position: int) -> None:
             action["add"]["deletionVector"] = _vector(position)
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     actions.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+    # delta-rs would take the protocol from it.
+    log.with_suffix(".crc").unlink()
     log.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
 

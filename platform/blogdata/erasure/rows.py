@@ -100,8 +100,7 @@ class Rows:
         if column is None:
             table = self.marked_and_others(contract, fields)
         else:
-            only = {} if column is None else {column: sorted(keys)}
-            table = self.lake.columns(contract.dataset, [*([column] if column else []), *fields], only=only)
+            table = self.lake.columns(contract.dataset, [column, *fields], only={column: sorted(keys)})
         values = self.persons.by_kind()
         cells = {name: table[name].cast(pa.string()) for name in table.column_names}
         theirs = [pc.is_in(cells[name], pa.array(sorted(values[FIELDS[name]]), pa.string())) for name in fields]
