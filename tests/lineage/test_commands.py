@@ -46,8 +46,8 @@ def test_every_table_is_written_with_zstd(deployment: Deployment) -> None:
     found = codecs(deployment.settings.lake)
     assert {"silver/visits", "bronze/dead_letters", "gold/_visits_weekly", "gold/visits_weekly"} <= set(found)
     assert {"ops/events", "ops/partition_state"} <= set(found)
-    # No visitor here has an address, so the table of places has no row and no file.
-    assert {name: used for name, used in found.items() if used != {"ZSTD"}} == {"silver/places": set()}
+    # Spark leaves a file without columns where there are no rows; it is no part of its table.
+    assert {name: used for name, used in found.items() if used not in ({"ZSTD"}, set())} == {}
 
 
 def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Deployment) -> None:
