@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import dagster as dg
 
@@ -19,16 +21,31 @@ from blogdata.orchestration.dataset import assets, calendar
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.run_values import values_only
 from blogdata.orchestration.streamed_dataset import streamed
-from blogdata.planning.observed import ended_at
+from blogdata.planning.snapshot import ended_at
 from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings, load
 from quality.contracts import LANDED
 from quality.data_docs import data_docs
 from quality.profiles import profiles
 from resources import connections
-from resources.fixed import fixed
 from resources.zone import days_of, zone_of
 from sensors import JOBS, instigators, jobs
+
+
+def fixed(found: Mapping[str, dg.ConfigurableResource[Any]]) -> Mapping[str, dg.ResourceDefinition]:
+    """Define resources whose values the configuration of a run cannot replace, and where steps keep their outputs.
+
+    Whoever may launch a run would otherwise choose the home whose `blogdata.toml` names the options of the JVM.
+    """
+    definitions = {name: resource.get_resource_definition() for name, resource in found.items()}
+    return {
+        **{
+            name: dg.ResourceDefinition(one.resource_fn, config_schema={}, description=one.description)
+            for name, one in definitions.items()
+        },
+        # Dagster's own default, whose folder a run could replace: files in it are unpickled.
+        "io_manager": dg.IOManagerDefinition(dg.FilesystemIOManager().create_io_manager, config_schema={}),
+    }
 
 
 def build(settings: Settings) -> dg.Definitions:

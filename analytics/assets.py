@@ -1,26 +1,24 @@
 """The team's assets, and its checks of the gold tables they are computed from.
 
-The checks lie on an asset of the team's own. Materializing an asset in the UI selects all of its checks, and Dagster
-refuses a run with a check that another code location defines.
+Each asset checks the table that it reads, before it reads it. A check lies on an asset of the team's own: materializing
+an asset in the UI selects all of its checks, and Dagster refuses a run with a check that another code location defines.
 """
 
-import hashlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import datetime, timedelta, timezone
-from pathlib import Path
+from datetime import datetime, timedelta
 
 import dagster as dg
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, write_deltalake
 
-from analytics import gold, newsletter, openlineage
+from analytics import gold, newsletter
 from analytics.forecast import Views, forecasts
-from analytics.gold import DAILY_REPORT, PAGE_STATS, UPSTREAM, FoldersResource, GoldChanged, Upstream
+from analytics.gold import DAILY_REPORT, PAGE_STATS, FoldersResource, GoldChanged, Upstream
 
 OWNER = "team:analytics"
-GOLD_CONTRACT, KEPT, ON_TIME = "gold_contract", "kept", "on_time"
+GOLD_CONTRACT = "gold_contract"
 VIEWS_FORECAST = dg.AssetKey(["analytics", "views_forecast"])
 NEWSLETTER = dg.AssetKey(["analytics", "newsletter"])
 SCHEMA = pa.schema(
@@ -54,9 +52,8 @@ def key_of(upstream: Upstream) -> dg.AssetKey:
     output_required=False,
     check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=VIEWS_FORECAST)],
 )
-def views_forecast(context: dg.AssetExecutionContext, places: FoldersResource) -> Results:
+def views_forecast(places: FoldersResource) -> Results:
     """Compute all forecasts from the newest report, and replace the table in one commit."""
-    started_at = _now()
     try:
         table = gold.opened(places.gold_folder, DAILY_REPORT)
     except GoldChanged as error:
@@ -72,8 +69,6 @@ def views_forecast(context: dg.AssetExecutionContext, places: FoldersResource) -
         schema_mode="overwrite",
         commit_properties=CommitProperties(custom_metadata={DAILY_REPORT.dataset: str(table.version)}),
     )
-    version = DeltaTable(places.own_folder / "views_forecast").version()
-    _leave(context, places.own_folder, table, version=f"{version:020d}", rows=len(expected), started_at=started_at)
     yield _contract(VIEWS_FORECAST)
     incomplete = sum(views.whole is None for views in report.values())
     tomorrow = {f"forecast/{expected[-1].day}": expected[-1].views} if expected and expected[-1].views else {}
@@ -108,7 +103,7 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
     )
     def written(context: dg.AssetExecutionContext, places: FoldersResource) -> Results:
         """Write the newsletter of a week; written again, it replaces the file."""
-        week, started_at = context.partition_key, _now()
+        week = context.partition_key
         try:
             table = gold.opened(places.gold_folder, PAGE_STATS)
         except GoldChanged as error:
@@ -119,15 +114,6 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
         text = newsletter.written(week, rows, newsletter.views_of(earlier, _pages(table, earlier)))
         target = places.own_folder / "newsletter" / f"{week}.md"
         gold.write_whole(target, text)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        _leave(
-            context,
-            places.own_folder,
-            table,
-            version=f"{week}@{table.version}-{digest}",
-            rows=text.count("\n"),
-            started_at=started_at,
-        )
         yield _contract(NEWSLETTER)
         yield dg.MaterializeResult(
             metadata={
@@ -139,56 +125,6 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
         )
 
     return written
-
-
-GOLD_PROMISES = dg.AssetSpec(
-    dg.AssetKey(["analytics", "gold_promises"]),
-    deps=list(map(key_of, UPSTREAM)),
-    owners=[OWNER],
-    group_name="analytics",
-    description="What the platform promises this team: its checks say whether the gold tables keep it",
-)
-
-
-def kept(upstream: Upstream) -> dg.AssetChecksDefinition:
-    """Build the check that a gold table still is what this team relies on."""
-
-    @dg.asset_check(
-        asset=GOLD_PROMISES.key,
-        name=f"{upstream.name}_{KEPT}",
-        description=f"{upstream.dataset} has the columns that {OWNER} reads: {', '.join(upstream.columns)}",
-    )
-    def check(places: FoldersResource) -> dg.AssetCheckResult:
-        try:
-            table = gold.opened(places.gold_folder, upstream)
-        except GoldChanged as error:
-            return dg.AssetCheckResult(passed=False, description=str(error))
-        return dg.AssetCheckResult(passed=True, metadata={"table_version": table.version})
-
-    return check
-
-
-@dg.asset_check(
-    asset=GOLD_PROMISES.key,
-    name=f"{DAILY_REPORT.name}_{ON_TIME}",
-    description=f"The report of yesterday is there when {OWNER} looks for it, in the morning (warning)",
-)
-def on_time(places: FoldersResource) -> dg.AssetCheckResult:
-    """Compare the newest reported day with yesterday."""
-    yesterday = (_now() - timedelta(days=1)).strftime("%Y-%m-%d")
-    try:
-        table = gold.opened(places.gold_folder, DAILY_REPORT)
-    except GoldChanged as error:
-        return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=str(error))
-    newest = max((row["event_date"] for row in table.select("SELECT DISTINCT event_date FROM t")), default="none")
-    return dg.AssetCheckResult(
-        passed=newest >= yesterday,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=f"the newest reported day is {newest}; {DAILY_REPORT.owner} owns it",
-    )
-
-
-CHECKS = (*map(kept, UPSTREAM), on_time)
 
 
 def _pages(table: gold.Table, week: str) -> list[newsletter.PageDay]:
@@ -203,31 +139,3 @@ def _pages(table: gold.Table, week: str) -> list[newsletter.PageDay]:
 def _contract(key: dg.AssetKey, problem: GoldChanged | None = None) -> dg.AssetCheckResult:
     text = str(problem) if problem else None
     return dg.AssetCheckResult(check_name=GOLD_CONTRACT, asset_key=key, passed=problem is None, description=text)
-
-
-def _leave(
-    context: dg.AssetExecutionContext,
-    own: Path,
-    read: gold.Table,
-    *,
-    version: str,
-    rows: int,
-    started_at: datetime,
-) -> None:
-    """Leave what the asset of a run was computed from, for the lineage of others."""
-    result = openlineage.Result(
-        dataset=".".join(context.asset_key.path),
-        version=version,
-        owner=OWNER,
-        description=context.assets_def.descriptions_by_key[context.asset_key],
-        read={read.upstream.dataset: read.version},
-        rows=rows,
-        run_id=context.run.run_id,
-        job=context.run.job_name,
-        started_at=started_at,
-    )
-    openlineage.leave(own, result)
-
-
-def _now() -> datetime:
-    return datetime.now(timezone.utc)

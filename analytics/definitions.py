@@ -21,11 +21,6 @@ newsletter_job = dg.define_asset_job(
     dg.AssetSelection.assets(assets.NEWSLETTER),
     description="Write the newsletter of a week; called by the platform, which knows it by this name",
 )
-morning_job = dg.define_asset_job(
-    "morning",
-    dg.AssetSelection.checks(*assets.CHECKS),
-    description="See whether the gold tables are there in time and still are what this team relies on",
-)
 
 
 def report_materialized(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
@@ -48,19 +43,15 @@ def report_materialized(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """The definitions; `ANALYTICS_AUTOMATIC=true` has the sensor and the schedule on from the start."""
+    """The definitions; `ANALYTICS_AUTOMATIC=true` has the sensor on from the start."""
     automatic = os.environ.get("ANALYTICS_AUTOMATIC") == "true"
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
-    timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
-    morning = dg.ScheduleDefinition(name="at_six", job=morning_job, cron_schedule="0 6 * * *", default_status=timing)
     # As known when the location is loaded. Each run loads it, so that weeks of earlier days can be called for at once.
     weeks = newsletter.weeks_since(gold.first_day(FoldersResource().gold_folder))
     return dg.Definitions(
-        assets=[assets.views_forecast, assets.weekly_newsletter(weeks), assets.GOLD_PROMISES],
-        asset_checks=assets.CHECKS,
-        jobs=[forecast_job, newsletter_job, morning_job],
+        assets=[assets.views_forecast, assets.weekly_newsletter(weeks)],
+        jobs=[forecast_job, newsletter_job],
         sensors=[report_materialized(sensing)],
-        schedules=[morning],
         resources=_fixed(FoldersResource()),
         executor=dg.in_process_executor.configured({"retries": {"enabled": {}}}),
     )

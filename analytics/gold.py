@@ -27,12 +27,10 @@ class FoldersResource(dg.ConfigurableResource["FoldersResource"]):
 
     @property
     def gold_folder(self) -> Path:
-        """The folder of the gold tables."""
         return Path(self.gold or os.environ.get("ANALYTICS_GOLD") or _home() / "lake" / "gold")
 
     @property
     def own_folder(self) -> Path:
-        """The team's folder."""
         return Path(self.own or os.environ.get("ANALYTICS_HOME") or _home() / "analytics")
 
 
@@ -50,15 +48,12 @@ def write_whole(file: Path, text: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Upstream:
-    """A gold table that the team reads."""
-
     name: str
     owner: str
     columns: Mapping[str, str]
 
     @property
     def dataset(self) -> str:
-        """Its name as the platform writes it."""
         return f"gold.{self.name}"
 
 
@@ -72,7 +67,6 @@ PAGE_STATS = Upstream(
     owner="team:analytics",
     columns={"event_date": "string", "page": "string", "events": "long", "hours_present": "integer"},
 )
-UPSTREAM = (DAILY_REPORT, PAGE_STATS)
 
 
 class GoldChanged(Exception):
@@ -91,7 +85,6 @@ class Table:
 
     @property
     def version(self) -> int:
-        """The version that is read."""
         return self.delta.version()
 
     def select(self, query: str) -> list[dict[str, Any]]:

@@ -29,7 +29,6 @@ def weeks_since(day: str | None) -> dg.WeeklyPartitionsDefinition:
 
 
 def days_of(week: str) -> list[str]:
-    """List the days of a week, from its Monday."""
     return [(date.fromisoformat(week) + timedelta(days=ahead)).isoformat() for ahead in range(7)]
 
 

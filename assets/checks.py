@@ -14,9 +14,8 @@ from blogdata.orchestration.names import asset_key
 from blogdata.patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals, Overdue
-from blogdata.planning.observed import Observed
 from blogdata.planning.reach import landed_input
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish.contract import Contract
 from quality.contracts import EVERY, GRAPH, LANDED
 from quality.contracts.streams import streamed_inputs
@@ -31,13 +30,11 @@ TIMED: Mapping[str, str] = {
 
 
 def deployment_of(access: LakeResource, now: datetime) -> Observed:
-    """Take a snapshot of the deployment for its detectors."""
     streams = streamed_inputs(access.checkpoints_path)
     return Observed(graph=GRAPH, look=Snapshot(access.landing_zone, access.events), now=now, streams=streams)
 
 
 def evaluation_of(reading: Reading) -> dg.AssetCheckEvaluation:
-    """Build the evaluation of a detector's check from its reading."""
     description = f"{reading.what}; {reading.remedy}" if reading.stands else None
     return dg.AssetCheckEvaluation(
         asset_key=asset_key(reading.dataset),
@@ -67,7 +64,6 @@ def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
 
 
 def overdue_evaluation(contract: Contract, found: Overdue) -> dg.AssetCheckEvaluation:
-    """Build the evaluation of the check from the overdue partitions."""
     key = overdue_check_key(contract)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,

@@ -1,7 +1,7 @@
 """What lands: the external assets of the landing zone, and the assets that write to it.
 
 landing.hourly_access_logs splits whole logs by hour of arrival; landing.devices_table is the delivery of the day (Full
-Loader); users_table, legacy_visits and provider_visits load by days of change and hours (Incremental Loader).
+Loader); users_table and legacy_visits load by days of change and hours (Incremental Loader).
 """
 
 import warnings
@@ -34,7 +34,6 @@ KEYS = {
     table_loads.DEVICES: dg.AssetKey(["landing", "devices_table"]),
     table_loads.USERS: dg.AssetKey(["landing", "users_table"]),
     table_loads.LEGACY_VISITS: dg.AssetKey(["landing", "legacy_visits"]),
-    table_loads.PROVIDER_VISITS: dg.AssetKey(["landing", "provider_visits"]),
 }
 
 
@@ -57,19 +56,17 @@ def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Non
 _BY_WINDOW = (
     (table_loads.USERS, Grain.DAY, "Changed users of a table that had not landed yet, by the day of their change"),
     (table_loads.LEGACY_VISITS, Grain.HOUR, "Rows of a table of visits that had not landed yet, by hour of ingestion"),
-    (table_loads.PROVIDER_VISITS, Grain.HOUR, "A provider's files of visits, byte for byte, by their hour"),
 )
 
 
 def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetsDefinition:
     """Build the asset of a table whose runs load the windows of their partitions and no other ones."""
-    in_files = table == table_loads.PROVIDER_VISITS
 
     @dg.asset(
         key=KEYS[table],
         description=description,
-        kinds={"file" if in_files else "postgres"},
-        tags={} if in_files else {"pattern/incremental-loader": ""},
+        kinds={"postgres"},
+        tags={"pattern/incremental-loader": ""},
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         group_name="landing",
@@ -87,7 +84,6 @@ def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description
 
 
 def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefinition]:
-    """List the assets of the tables that a deployment loads."""
     # Single-run backfills are marked beta in this Dagster; it is pinned.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
@@ -110,7 +106,6 @@ def load_due(context: Context, tables: Collection[str]) -> None:
             try:
                 context.log_event(dg.AssetMaterialization(KEYS[table], metadata=table_loads.load(settings, table)))
             except PlatformError as error:
-                # It is in no other table's way: a provider's files need no database.
                 faults[table] = error
         if faults:
             retried = [error for error in faults.values() if error.transient and context.retry_number < MAX_RETRIES]

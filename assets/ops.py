@@ -18,12 +18,10 @@ from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.run_values import values_only
 from blogdata.orchestration.upkeep import OWN, Done, Due, Fault, Inspection, Upkeep, actions, look, maintain
-from blogdata.patterns.observability import dataset_tracker, openlineage
+from blogdata.patterns.observability import dataset_tracker
 from blogdata.patterns.observability.dataset_tracker import Lineage
 from quality.contracts import DECLARED, EVERY
 
-TEAM = "analytics"
-"""Folder of the analytics team's results in the deployment's home."""
 LINEAGE = dg.AssetKey(["ops", "lineage"])
 FOLDER = "openlineage"
 """Folder beside the landing zone for one file per publication."""
@@ -32,7 +30,7 @@ FOLDER = "openlineage"
 @dg.asset(
     key=LINEAGE,
     description="Which publication read which versions of what, as OpenLineage events for a company's catalog: of "
-    "every dataset, those of streams, what databases are served and another team's results among them",
+    "every dataset, those of streams and what databases are served among them",
     group_name="ops",
     owners=["team:platform"],
     kinds={"openlineage"},
@@ -45,12 +43,10 @@ def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     landing = access.landing_path
     folder = landing.parent / FOLDER
     try:
-        # The checkpoints lie in the deployment's home.
-        reported = openlineage.reported([access.checkpoints_path.parent / TEAM / openlineage.FOLDER])
         written = dataset_tracker.export_openlineage(
-            access.lake, access.events, DECLARED, landing=str(landing), folder=folder, reported=reported
+            access.lake, access.events, DECLARED, landing=str(landing), folder=folder
         )
-        graph = dataset_tracker.track(access.lake, access.events, DECLARED, landing=str(landing), reported=reported)
+        graph = dataset_tracker.track(access.lake, access.events, DECLARED, landing=str(landing))
     except PlatformError as error:
         raise failure(context, error) from error
     return dg.MaterializeResult(

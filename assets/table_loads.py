@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.patterns.ingestion.incremental_loader import Partitions
 from blogdata.planning import clock
-from blogdata.planning.full_deliveries import delivered_on
+from blogdata.planning.reach import delivered_on
 from blogdata.publish.partitions import Grain, key_of, previous, start_of
 from blogdata.services import postgres, postgres_connection
 from blogdata.suppression.entry import erase_known
@@ -26,13 +25,8 @@ if TYPE_CHECKING:
     from blogdata.patterns.ingestion.incremental_loader import DeltaTable
     from blogdata.services.config import Settings
 
-DEVICES, USERS, LEGACY_VISITS, PROVIDER_VISITS = "devices", "users", "legacy_visits", "provider_visits"
-READERS = {
-    DEVICES: "bronze.devices",
-    USERS: "bronze.users",
-    LEGACY_VISITS: "bronze.visits",
-    PROVIDER_VISITS: "bronze.visits",
-}
+DEVICES, USERS, LEGACY_VISITS = "devices", "users", "legacy_visits"
+READERS = {DEVICES: "bronze.devices", USERS: "bronze.users", LEGACY_VISITS: "bronze.visits"}
 """Table to the dataset that reads what it lands."""
 WINDOWS = {USERS: Grain.DAY, LEGACY_VISITS: Grain.HOUR}
 """Table that is loaded by its delta column to the length of its windows."""
@@ -42,8 +36,8 @@ def due(settings: Settings, events: EventLog) -> list[str]:
     """List the tables of a deployment that have something to load.
 
     Devices are due if today's state is neither published nor delivered otherwise: a delivery that was refused is loaded
-    again, in case the table was mended meanwhile. Changed users and visits of a table are due if an hour has ended
-    since the last load, visits of a provider if an hour is complete that has not landed.
+    again, in case the table was mended meanwhile. Changed users and visits are due if an hour has ended since the last
+    load.
     """
     tables, found = settings.tables, []
     if tables.devices is not None:
@@ -53,8 +47,6 @@ def due(settings: Settings, events: EventLog) -> list[str]:
     for table, name in ((USERS, tables.users), (LEGACY_VISITS, tables.legacy_visits)):
         if name is not None and _loaded_until(settings, table) < _last_hour():
             found.append(table)
-    if tables.provider_visits is not None and _provided(settings).new():
-        found.append(PROVIDER_VISITS)
     return found
 
 
@@ -62,8 +54,6 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
     """Load what is due of a table; returns metadata of the load."""
     if table == DEVICES:
         return load_devices(settings)
-    if table == PROVIDER_VISITS:
-        return load_provided(settings, _provided(settings).new())
     until, last = _loaded_until(settings, table), _last_hour()
     grain = WINDOWS[table]
     begin = key_of(start_of(settings.tables.since, Grain.DAY), grain)
@@ -100,14 +90,9 @@ def load_devices(settings: Settings) -> dict[str, Any]:
 
 
 def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
-    """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones.
-
-    Of a provider's files, those of the hours alone. Returns metadata of the load.
-    """
+    """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones."""
     from blogdata.patterns.ingestion import incremental_loader
 
-    if table == PROVIDER_VISITS:
-        return load_provided(settings, windows)
     source = _delta_table(settings, table)
     with _connected(settings) as connection:
         found = incremental_loader.load(
@@ -126,13 +111,10 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
         "rows": sum(found.rows.values()),
         "new": sum(found.new.values()),
         "without a usable time": found.rows.get(incremental_loader.UNTIMED, 0),
-        f"moved to a later {source.grain.value}": found.moved,
-        "hard deletes, unseen": found.unseen,
     }
 
 
 def _delta_table(settings: Settings, table: str) -> DeltaTable:
-    """Describe a table that is loaded by its delta column."""
     from assets.transforms import legacy_visits, user_changes
     from blogdata.patterns.ingestion.incremental_loader import DeltaTable
 
@@ -146,7 +128,6 @@ def _delta_table(settings: Settings, table: str) -> DeltaTable:
     return DeltaTable(
         name=name,
         delta=lines.DELTA,
-        key=lines.KEY,
         announced=announced,
         shape=lines.SHAPE,
         prefix=lines.PREFIX,
@@ -155,21 +136,7 @@ def _delta_table(settings: Settings, table: str) -> DeltaTable:
 
 
 def _folder(settings: Settings, table: str) -> Path:
-    """Return the folder of the landing zone in which rows of a table land."""
     return settings.landing / READERS[table].partition(".")[2]
-
-
-def load_provided(settings: Settings, hours: Sequence[str]) -> dict[str, Any]:
-    """Land a provider's files of some hours, and of no other ones; result as of :func:`load`."""
-    found = _provided(settings).load(hours, prepare=_without_forgotten(settings))
-    return {"hours": len(found), "files": sum(found.values())}
-
-
-def _provided(settings: Settings) -> Partitions:
-    assert settings.tables.provider_visits is not None
-    return Partitions(
-        source=settings.tables.provider_visits, landed=settings.landing / "visits", prefix=PROVIDER_VISITS
-    )
 
 
 @contextmanager

@@ -11,22 +11,19 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.straight_rules import judged_ads, judged_visits
 from benchmarks.straight_sql import ADDRESSES, TABLES, WITH_PLACES, Table, landed, places
 from blogdata.landing.lines import read
+from blogdata.landing.records import LineReader
 
 
-class Unread:
+class Unread(LineReader):
     """Finds nothing in a line: what is in it is found by Spark."""
 
-    schema = pa.schema([])
-
-    def has_state(self, file: str) -> bool:
-        return False
+    columns = ()
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], tuple[()]]:
         return lambda offset, raw: ()

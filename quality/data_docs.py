@@ -1,4 +1,4 @@
-"""ops.data_docs: the published rows against their Great Expectations suites, as pages people can read."""
+"""ops.data_docs: the published rows against their Great Expectations suites, as a page people can read."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,13 +11,13 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.retries import reported
 from blogdata.orchestration.run_values import values_only
 from blogdata.patterns.quality.expectations import Project
-from blogdata.patterns.quality.validation import RuleResult, Validation
+from blogdata.patterns.quality.validation import RuleResult, Validation, write_page
 from blogdata.publish.contract import Contract
 from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["ops", "data_docs"])
 FOLDER = "data_docs"
-"""Folder of the pages, beside the landing zone."""
+"""Folder of the page, beside the landing zone."""
 
 
 class DataDocsConfig(dg.Config):
@@ -33,7 +33,7 @@ def check_name(dataset: str) -> str:
 
 @dg.asset(
     key=KEY,
-    description="What every dataset promises, and whether its published rows keep it, as pages (Data Docs); it looks "
+    description="What every dataset promises, and whether its published rows keep it, as a page (Data Docs); it looks "
     "at the newest partitions of every dataset that is computed by partitions, from bronze to gold",
     group_name="ops",
     owners=["team:platform"],
@@ -50,7 +50,7 @@ def check_name(dataset: str) -> str:
     required_resource_keys={"spark", "lake"},
 )
 def data_docs(context: dg.AssetExecutionContext) -> Iterator[Any]:
-    """Validate the datasets that exist, render the pages, and report one check per dataset."""
+    """Validate the datasets that exist, write the page, and report one check per dataset."""
     config = DataDocsConfig(**context.op_execution_context.op_config)
     access: LakeResource = context.resources.lake
     project = Project()
@@ -60,7 +60,8 @@ def data_docs(context: dg.AssetExecutionContext) -> Iterator[Any]:
             frame = published(spark, access, contract, config.newest)
             if frame is not None:
                 validations[name] = project.validate(frame, contract)
-    index = project.render(access.landing_path.parent / FOLDER)
+    index = access.landing_path.parent / FOLDER / "index.html"
+    write_page(index, list(validations.values()))
     yield dg.MaterializeResult(
         metadata={
             "index": dg.MetadataValue.path(str(index)),
@@ -87,7 +88,6 @@ def published(spark: SparkSession, access: LakeResource, contract: Contract, new
 
 
 def summary(validation: Validation) -> str:
-    """Summarize the validation of a dataset in one line."""
     line = f"{validation.kept} of {len(validation.results)} promises kept"
     if validation.broken:
         line += f"; broken: {', '.join(map(str, validation.broken))}"

@@ -105,7 +105,6 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
 
 
 def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: str) -> Looked:
-    """Profile what is new of a dataset, and store the profiles."""
     offline_observer.require_profilable(contract)
     name = contract.dataset
     published = access.events.publications(name)

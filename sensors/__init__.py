@@ -1,4 +1,4 @@
-"""What starts runs: the sensors for stale partitions, replays, events and the stream, and the schedules."""
+"""What starts runs: the sensors for stale partitions, events and the stream, and the schedules."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from sensors.external_events import start_runs
 from sensors.maintenance import end_dead_runs, tables_scattered
 from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
-from sensors.replays import replay_job, replay_runs
 from sensors.schedules import schedules
 from sensors.stream_ticks import ads_landed, sessions_landed, visits_landed
 
-JOBS = (*jobs.JOBS, write_page_files, replay_job)
+JOBS = (*jobs.JOBS, write_page_files)
 
 
 def instigators(
@@ -29,7 +28,7 @@ def instigators(
     # The detectors only look: without them their checks would stay empty.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
     stale = whatever_is_stale(refreshing, sensing)
-    requesting = [stale, replay_runs(sensing), page_files_due(sensing), consumers_called(sensing)]
+    requesting = [stale, page_files_due(sensing), consumers_called(sensing)]
     tidying = tables_scattered(sensing)
     landed = [visits_landed, ads_landed, sessions_landed]
     return [*requesting, *watching, tidying, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)

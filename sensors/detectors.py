@@ -15,7 +15,7 @@ from blogdata.orchestration.checks import newest_evaluation
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
-from blogdata.services import heartbeat
+from blogdata.services import dagster_home
 from blogdata.services.files import LockTimeout
 from quality.contracts import LANDED
 from sensors.run_requests import EVERYTHING
@@ -76,7 +76,7 @@ _LOCK_SECONDS = 5.0
 def tell_people(context: dg.SensorEvaluationContext, deployment: DeploymentResource) -> dg.SkipReason:
     """Send what is due; a channel that fails makes the tick fail, so that its error is seen, and others get theirs."""
     settings = deployment.settings()
-    heartbeat.note_tick(settings.home, ALERTS)
+    dagster_home.note_tick(settings.home, ALERTS)
     if not settings.alerts:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
     try:
@@ -108,7 +108,7 @@ def detector_readings(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.ST
 def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Read all detectors; record, log and show the verdicts that have changed."""
     # The checkpoints lie in the deployment's home.
-    heartbeat.note_tick(lake.checkpoints_path.parent, NAME)
+    dagster_home.note_tick(lake.checkpoints_path.parent, NAME)
     found = detectors.readings(deployment_of(lake, _now()))
     for reading in detectors.record(lake.events, found):
         if reading.stands:

@@ -13,7 +13,7 @@ from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 from blogdata.patterns.ingestion.external_trigger import EventRefused, TriggerEvent, read, reused, set_aside, waiting
 from quality.contracts import CONTRACTS
 from sensors import run_requests
-from sensors.request_throttle import MOST_AT_ONCE
+from sensors.run_requests import MOST_AT_ONCE
 
 NAME = "external_events"
 _DIGEST = f"{EVENT}digest"

@@ -12,7 +12,7 @@ from assets.ops import what_is_due
 from blogdata.orchestration import dead_runs
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.upkeep import Fault
-from sensors import jobs, request_throttle
+from sensors import jobs, run_requests
 from sensors.run_requests import EVERYTHING
 
 
@@ -52,4 +52,4 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     content = json.dumps([asdict(one) for one in due])
     key = hashlib.sha256(content.encode()).hexdigest()[:16]
     requests = [dg.RunRequest(run_key=key)] if due else []
-    return request_throttle.request_runs(context.instance, requests, quiet="every table is tidy")
+    return run_requests.request_runs(context.instance, requests, quiet="every table is tidy")

@@ -7,7 +7,7 @@ import dagster as dg
 from assets.serving import page_files
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_flow.concurrent_runner import BACKGROUND
-from sensors import request_throttle
+from sensors import run_requests
 from sensors.run_requests import EVERYTHING
 
 write_page_files = dg.define_asset_job(
@@ -32,4 +32,4 @@ def page_files_due(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPP
 def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     due = page_files.due(lake.lake, lake.events, page_files.folder_of(lake))
     requests = [dg.RunRequest(run_key=f"{day} {version}", partition_key=day) for day, version in due.items()]
-    return request_throttle.request_runs(context.instance, requests, quiet="the files have every day that is published")
+    return run_requests.request_runs(context.instance, requests, quiet="the files have every day that is published")

@@ -28,7 +28,7 @@ from blogdata.planning.staleness import Lane, Scope
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.services.config import Settings
 from quality.contracts import GRAPH, LANDED
-from sensors import request_throttle, run_requests
+from sensors import run_requests
 from sensors.run_requests import EVERYTHING
 
 _FEW_AGAIN = 6
@@ -113,7 +113,7 @@ def _asked(
     else:
         requests.append(_request([stale], f"waited for a person: {_about(stale)}", NEW_DATA, lane=Lane.ALL.value))
     wanted = [request for request in requests if request.tags[LANE] not in busy]
-    return request_throttle.request_runs(context.instance, wanted, quiet=_UNDER_WAY)
+    return run_requests.request_runs(context.instance, wanted, quiet=_UNDER_WAY)
 
 
 def _in_lane(

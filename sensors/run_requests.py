@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
@@ -42,3 +45,68 @@ def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str
 def is_under_way(instance: dg.DagsterInstance, lane: Mapping[str, str]) -> bool:
     own = dg.RunsFilter(job_name=JOB, statuses=list(UNDER_WAY), tags={LANE: lane[LANE]})
     return bool(instance.get_runs(own, limit=1))
+
+
+WAITING = ".dagster/blogdata_waiting"
+"""Tag of a run, hidden from the list of runs: digest of the content that waited when the run was requested."""
+MOST_AT_ONCE = 24
+"""Runs requested per tick; the rest follows at the next tick, so that a large delivery does not flood the queue."""
+_PAUSE_SECONDS = 60.0
+_DOUBLED_AT_MOST = 6
+# Databases limit the number of values in one query.
+_LOOKED_UP_AT_ONCE = 1000
+
+
+def digest(lines: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def request_runs(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest], *, quiet: str) -> dg.SensorResult:
+    """Request runs, except those under way and those whose last run ended a short while ago."""
+    requests: list[dg.RunRequest] = []
+    reasons: list[str] = []
+    for start in range(0, len(waiting), _LOOKED_UP_AT_ONCE):
+        part = waiting[start : start + _LOOKED_UP_AT_ONCE]
+        asked = _asked(instance, part)
+        for request in part:
+            before = asked.get(str(request.run_key), ())
+            reason = _reason_to_wait(before)
+            if reason is None:
+                requests.append(_numbered(request, len(before) + 1))
+            else:
+                reasons.append(reason)
+            if len(requests) == MOST_AT_ONCE:
+                return dg.SensorResult(run_requests=requests)
+    reason = f"{len(reasons)} wait; the first: {reasons[0]}" if len(reasons) > 1 else "".join(reasons) or quiet
+    return dg.SensorResult(run_requests=requests, skip_reason=None if requests else reason)
+
+
+def _asked(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest]) -> Mapping[str, Sequence[dg.RunRecord]]:
+    found: dict[str, list[dg.RunRecord]] = defaultdict(list)
+    keys = [str(request.run_key) for request in waiting]
+    for record in instance.get_run_records(dg.RunsFilter(tags={WAITING: keys})):
+        found[record.dagster_run.tags[WAITING]].append(record)
+    return found
+
+
+def _numbered(request: dg.RunRequest, number: int) -> dg.RunRequest:
+    # Dagster starts one run per key: a tick that died before its runs were recorded requests the same keys again.
+    key = str(request.run_key)
+    return request.with_replaced_attrs(run_key=f"{key}, {number}", tags={**request.tags, WAITING: key})
+
+
+def _reason_to_wait(asked: Sequence[dg.RunRecord]) -> str | None:
+    if not asked:
+        return None
+    if not all(record.dagster_run.is_finished for record in asked):
+        return "what waits has been asked for"
+    # The cause may disappear unnoticed, such as a full disk: retry, but not every ten seconds.
+    pause = _PAUSE_SECONDS * 2 ** min(len(asked) - 1, _DOUBLED_AT_MOST)
+    left = max(record.update_timestamp.timestamp() for record in asked) + pause - _now()
+    if left <= 0:
+        return None
+    return f"{len(asked)} runs for what waits have ended; the next one is asked for in {left:.0f} s"
+
+
+def _now() -> float:
+    return time.time()

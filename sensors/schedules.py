@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from blogdata.operations import copies, export, replicate, retention
+from blogdata.operations import copies, retention
 from blogdata.orchestration.lake_resource import DeploymentResource
 from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.error_management import static_late_data_integrator
@@ -99,6 +99,6 @@ def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPE
         of_job("report_each_hour", jobs.report, "10 * * * *", "The page about the blog and its data"),
         of_job("freeze_on_the_first", jobs.freeze, "0 5 1 * *", "Freeze the past years whose weeks are final"),
         of_job("retention_at_five", retention.job, "0 5 * * *", "Remove what is older than its contract keeps it"),
-        _copies("export_at_half_past_five", export.job, export.ROLES, status),
-        _copies("replicate_at_half_past_five", replicate.job, (replicate.READER,), status),
+        _copies("export_at_half_past_five", copies.export_job, copies.ROLES, status),
+        _copies("replicate_at_half_past_five", copies.replicate_job, (copies.READER,), status),
     ]

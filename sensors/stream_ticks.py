@@ -8,7 +8,7 @@ from assets.streams import STREAMS
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import checkpoints
-from sensors import jobs, request_throttle
+from sensors import jobs, run_requests
 
 
 def _landed(name: str, job: dg.UnresolvedAssetJobDefinition, does: str, pattern: str) -> dg.SensorDefinition:
@@ -31,9 +31,9 @@ def _landed(name: str, job: dg.UnresolvedAssetJobDefinition, does: str, pattern:
         there = checkpoints(lake.checkpoints_path, name)
         newest = there[-1] if there and there[-1].identity else None
         waiting = sorted({file for one in stream.sources for file in one.pending_input(newest, lake.landing_path)})
-        key = f"{len(waiting)} files {request_throttle.digest(waiting)}"
+        key = f"{len(waiting)} files {run_requests.digest(waiting)}"
         requests = [dg.RunRequest(run_key=key)] if waiting else []
-        return request_throttle.request_runs(context.instance, requests, quiet="all that has landed is taken in")
+        return run_requests.request_runs(context.instance, requests, quiet="all that has landed is taken in")
 
     return landed
 

@@ -14,7 +14,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster_graphql.test.utils import execute_dagster_graphql
 
-from blogdata.cli.code_locations import PLATFORM
+from blogdata.cli.ui_command import PLATFORM
 from blogdata.services import dagster_home
 from blogdata.services.config import Settings
 

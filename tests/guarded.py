@@ -17,8 +17,8 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.cli import code_locations, ui_server
-from blogdata.cli.code_locations import ANALYTICS, ROOT, CodeLocation
+from blogdata.cli import ui_command, ui_server
+from blogdata.cli.ui_command import ANALYTICS, ROOT, CodeLocation
 from blogdata.services import config, dagster_home, secrets, ui_guard
 from blogdata.services.config import Settings
 from blogdata.services.supervisor import Supervisor
@@ -101,7 +101,7 @@ def serving(home: Path) -> Iterator[Guarded]:
     """Serve a deployment."""
     settings = config.load({"BLOGDATA_HOME": str(home), "PATH": os.environ.get("PATH", "")})
     dagster = dagster_home.render(settings)
-    folder = code_locations.socket_folder(dagster)
+    folder = ui_command.socket_folder(dagster)
     location = CodeLocation(
         name=ANALYTICS,
         module="analytics.definitions",
@@ -113,10 +113,10 @@ def serving(home: Path) -> Iterator[Guarded]:
     with ExitStack() as stack:
         stack.callback(running.stop, [ANALYTICS], seconds=60, kill=True)
         running.start(ANALYTICS, location.command(folder / ANALYTICS), environment)
-        while not code_locations.answers(folder / ANALYTICS):
+        while not ui_command.answers(folder / ANALYTICS):
             running.check()
             time.sleep(0.1)
-        workspace = code_locations.workspace(dagster, {ANALYTICS: folder / ANALYTICS})
+        workspace = ui_command.workspace_file(dagster, {ANALYTICS: folder / ANALYTICS})
         port = stack.enter_context(_listening(settings, workspace, read_only=False))
         yield Guarded(
             settings=settings,

@@ -10,20 +10,6 @@ from blogdata.services import postgres, processes
 from blogdata.services.config import Settings
 from blogdata.services.processes import ProcessIdentity
 
-DYING_RUN = """
-import os, signal
-import dagster as dg
-from dagster._core.test_utils import create_run_for_test
-from blogdata.cli.outcome import Outcome
-from blogdata.cli.pipeline import Pipeline
-from blogdata.orchestration import dead_runs
-from blogdata.services.config import load
-with Pipeline(load())._running(Outcome()) as instance:
-    create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags=dead_runs.own())
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-"""A program whose process is killed while its run of the deployment counts as under way."""
-
 
 def kill(process: ProcessIdentity | None) -> None:
     """Kill a process with SIGKILL, as a machine out of memory does, and wait until it is gone."""

@@ -39,9 +39,7 @@ class Project:
         nowhere = Path("/nowhere")
         served = PostgresSettings(url="postgresql://nowhere/nothing")
         fed = PartnerSettings(url="http://nowhere")
-        loaded = TableSettings(
-            devices="devices", users="users", legacy_visits="visits", since="2026-01-05", provider_visits=nowhere
-        )
+        loaded = TableSettings(devices="devices", users="users", legacy_visits="visits", since="2026-01-05")
         settings = Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere)
         return build(replace(settings, postgres=served, partner=fed, tables=loaded))
 

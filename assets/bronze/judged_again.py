@@ -94,7 +94,7 @@ def _changes(lines: DataFrame, hours: Collection[str], logs: LogSettings) -> dic
     of_logs = lines.where(F.col("arrival_hour").isin(*hours) & (F.col("format") != JSON))
     before = of_logs.select("raw", *_PLACE, F.struct(*(had[name].alias(name) for name in _VERDICT)).alias("_before"))
     reader = ReceivedLines(logs)
-    again = read_again(before, reader, reader.schema.names, partition="arrival_hour")
+    again = read_again(before, reader, reader.names, partition="arrival_hour")
     again = with_acting_crawlers(again, logs.crawlers)
     differs = ~F.struct(*_VERDICT).eqNullSafe(F.col("_before"))
     return {row[0]: int(row[1]) for row in again.where(differs).groupBy("arrival_hour").count().collect()}

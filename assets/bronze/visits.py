@@ -19,7 +19,8 @@ def visits(step: Step) -> Mapping[str, Commit]:
     """Replicate every landed line beside what it was read into, with its reject reasons; no line is dropped."""
     landed, logs = Landed.of(step, "visits", Grain.HOUR), step.deployment.settings().logs
     landed.announce_new_fields()
-    rows = landed.rows(ReceivedLines(logs)).withColumnRenamed("partition", "arrival_hour")
-    if any(extension(file.name) == "log" for part in landed.partitions.values() for file in part.files):
+    has_logs = any(extension(file.name) == "log" for part in landed.partitions.values() for file in part.files)
+    rows = landed.rows(ReceivedLines(logs if has_logs else None)).withColumnRenamed("partition", "arrival_hour")
+    if has_logs:
         rows = with_acting_crawlers(rows, logs.crawlers)
     return step.publish(rows, replace(landed.source(), judged_by=judged_again.versions(logs)))

@@ -13,10 +13,8 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import older_hours
-from assets.transforms.received_lines import ReceivedLines
+from assets.silver.arrival_hours import older_hours, requests
 from blogdata.lake.commit import Account, Commit
-from blogdata.landing.lines import completed
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
@@ -25,7 +23,6 @@ from blogdata.publish.partitions import Grain, coarser
 from quality.contracts import requests as r
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.requests import NO_REQUESTS
-from quality.contracts.visits import FOUND
 
 _BY = ("event_date", "host", "kind", "status", "method", "path", "referral_host")
 
@@ -105,12 +102,6 @@ def requests_daily(step: Step) -> Mapping[str, Commit]:
                 read.add(hour)
     present = aligned_fan_in.completeness(step.partitions, Grain.DAY, Grain.HOUR, set(arrivals))
     hours = F.create_map(*[F.lit(part) for day, found in present.items() for part in (day, found.present)])
-    lines = step.read(LINES).where(
-        F.col("arrival_hour").isin(*sorted(arrived))
-        & F.col("event_hour").isin(*sorted(read))
-        & ~F.col("format").isin(*sorted(NO_REQUESTS))
-    )
-    reader, older = ReceivedLines(step.deployment.settings().logs), older_hours(arrivals)
-    lines = completed(lines, reader, [column.name for column in FOUND], partition="arrival_hour", older=older)
-    rows = daily(lines).withColumn("hours_present", hours[F.col("event_date")])
+    which = F.col("arrival_hour").isin(*sorted(arrived)) & F.col("event_hour").isin(*sorted(read))
+    rows = daily(requests(step, older_hours(arrivals), which)).withColumn("hours_present", hours[F.col("event_date")])
     return step.publish(rows, Upstream(accounts={day: Account(rows_in=rows_in) for day, rows_in in counted.items()}))

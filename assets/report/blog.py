@@ -7,7 +7,7 @@ Every number is computed from the page views of its period alone, so that it equ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from assets.report.page_views import DATASET, DAY, DailyRankings, PageViews, key_of_hour
 from assets.report.referrers import ReferrerKind, Referrers, known
@@ -43,10 +43,10 @@ NOTES = (
     "about the data counts them by reason.",
     "A visit is what the page views name as one. Of an access log it is the page views of one address and browser "
     f"without a pause of {PAUSE}.",
-    "The blog's own hosts are those of the settings; without any, the log's virtual hosts; without these, the host "
-    "that most page views after the first of a visit come from, of those with a referrer. They, no referrer and hosts "
-    "on a list of referrer spam are no sites that readers came from; the shares are of all page views. The kind of a "
-    "site is that of its host in a table.",
+    "The blog's own hosts are those of the settings; without any, the host that most page views after "
+    "the first of a visit come from, of those with a referrer. They, no referrer and hosts on a list of referrer spam "
+    "are no sites that readers came from; the shares are of all page views. The kind of a site is that of its host in "
+    "a table.",
     "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
     "the numbers of days do not add up to that of their period.",
     "Nobody is named on this page.",
@@ -60,8 +60,7 @@ def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Au
         return None
     since = key_of(start_of(newest[:_DATE], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
     daily = DailyRankings.read(lake, since[:_DATE])
-    sites = known() if referrers is None else referrers
-    views = PageViews.read(lake, since, sites if sites.own else replace(sites, own=daily.own_hosts))
+    views = PageViews.read(lake, since, known() if referrers is None else referrers)
     if views is None:
         return None
     spans = dict(_spans(views))

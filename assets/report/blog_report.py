@@ -16,8 +16,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.ingestion.whole_files import write_whole
-from blogdata.planning.observed import Observed
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.report import page
 from blogdata.report.data_part import DataPart, data_part
 from blogdata.report.page import Audience
@@ -37,16 +36,13 @@ class Report:
     data: DataPart
 
     def as_json(self) -> Any:
-        """Return the figures as plain JSON values."""
         return json.loads(json.dumps(asdict(self), default=datetime.isoformat))
 
     @property
     def has_anything(self) -> bool:
-        """Whether anything was ever published."""
         return any(dataset.partitions for dataset in self.data.datasets)
 
     def html(self) -> str:
-        """Render the page."""
         return page.render(self.as_json(), title="The blog and its data")
 
 

@@ -20,18 +20,16 @@ from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
 from blogdata.report.page import Ranking, RankingKind
 from quality.contracts.columns import DIRECT, UNKNOWN
-from quality.contracts.requests import CRAWLER, OTHER
+from quality.contracts.requests import CRAWLER
 
 CAMPAIGNS, REQUESTS = "gold.campaign_stats", "gold.requests_daily"
 _DAY = "event_date"
 _SUMS = {CAMPAIGNS: ("displays", "events", "displays_alone"), REQUESTS: ("requests",)}
 _RANKED = {
     CAMPAIGNS: (_DAY, "campaign", *_SUMS[CAMPAIGNS]),
-    REQUESTS: (_DAY, "kind", "status", "method", "host", "path", "referral_host", *_SUMS[REQUESTS]),
+    REQUESTS: (_DAY, "kind", "method", "path", "referral_host", *_SUMS[REQUESTS]),
 }
 _NUMBERS = frozenset(name for names in _SUMS.values() for name in names)
-_OF_A_SITE = 0.05
-"""Share of the answered page requests from which on a virtual host is the blog's own, and not one a client made up."""
 
 
 def _campaigns(rows: pa.Table) -> pa.Array:
@@ -95,22 +93,6 @@ class DailyRankings:
         """Read the tables from a day on, without Spark."""
         return cls(
             tables={dataset: _plain(lake.columns(dataset, names, since=since)) for dataset, names in _RANKED.items()}
-        )
-
-    @property
-    def own_hosts(self) -> frozenset[str]:
-        """The virtual hosts that are the blog's own: those that answer a good part of the requests for pages."""
-        rows = self.tables[REQUESTS]
-        if not rows.num_rows:
-            return frozenset()
-        answered = pc.and_(pc.equal(rows["kind"], "page"), pc.match_substring_regex(rows["status"], "^[23]"))
-        groups = rows.filter(answered).group_by("host").aggregate([("requests", "sum")])
-        requests = dict(zip(groups["host"].to_pylist(), groups["requests_sum"].to_pylist(), strict=True))
-        least = _OF_A_SITE * sum(requests.values())
-        return frozenset(
-            host.removeprefix("www.")
-            for host, count in requests.items()
-            if host not in (UNKNOWN, OTHER) and count >= least
         )
 
     def within(self, first: str, last: str) -> Iterator[Ranking]:
@@ -209,27 +191,22 @@ class PageViews:
 
     @cached_property
     def hours(self) -> Numbers:
-        """The hour of each row, in order."""
         found: Numbers = self.rows["hour"].to_numpy()
         return found
 
     @property
     def first(self) -> int:
-        """The first hour with a page view."""
         return int(self.hours[0])
 
     @property
     def last(self) -> int:
-        """The last hour with a page view."""
         return int(self.hours[-1])
 
     def within(self, first: int, last: int) -> pa.Table:
-        """Return the rows of a span, both hours included."""
         begins, ends = np.searchsorted(self.hours, [first, last + 1])
         return self.rows.slice(int(begins), int(ends - begins))
 
     def counted(self, first: int, last: int) -> Counted:
-        """Count a span, both hours included."""
         rows = self.within(first, last)
         visits = rows.group_by("visit_id").aggregate([([], "count_all"), ("time", "min"), ("time", "max")])
         views = visits["count_all"].to_numpy()

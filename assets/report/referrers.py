@@ -25,8 +25,6 @@ _TABLE = Path(__file__).with_name("referrers.yml")
 
 
 class ReferrerKind(str, Enum):
-    """What readers came from."""
-
     SEARCH = "search"
     SOCIAL = "social"
     ASSISTANT = "AI assistant"
@@ -79,7 +77,6 @@ class Referrers:
         )
 
     def kind_of(self, host: str) -> ReferrerKind:
-        """Return the kind of a host of page views."""
         return _NO_HOSTS.get(host) or self._listed(self.site_of(host)) or ReferrerKind.OTHER
 
     def site_of(self, host: str) -> str:
@@ -101,7 +98,6 @@ class Referrers:
 
 @cache
 def known() -> Referrers:
-    """Return the project's own table alone."""
     return Referrers.read()
 
 

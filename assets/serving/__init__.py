@@ -23,7 +23,6 @@ FEEDS = (partner_feed,)
 
 
 def configured(settings: Settings) -> list[Sink | PartnerFeed]:
-    """List what the deployment serves, by its settings."""
     return [
         *(SINKS if postgres.is_configured(settings) else ()),
         *(FEEDS if settings.partner.url is not None else ()),

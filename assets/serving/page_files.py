@@ -57,7 +57,6 @@ def from_csv(content: bytes) -> Iterator[tuple[str | int, ...]]:
 
 
 def to_parquet(rows: pa.Table) -> bytes:
-    """Write the rows with all columns of gold.page_stats and their types."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd")
     return bytes(sink.getvalue())
@@ -78,12 +77,10 @@ CHOICE: Choice[Writer] = {
 
 
 def writers_of(day: str) -> tuple[Writer, ...]:
-    """Find the writers of a day by its date."""
     return taken(CHOICE, date.fromisoformat(day))
 
 
 def folder_of(access: LakeResource) -> Path:
-    """Return the folder of the files."""
     return access.landing_path.parent / "exports" / "page_stats"
 
 

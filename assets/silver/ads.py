@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, older_hours, require_usable
+from assets.silver.arrival_hours import (
+    ARRIVAL_ORDER,
+    DEAD_LETTERED,
+    earliest_arrival,
+    older_hours,
+    require_usable,
+    still_usable,
+)
 from assets.transforms.ad_lines import AdLines
 from blogdata.lake.commit import Account, Commit
 from blogdata.landing.lines import completed, is_replay
@@ -34,13 +41,16 @@ def ads(step: Step) -> Mapping[str, Commit]:
     shown = step.read("bronze.ads").where(
         (F.col("arrival_hour") >= since) & F.col("display_hour").isin(*step.partitions) & (F.size("reasons") == 0)
     )
-    displays = completed(shown, AdLines(), _FOUND, partition="arrival_hour", older=older_hours(above))
+    older = older_hours(above)
+    read = completed(shown, AdLines(), _FOUND, partition="arrival_hour", older=older)
+    displays, dead_lettered = still_usable(read, older, "display_hour")
     rows = dict.fromkeys(step.partitions, 0)
     for entry in above.values():
         for (hour,), count in entry.breakdowns["display_hours"].items():
             if hour in rows:
                 rows[hour] += count
-    accounted = {hour: Account(rows_in=count) for hour, count in rows.items()}
+    reasons = {hour: {DEAD_LETTERED: count} for hour, count in dead_lettered.items()}
+    accounted = {hour: Account(rows_in=count, reasons=reasons.get(hour, {})) for hour, count in rows.items()}
     in_order = displays.withColumn("_replay", is_replay())
     identity = {"key": ("display_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")

@@ -34,7 +34,6 @@ def enrich(
         valid_from="valid_from",
         valid_to="valid_to",
         matched_column="user_known",
-        disjoint=True,
     )
     with_device = static_joiner.join_as_of(
         with_user,
@@ -50,7 +49,6 @@ def enrich(
         valid_from="device_from",
         valid_to="device_to",
         matched_column="device_known",
-        disjoint=True,
     )
     known = places if places is not None else spark.createDataFrame([], PLACE_COLUMNS)
     # An address has one answer; what a service told earlier versions of the platform is not used.

@@ -10,31 +10,28 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import older_hours
+from assets.silver.arrival_hours import older_hours, requests, still_usable
 from assets.transforms import visit_lines, visits_by_inactivity
-from assets.transforms.received_lines import ReceivedLines
 from blogdata.lake.commit import Entry
-from blogdata.landing.lines import completed
 from blogdata.orchestration.step import Step
 from blogdata.patterns.security.pseudo_anonymizer import token
 from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts.keys import VISITOR_KEY
-from quality.contracts.visits import FOUND
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_FOUND = [column.name for column in FOUND]
 FIRST_LOOK = 6
 """Hours to look back and ahead at first; doubled until no visit can reach further."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """The events of a step's hours."""
+    """The events of a step's hours, and how many lines of each hour are dead letters since they were published."""
 
     rows: DataFrame
     makes_stale: Mapping[str, list[str]]
+    dead_lettered: Mapping[str, int]
 
 
 def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
@@ -43,13 +40,13 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
     older = older_hours(above)
-    target = _page_views(step, key, older, ours)
+    target, dead_lettered = _page_views(step, key, older, ours)
     arrivals = _arrivals(above)
     known = [start_of(hour, Grain.HOUR) for hour in sorted(arrivals)]
     look = FIRST_LOOK * Grain.HOUR.length
     while True:
         since, until = first - look, last + Grain.HOUR.length + look
-        around = _page_views(step, key, older, ~ours & _between(since, until))
+        around, _ = _page_views(step, key, older, ~ours & _between(since, until))
         # No visit reaches beyond the oldest or the newest page view.
         edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
         if not visits_by_inactivity.touches_edge(target, around, *edges):
@@ -66,17 +63,16 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     makes_stale: dict[str, list[str]] = {}
     for hour in sorted(changed):
         makes_stale.setdefault(_nearest(step, hour), []).append(hour)
-    return Events(rows=visits_by_inactivity.with_visit_ids(target, around, key), makes_stale=makes_stale)
+    rows = visits_by_inactivity.with_visit_ids(target, around, key)
+    return Events(rows=rows, makes_stale=makes_stale, dead_lettered=dead_lettered)
 
 
-def _page_views(step: Step, key: str, older: Collection[str], which: Column) -> DataFrame:
+def _page_views(step: Step, key: str, older: Collection[str], which: Column) -> tuple[DataFrame, dict[str, int]]:
     """Read page views from access logs; `visit_id` is null until the rows around are known."""
-    rows = step.read("bronze.visits").where(
-        which & (F.col("format") != visit_lines.JSON) & (F.size("reasons") == 0) & F.col("filtered_by").isNull()
-    )
-    reader = ReceivedLines(step.deployment.settings().logs)
-    read = completed(rows, reader, _FOUND, partition="arrival_hour", older=older)
-    return read.withColumn("user_id", token(F.concat_ws(" ", "client", "agent"), key, "user_id"))
+    views = requests(step, older, which & F.col("filtered_by").isNull())
+    read, dead_lettered = still_usable(views, older, "event_hour")
+    user = token(F.concat_ws(" ", "client", "agent"), key, "user_id")
+    return read.withColumn("user_id", user), dead_lettered
 
 
 def _between(since: datetime, until: datetime) -> Column:

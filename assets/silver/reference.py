@@ -19,7 +19,7 @@ from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.ingestion import full_loader
 from blogdata.patterns.security import encryptor
-from blogdata.planning.full_deliveries import (
+from blogdata.planning.reach import (
     Continued,
     changed_rows,
     continued,

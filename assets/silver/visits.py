@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -10,7 +11,14 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, older_hours, require_usable
+from assets.silver.arrival_hours import (
+    ARRIVAL_ORDER,
+    DEAD_LETTERED,
+    earliest_arrival,
+    older_hours,
+    require_usable,
+    still_usable,
+)
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import legacy_visits, visit_lines
 from assets.transforms.legacy_visits import DELETED
@@ -56,7 +64,7 @@ def without_deleted(
 
 IDENTITY = ("visit_id", "event_time", "page")
 CONFLICTS = CONTRACTS["silver.visit_conflicts"]
-_FOUND = [column.name for column in FOUND if column.name in visit_lines.COLUMNS]
+_FOUND = [column.name for column in FOUND]
 
 
 @computes("silver.visits")
@@ -72,7 +80,8 @@ def visits(step: Step) -> Mapping[str, Commit]:
     require_usable(step)
     formats = formats_of(step, above, integrated)
     deleting, older = hours_with_deletions(step, above), older_hours(above)
-    additions = additions_of(step, formats, deleting, older)
+    lacking = {hour for hour, entry in integrated.items() if entry.reasons.get(DEAD_LETTERED)}
+    additions = additions_of(step, formats, deleting | lacking, older)
     read = read_events(step, formats, additions, older)
     events, deleted = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting, older)
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
@@ -87,12 +96,12 @@ def visits(step: Step) -> Mapping[str, Commit]:
         dropped_reason="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    accounted = arrived(step, above, read.makes_stale, deleted)
+    accounted = arrived(step, above, read, deleted)
     source = Upstream(accounts=accounted, additions=additions)
     return step.publish(unique, source, companions=[conflicts])
 
 
-def additions_of(step: Step, formats: frozenset[str], deleting: frozenset[str], older: Collection[str]) -> Additions:
+def additions_of(step: Step, formats: frozenset[str], deleting: Collection[str], older: Collection[str]) -> Additions:
     """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
     if formats != {visit_lines.JSON}:
         return Additions()
@@ -122,13 +131,14 @@ def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, 
 
 def read_events(step: Step, formats: frozenset[str], additions: Additions, older: Collection[str]) -> Events:
     """Read the visit events of the step's hours from bronze, with their typed columns; of some only what is added."""
-    of_json = json_events(step, additions, step.partitions, older)
+    of_json, dead_lettered = still_usable(json_events(step, additions, step.partitions, older), older, "event_hour")
     if formats == {visit_lines.JSON}:
-        return Events(rows=of_json, makes_stale={})
+        return Events(rows=of_json, makes_stale={}, dead_lettered=dead_lettered)
     logs = log_events(step, accounts.entries(step, "bronze.visits"))
     if visit_lines.JSON not in formats:
         return logs
-    return replace(logs, rows=of_json.unionByName(logs.rows.select(*of_json.columns)))
+    both = Counter(dead_lettered) + Counter(logs.dead_lettered)
+    return replace(logs, rows=of_json.unionByName(logs.rows.select(*of_json.columns)), dead_lettered=both)
 
 
 def json_events(step: Step, additions: Additions, hours: Sequence[str], older: Collection[str]) -> DataFrame:
@@ -153,16 +163,13 @@ def arrivals_of(additions: Additions, hours: Sequence[str]) -> Column:
     return reduce(or_, conditions)
 
 
-def arrived(
-    step: Step,
-    above: Mapping[str, Entry],
-    makes_stale: Mapping[str, Sequence[str]],
-    deleted: Mapping[str, int],
-) -> dict[str, Account]:
+def arrived(step: Step, above: Mapping[str, Entry], read: Events, deleted: Mapping[str, int]) -> dict[str, Account]:
     """Build the account of each of the step's hours: rows that arrived, and rows that filters removed."""
     rows = dict.fromkeys(step.partitions, 0)
     removed = f"{filter_interceptor.REASON}{DELETED}"
     filtered = {key: {removed: deleted[key]} if key in deleted else {} for key in step.partitions}
+    for key, count in read.dead_lettered.items():
+        filtered[key][DEAD_LETTERED] = count
     for entry in above.values():
         for (hour, filter_name, _), count in entry.breakdowns["event_hours"].items():
             if hour not in rows:
@@ -172,6 +179,6 @@ def arrived(
                 reason = f"{filter_interceptor.REASON}{filter_name}"
                 filtered[hour][reason] = filtered[hour].get(reason, 0) + count
     return {
-        hour: Account(rows_in=rows[hour], reasons=filtered[hour], makes_stale=makes_stale.get(hour, ()))
+        hour: Account(rows_in=rows[hour], reasons=filtered[hour], makes_stale=read.makes_stale.get(hour, ()))
         for hour in step.partitions
     }

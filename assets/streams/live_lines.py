@@ -26,17 +26,14 @@ VISITS, ADS = VisitLines(), AdLines()
 
 
 def received(lines: DataFrame) -> DataFrame:
-    """Name the columns of landed lines as tables name them."""
     return lines.withColumnRenamed("partition", "arrival_hour")
 
 
 def events(lines: DataFrame) -> DataFrame:
-    """Keep the lines of visits that are events."""
     return received(lines).where((F.size("reasons") == 0) & F.col("filtered_by").isNull())
 
 
 def displays(lines: DataFrame) -> DataFrame:
-    """Keep the lines of ads that are displays."""
     return received(lines).where(F.size("reasons") == 0)
 
 

@@ -39,7 +39,6 @@ _CONTENT = ("session_id", STARTED, ENDED, "pages", "first_pages", "exit_page", "
 
 
 def windows(lines: Sequence[DataFrame]) -> DataFrame:
-    """Group the page views of the lines of visits by session."""
     views = session_rules.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(_PAYLOAD))
     return stateful_sessionizer.windows(views, SPEC, late=ALLOWED)
 

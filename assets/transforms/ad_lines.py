@@ -3,55 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from assets.transforms.arrival_times import IMPOSSIBLE, hours_of
-from blogdata.landing.json_lines import Field, Kind, arrow_type, reader
-from blogdata.landing.records import Values
+from blogdata.landing.json_lines import Field, Kind, reader
+from blogdata.landing.records import LineReader, Values
+from quality.contracts.ads import FOUND, RECEIVED
 from quality.contracts.columns import AD, AD_IDENTIFIERS
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-TIME = "display_time"
+_TIME = "display_time"
 _DISPLAY = tuple(
     Field(
         column.name,
-        Kind.TIME if column.name == TIME else Kind.TEXT,
+        Kind.TIME if column.name == _TIME else Kind.TEXT,
         required=True,
         identifies=column.name in AD_IDENTIFIERS,
     )
     for column in AD
 )
-COLUMNS = (*(field.name for field in _DISPLAY), "display_hour", "reasons")
-_AT = COLUMNS.index(TIME)
+_AT = [column.name for column in AD].index(_TIME)
 
 
-class AdLines:
-    """Reads lines of displayed ads into :data:`COLUMNS`."""
+class AdLines(LineReader):
+    """Reads lines of displayed ads."""
 
-    @property
-    def schema(self) -> pa.Schema:
-        import pyarrow as pa
-
-        types = {field.name: arrow_type(field.kind) for field in _DISPLAY}
-        return pa.schema({**types, "display_hour": pa.string(), "reasons": pa.list_(pa.string())})
-
-    def has_state(self, file: str) -> bool:
-        return False
+    contract = RECEIVED
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
         fields_of, hour_of = reader(_DISPLAY), hours_of(partition)
 
         def read(offset: int, raw: bytes) -> Values:
-            values, reasons = fields_of(raw)
+            values, reasons = fields_of(offset, raw)
             time = values[_AT]
             hour = hour_of(time) if time else None
             if time and not hour:
                 reasons = (*reasons, IMPOSSIBLE)
-            return (*_NOTHING, reasons) if reasons else (*values, hour, reasons)
+            if reasons:
+                return (None, None, reasons, *_NOTHING)
+            return (time, hour, reasons, *values[:_AT], *values[_AT + 1 :])
 
         return read
 
 
-_NOTHING = (None,) * (len(COLUMNS) - 1)
+_NOTHING = (None,) * len(FOUND)

@@ -33,11 +33,6 @@ SHAPE: Shape = {
 }
 
 
-def is_of_table(file: str) -> bool:
-    """Return whether a landed file has rows of the table, by its name."""
-    return file.startswith(f"{PREFIX}-")
-
-
 def left(events: DataFrame, deletions: DataFrame, order: Sequence[str]) -> DataFrame:
     """Add `_deleted` BOOLEAN: no row of the event came after the last row that deletes it."""
     came: Column = F.struct(*order)

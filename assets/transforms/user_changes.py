@@ -17,7 +17,6 @@ from quality.contracts import landed
 
 PREFIX = "users_table"
 DELTA = "updated_at"
-KEY = ("id",)
 SHAPE: Shape = {field.name: field.name for field in landed.CHANGED_USER}
 
 

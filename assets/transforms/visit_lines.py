@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from assets.transforms import legacy_visits, link_campaigns
 from assets.transforms.arrival_times import IMPOSSIBLE, hours_of
-from blogdata.landing.json_lines import Field, Kind, arrow_type, reader
-from blogdata.landing.records import Values
+from blogdata.landing.json_lines import Field, Kind, reader
+from blogdata.landing.records import LineReader, Values
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from quality.contracts.columns import CONTEXT, REQUEST
+from quality.contracts.visits import FOUND, RECEIVED
 
 JSON = "json"
 """The format of these lines."""
-TECHNICAL = ("browser", "browser_version", "network_type", "device_type", "device_version")
 _VISIT = (
     Field("visit_id", required=True, identifies=True),
     Field("event_time", Kind.TIME, required=True),
@@ -33,54 +30,29 @@ _VISIT = (
     Field("context.user.ip"),
     Field("context.user.login"),
     Field("context.user.connected_since", Kind.TIME),
-    *(Field(f"context.technical.{name}") for name in TECHNICAL),
+    *(Field(f"context.technical.{column.name}") for column in CONTEXT),
 )
 _LEGACY_VISIT = (*_VISIT, Field(legacy_visits.DELTA), Field("is_deleted", Kind.FLAG))
-FIELDS = (
-    "visit_id",
-    "event_time",
-    "event_hour",
-    "user_id",
-    "keep_private",
-    "page",
-    "utm",
-    "referral",
-    "ad_id",
-    "ip",
-    "login",
-    "connected_since",
-    *TECHNICAL,
-)
-COLUMNS = (*FIELDS, "format", "filtered_by", "reasons")
 
 
-class VisitLines:
-    """Reads lines of visit events into :data:`COLUMNS`."""
+class VisitLines(LineReader):
+    """Reads lines of visit events; the columns of requests stay null."""
+
+    contract = RECEIVED
 
     def __init__(self, *, older: bool = False) -> None:
         """Read lines that an earlier release found usable (`older`): an optional field of another type is null."""
         self._older = older
 
-    @property
-    def schema(self) -> pa.Schema:
-        import pyarrow as pa
-
-        kinds = {field.name: field.kind for field in _VISIT}
-        types = {name: arrow_type(kinds.get(name, Kind.TEXT)) for name in COLUMNS}
-        return pa.schema({**types, "reasons": pa.list_(pa.string())})
-
-    def has_state(self, file: str) -> bool:
-        return False
-
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
         name = PurePath(file).name
-        is_of_table, is_untimed = legacy_visits.is_of_table(name), name.startswith(f"{legacy_visits.PREFIX}{UNTIMED}")
+        is_of_table, is_untimed = (name.startswith(f"{legacy_visits.PREFIX}{part}") for part in ("-", UNTIMED))
         of_visit = len(_VISIT)
         fields_of, hour_of = reader(_LEGACY_VISIT if is_of_table else _VISIT), hours_of(partition)
 
         def read(offset: int, raw: bytes) -> Values:
-            values, reasons = fields_of(raw)
-            visit_id, time, user_id, page, keep_private = values[:5]
+            values, reasons = fields_of(offset, raw)
+            visit_id, time, user_id, page, keep_private, referral, ad_id, ip, login, since, *context = values[:of_visit]
             hour = hour_of(time) if time else None
             if time and not hour:
                 reasons = (*reasons, IMPOSSIBLE)
@@ -94,15 +66,16 @@ class VisitLines:
             if self._older and not is_untimed and hour and visit_id and user_id and page is not None:
                 reasons = ()
             if reasons:
-                return (*_NOTHING, JSON, None, reasons)
+                return (JSON, None, None, reasons, None, None, *_NOTHING)
             if filtered_by:
                 # What tells which event it deletes.
-                return (visit_id, time, hour, None, None, page, *_NOTHING[6:], JSON, filtered_by, reasons)
+                return (JSON, time, hour, reasons, None, filtered_by, visit_id, None, None, page, *_NOTHING[4:])
             private = True if keep_private is None else keep_private
             utm = link_campaigns.campaign_of_page(page)
-            return (visit_id, time, hour, user_id, private, page, utm, *values[5:of_visit], JSON, filtered_by, reasons)
+            of_page = (visit_id, user_id, private, page, referral, ad_id, utm)
+            return (JSON, time, hour, reasons, None, None, *of_page, *context, ip, login, since, *_NO_REQUEST)
 
         return read
 
 
-_NOTHING = (None,) * len(FIELDS)
+_NOTHING, _NO_REQUEST = (None,) * len(FOUND), (None,) * len(REQUEST)

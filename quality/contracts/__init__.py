@@ -30,7 +30,6 @@ from quality.contracts import (
 
 
 def _declared(*modules: ModuleType) -> Mapping[str, Contract]:
-    """Collect the contracts of modules, in the order of their declarations."""
     values = [value for module in modules for value in vars(module).values()]
     return MappingProxyType({value.dataset: value for value in values if isinstance(value, Contract)})
 

@@ -20,6 +20,7 @@ from quality.contracts.visits import (
     EVENT,
     FEW_CONFLICTS,
     READ,
+    REJECTED_SINCE,
     STANDS_FOR,
     STANDS_FOR_ITSELF,
 )
@@ -76,6 +77,7 @@ RECEIVED = Contract(
         "Readiness Marker",
         "Dead-Letter",
         "Horizontal Partitioner",
+        "Wrapper",
         "Metadata Enhancer",
         "Schema Compatibility Enforcer",
         "In-Place Overwriter",
@@ -127,6 +129,7 @@ DISPLAYED = Contract(
     rows_in="valid rows of all of `bronze.ads` whose display lies in the hour",
     stands_for="sum(occurrences)",
     reasons={"duplicates": "sum(occurrences - 1)"},
+    left_out=REJECTED_SINCE,
     measures={"conflicts": "sum(conflicts)"},
     statistics=("display_time", "ad_id"),
     patterns=(

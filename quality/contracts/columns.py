@@ -21,9 +21,15 @@ VISITOR_PSEUDONYM = Subject(whose=Whose.VISITOR, how=How.PSEUDONYM)
 VISITOR_QUASI = Subject(whose=Whose.VISITOR, how=How.QUASI_IDENTIFIER)
 fact = partial(Column, subject=NOBODY)
 """A column that says what happened, where a line lies or how it was judged, and does not lead to a person."""
+time = partial(fact, type="TIMESTAMP", nullable=False)
 text = partial(fact, type="STRING", nullable=False)
 count = partial(Column, type="BIGINT", nullable=False)
+measure = partial(Column, type="DOUBLE", nullable=False)
 flag = partial(Column, type="BOOLEAN", nullable=False)
+of_user = partial(Column, type="STRING", subject=USER_DIRECT)
+user_time = partial(Column, type="TIMESTAMP", subject=USER_QUASI)
+of_visitor = partial(Column, type="STRING", subject=VISITOR_DIRECT)
+pseudonym = partial(Column, type="STRING", subject=VISITOR_PSEUDONYM, nullable=False)
 quasi = partial(Column, type="STRING", subject=VISITOR_QUASI)
 """A text that may lead to a visitor together with others; null if it is not known."""
 
@@ -55,31 +61,12 @@ REASONS = fact(
     description="Why the row is rejected: all reasons; empty if it is not",
 )
 VISIT = (
-    Column(
-        name="visit_id",
-        type="STRING",
-        subject=VISITOR_PSEUDONYM,
-        nullable=False,
-        description="One browsing session of one browser",
-    ),
-    fact(
-        name="event_time",
-        type="TIMESTAMP",
-        nullable=False,
-        description="When the page was opened in the browser",
-    ),
-    Column(
-        name="user_id",
-        type="STRING",
-        subject=USER_DIRECT,
-        nullable=False,
-        description="The visitor; joins silver.users",
-    ),
+    pseudonym(name="visit_id", description="One browsing session of one browser"),
+    time(name="event_time", description="When the page was opened in the browser"),
+    of_user(name="user_id", nullable=False, description="The visitor; joins silver.users"),
     flag(name="keep_private", description="The visitor asked not to be shared; true when the event does not say"),
     text(name="page", description="Path of the page, without its query"),
-    Column(
-        name="referral", type="STRING", subject=VISITOR_DIRECT, description="URL the visitor came from, with its query"
-    ),
+    of_visitor(name="referral", description="URL the visitor came from, with its query"),
     fact(name="ad_id", type="STRING", description="The ad that was clicked"),
 )
 UTM = fact(
@@ -88,13 +75,8 @@ UTM = fact(
     description="Campaign of the followed link: utm source / medium / campaign, - for a missing one; null without any",
 )
 REQUEST = (
-    Column(
-        name="client",
-        type="STRING",
-        subject=VISITOR_DIRECT,
-        description="Address, or host name, that a request of an access log came from",
-    ),
-    Column(name="agent", type="STRING", subject=VISITOR_DIRECT, description="Agent of a request, as sent: any text"),
+    of_visitor(name="client", description="Address, or host name, that a request of an access log came from"),
+    of_visitor(name="agent", description="Agent of a request, as sent: any text"),
     fact(name="host", type="STRING", description="Host that was asked; null if it is no name of a host"),
     fact(name="method", type="STRING", description="Method of the request; null if it is none of HTTP"),
     fact(name="status", type="STRING", description="Status of the answer; null if it is none of HTTP"),
@@ -108,14 +90,8 @@ IDENTIFIERS = ("visit_id", "user_id")
 AD = (
     text(name="ad_id", description="The ad; joins the ad of a visit's events"),
     text(name="page", description="Path of the page that showed it"),
-    Column(
-        name="visit_id",
-        type="STRING",
-        subject=VISITOR_PSEUDONYM,
-        nullable=False,
-        description="The browsing session that saw it",
-    ),
-    fact(name="display_time", type="TIMESTAMP", nullable=False, description="When it was shown in the browser"),
+    pseudonym(name="visit_id", description="The browsing session that saw it"),
+    time(name="display_time", description="When it was shown in the browser"),
     text(name="campaign", description="The campaign it belongs to"),
 )
 AD_IDENTIFIERS = ("ad_id", "visit_id")
@@ -128,18 +104,13 @@ CONTEXT = (
     quasi(name="device_version", description="Device version; joins silver.devices"),
 )
 IDENTITY = (
-    Column(name="ip", type="STRING", subject=VISITOR_DIRECT, description="Address of the visitor"),
-    Column(name="login", type="STRING", subject=USER_DIRECT, description="Login, when connected"),
-    Column(
-        name="connected_since",
-        type="TIMESTAMP",
-        subject=USER_QUASI,
-        description="Since when the visitor is connected; null when not",
-    ),
+    of_visitor(name="ip", description="Address of the visitor"),
+    of_user(name="login", description="Login, when connected"),
+    user_time(name="connected_since", description="Since when the visitor is connected; null when not"),
 )
 CALLED = (
-    Column(name="login", type="STRING", subject=USER_DIRECT, description="Login of the user"),
-    Column(name="email", type="STRING", subject=USER_DIRECT, description="Address of the user"),
+    of_user(name="login", description="Login of the user"),
+    of_user(name="email", description="Address of the user"),
 )
 """What a user is called by; from silver on, silver.identities has it."""
 IDENTITY_TOKEN = Column(
@@ -150,13 +121,9 @@ IDENTITY_TOKEN = Column(
 )
 USER = (
     *CALLED,
-    Column(name="registered_datetime", type="TIMESTAMP", subject=USER_QUASI, description="When the user registered"),
-    Column(
-        name="first_connection_datetime", type="TIMESTAMP", subject=USER_QUASI, description="First connection, if any"
-    ),
-    Column(
-        name="last_connection_datetime", type="TIMESTAMP", subject=USER_QUASI, description="Last connection, if any"
-    ),
+    user_time(name="registered_datetime", description="When the user registered"),
+    user_time(name="first_connection_datetime", description="First connection, if any"),
+    user_time(name="last_connection_datetime", description="Last connection, if any"),
 )
 
 
@@ -175,5 +142,4 @@ def filled(text: str) -> str:
 
 
 def optional(column: Column) -> Column:
-    """Return the same column, nullable."""
     return replace(column, nullable=True)

@@ -58,17 +58,13 @@ DAILY_REPORT = Contract(
             description="Hours of the source that were delivered when it was computed, with rows or without",
             sourceless=LABEL,
         ),
-        Column(
+        c.measure(
             name="completeness",
-            type="DOUBLE",
-            nullable=False,
             description="Share of the source's hours that were there, 0 to 1; below 1 the figure is too small",
             sourceless=LABEL,
         ),
-        Column(
+        c.measure(
             name="report_completeness",
-            type="DOUBLE",
-            nullable=False,
             description="Share of the hours of all sources of the day that were there, 0 to 1",
             sourceless=LABEL,
         ),

@@ -3,7 +3,7 @@
 from blogdata.planning.reach import SAME, AsOf
 from blogdata.planning.reaches import Answers
 from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schema import Column, Reference
+from blogdata.publish.schema import Reference
 from blogdata.publish.watch import Lag, Sla, Watch
 from blogdata.publish.writes import Replace, Slices
 from quality.contracts import columns as c
@@ -28,13 +28,8 @@ VISITS_ENRICHED = Contract(
         c.text(name="referral_host", description="Host the visitor came from, or direct"),
         *c.CONTEXT,
         c.quasi(name="device_name", description="Name of the device for people, as of the event"),
-        Column(name="user_registered", type="TIMESTAMP", subject=c.USER_QUASI, description="When the user registered"),
-        Column(
-            name="user_version_from",
-            type="TIMESTAMP",
-            subject=c.USER_QUASI,
-            description="Start of the user's version that was joined",
-        ),
+        c.user_time(name="user_registered", description="When the user registered"),
+        c.user_time(name="user_version_from", description="Start of the user's version that was joined"),
         c.flag(
             name="user_known",
             description="A version of the user held at the event",

@@ -52,7 +52,6 @@ def _behind(look: Look, dataset: str, name: str, mark: str | None) -> Iterator[t
 
 
 def _logged(look: Look) -> set[str | None]:
-    """Return the hours with requests of access logs."""
     return {
         hour
         for entry in look.published("bronze.visits").values()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from blogdata.planning.reach import WHOLE
 from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.schema import RowRule
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Merge
 from quality.contracts import columns as c
@@ -27,13 +27,8 @@ PLACE = (
 )
 
 ANSWER = (
-    Column(name="ip", type="STRING", subject=c.VISITOR_DIRECT, nullable=False, description="The address as received"),
-    c.fact(
-        name="valid_from",
-        type="TIMESTAMP",
-        nullable=False,
-        description="First instant it holds: 1970, so that it holds for all visits",
-    ),
+    c.of_visitor(name="ip", nullable=False, description="The address as received"),
+    c.time(name="valid_from", description="First instant it holds: 1970, so that it holds for all visits"),
     c.fact(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds: null"),
     c.text(
         name="outcome",

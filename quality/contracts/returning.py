@@ -74,10 +74,8 @@ RETURNING_VISITORS = Contract(
             name="returning",
             description="Visitors of both weeks: those of one and those of the other, less those of either",
         ),
-        Column(
+        c.measure(
             name="standard_error",
-            type="DOUBLE",
-            nullable=False,
             description="Standard error of `returning`, in visitors, at most: the three estimates err independently",
         ),
         Column(name="events", type="BIGINT", description="Page views of a week by itself; null for a pair"),

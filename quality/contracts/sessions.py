@@ -11,7 +11,7 @@ from blogdata.planning.reach import SAME, WITHIN
 from blogdata.planning.reaches import Carried
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.schema import RowRule
 from blogdata.publish.watch import Lag, Sla, Watch
 from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
@@ -27,31 +27,16 @@ _HOUR = "\"yyyy-MM-dd'T'HH\""
 OVER = f"date_format(timestampadd(SECOND, {_SECONDS}, ended_at), {_HOUR})"
 """SQL expression of the hour in which a session is over: that of its last page view plus the inactivity."""
 
-SESSION_ID = Column(
-    name="session_id",
-    type="STRING",
-    subject=c.VISITOR_PSEUDONYM,
-    nullable=False,
-    description="Hash of the place of the page view of the session that arrived first",
+SESSION_ID = c.pseudonym(
+    name="session_id", description="Hash of the place of the page view of the session that arrived first"
 )
 STATE = (
-    Column(
-        name="user_id",
-        type="STRING",
-        subject=c.USER_DIRECT,
-        nullable=False,
-        description="The visitor; joins silver.users",
-    ),
-    c.fact(name="started_at", type="TIMESTAMP", nullable=False, description="Time of the first page view"),
-    c.fact(name="ended_at", type="TIMESTAMP", nullable=False, description="Time of the last page view"),
+    c.of_user(name="user_id", nullable=False, description="The visitor; joins silver.users"),
+    c.time(name="started_at", description="Time of the first page view"),
+    c.time(name="ended_at", description="Time of the last page view"),
     c.count(name="pages", description="Page views since the start"),
     c.text(name="entry_page", description="The first page"),
-    Column(
-        name="referral",
-        type="STRING",
-        subject=c.VISITOR_DIRECT,
-        description="Where the visitor came from to the first page",
-    ),
+    c.of_visitor(name="referral", description="Where the visitor came from to the first page"),
     c.text(name="exit_page", description="The last page"),
     c.flag(name="keep_private", description="The visitor asked not to be shared, with any of the page views"),
     c.fact(name="first_pages", type="ARRAY<STRING>", nullable=False, description="The first five pages, in order"),
@@ -175,7 +160,7 @@ SESSIONS_DAILY = page_views.daily(
         c.EVENT_DATE,
         SESSION_ID,
         *[column for column in STATE if column.name in ("started_at", "ended_at")],
-        Column(name="seconds", type="DOUBLE", nullable=False, description="Time from the first page view to the last"),
+        c.measure(name="seconds", description="Time from the first page view to the last"),
         *[column for column in STATE if column.name in ("pages", "entry_page", "exit_page")],
         c.quasi(
             name="referral",

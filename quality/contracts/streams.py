@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from blogdata.patterns.error_management.streamed_files import StreamedFiles
-from blogdata.planning.observed import StreamedInput
+from blogdata.planning.snapshot import StreamedInput
 from blogdata.publish.writes import Append
 from quality.contracts import live, streamed_by
 
@@ -12,7 +12,6 @@ ADS = StreamedFiles(table="ads", suffixes=VISITS.suffixes)
 
 
 def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
-    """Return what the streams of a deployment read."""
     read = ((live.BRONZE, VISITS), (live.WITH_ADS_LIVE, ADS), (live.SESSIONS_LIVE, VISITS))
     return tuple(
         StreamedInput(

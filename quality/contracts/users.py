@@ -30,13 +30,11 @@ USERS_DELIVERED = Contract(
         replace(c.RAW, subject=c.USER_DIRECT),
         *c.SOURCE,
         c.LOAD_DATE,
-        Column(name="id", type="STRING", subject=c.USER_DIRECT, description="The user"),
+        c.of_user(name="id", description="The user"),
         *(replace(column, mask=Mask.EMAIL) if column.name == "email" else column for column in c.USER),
         c.REASONS,
-        Column(
+        c.user_time(
             name="updated_at",
-            type="TIMESTAMP",
-            subject=c.USER_QUASI,
             description="When the user was changed; null for rows of full deliveries, and for dead letters",
         ),
         Column(
@@ -110,15 +108,11 @@ WHOLE_USERS = Contract(
     owner="team:analytics",
     reads=(Read(dataset="bronze.users", reach=WHOLE),),
     columns=(
-        Column(
-            name="user_id", type="STRING", subject=c.USER_DIRECT, nullable=False, description="The user; joins visits"
-        ),
+        c.of_user(name="user_id", nullable=False, description="The user; joins visits"),
         *c.USER,
         c.IDENTITY_TOKEN,
-        Column(
+        c.user_time(
             name="valid_from",
-            type="TIMESTAMP",
-            subject=c.USER_QUASI,
             nullable=False,
             description="First instant it holds: that of the change, the day that delivered it, or, for the first full"
             " delivery, the registration",
@@ -169,9 +163,7 @@ WHOLE_USERS_CURRENT = Contract(
     ),
     write=InOrder(period=Grain.DAY, replay_limit=30),
     columns=(
-        Column(
-            name="user_id", type="STRING", subject=c.USER_DIRECT, nullable=False, description="The user; joins visits"
-        ),
+        c.of_user(name="user_id", nullable=False, description="The user; joins visits"),
         *c.USER,
         c.IDENTITY_TOKEN,
         c.text(name="changed_on", description="Day of the delivery or change that made the row what it is (UTC)"),

@@ -9,7 +9,7 @@ from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarke
 from blogdata.publish.contract import LEAST_ROWS, Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
-from blogdata.publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
+from blogdata.publish.schema import Audit, Failed, Partitioning, Reference, RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import AppearsWith, Replace, Slices
 from quality.contracts import columns as c
@@ -57,6 +57,7 @@ FOUND = (
 """What is found in a usable line, whatever its format."""
 READ = "read"
 """Measure: rows with what is found in a line; partitions that an older release published lack it, and the columns."""
+REJECTED_SINCE = {"dead_lettered": "lines that an older release took in, and that are rejected today"}
 ARRIVED = c.text(name="arrival_hour", description="Hour in which the row arrived (UTC)")
 
 RECEIVED = Contract(
@@ -127,6 +128,7 @@ RECEIVED = Contract(
         "Dead-Letter",
         "Filter Interceptor",
         "Horizontal Partitioner",
+        "Wrapper",
         "Metadata Enhancer",
         "Schema Compatibility Enforcer",
         "In-Place Overwriter",
@@ -200,7 +202,7 @@ WHOLE_VISITS = observed(
         rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",
         stands_for="sum(occurrences)",
         reasons={"duplicates": "sum(occurrences - 1)"},
-        left_out={"filtered.*": "by the name of the filter"},
+        left_out={"filtered.*": "by the name of the filter", **REJECTED_SINCE},
         measures={
             "conflicts": "sum(conflicts)",
             "private": "count_if(keep_private)",
@@ -209,7 +211,6 @@ WHOLE_VISITS = observed(
         statistics=("event_time", "page"),
         patterns=(
             "Windowed Deduplicator",
-            "Wrapper",
             "Keyed Idempotency",
             "Data Overwrite",
             "Transactional Writer",
@@ -274,15 +275,13 @@ LATE_VISITS = Contract(
     columns=(
         c.ARRIVAL_HOUR,
         c.EVENT_HOUR,
-        c.fact(name="event_time", type="TIMESTAMP", nullable=False, description="When the page was opened"),
-        c.fact(
+        c.time(name="event_time", description="When the page was opened"),
+        c.time(
             name="watermark",
-            type="TIMESTAMP",
-            nullable=False,
             description="Watermark when the row arrived",
             sourceless="from the measures of earlier hours",
         ),
-        Column(name="lateness_seconds", type="DOUBLE", nullable=False, description="How far behind the watermark"),
+        c.measure(name="lateness_seconds", description="How far behind the watermark"),
         c.RAW,
         *c.SOURCE,
     ),

@@ -5,7 +5,6 @@ Pattern: Isolated Sequencer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,17 +14,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-import openlineage_events
 from analytics import assets, gold, newsletter
-from analytics.definitions import morning_job
 from analytics.forecast import Forecast, Views, forecasts
 from analytics.gold import FoldersResource
 from analytics.newsletter import PageDay
-from assets.ops import TEAM
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
-from blogdata.patterns.observability import dataset_tracker, openlineage
-from quality.contracts import DECLARED
 
 MONDAY = "2026-01-05"
 
@@ -85,37 +77,6 @@ def test_the_table_names_the_report_it_was_made_of(places: FoldersResource) -> N
     ]
 
 
-def test_both_results_are_in_the_platforms_lineage_with_what_they_read(tmp_path: Path) -> None:
-    """Patterns: Isolated Sequencer, Dataset Tracker."""
-    home = tmp_path / "home"
-    places = FoldersResource(gold=str(home / "lake" / "gold"), own=str(home / TEAM))
-    for _ in range(2):
-        report(Path(places.gold), {MONDAY: (100, 1.0)})
-    pages = {"event_date": [MONDAY], "page": ["/a"], "events": [3], "hours_present": pa.array([24], pa.int32())}
-    write_deltalake(Path(places.gold) / "page_stats", pa.table(pages), partition_by="event_date")
-    letters = assets.weekly_newsletter(newsletter.weeks_since(MONDAY))
-    for _ in range(2):
-        assert run(places, assets.views_forecast).success
-        assert run(places, letters, MONDAY).success
-    found = openlineage.reported([home / TEAM / openlineage.FOLDER])
-    assert [(one.dataset, one.owner, one.inputs) for one in found] == [
-        ("analytics.views_forecast", "team:analytics", {"gold.daily_report": 1}),
-        ("analytics.views_forecast", "team:analytics", {"gold.daily_report": 1}),
-        ("analytics.newsletter", "team:analytics", {"gold.page_stats": 0}),
-    ], "a newsletter that is written again with the same text is the same"
-    seen = set()
-    for one in found:
-        for line in one.file.read_text().splitlines():
-            seen |= openlineage_events.check(json.loads(line))
-    assert {"parent", "ownership", "documentation", "version", "outputStatistics"} == seen
-    lake, landing = Lake(root=str(home / "lake")), str(tmp_path / "landing")
-    asked = (lake, EventLog(lake), DECLARED)
-    graph = dataset_tracker.track(*asked, landing=landing, reported=found)
-    assert graph.downstream("gold.daily_report") == {"analytics.views_forecast"}
-    dataset_tracker.export_openlineage(*asked, landing=landing, folder=tmp_path / "catalog", reported=found)
-    assert len(list((tmp_path / "catalog").glob("analytics.*/*.json"))) == 3
-
-
 @pytest.mark.parametrize(
     ("columns", "named"),
     [
@@ -135,22 +96,6 @@ def test_a_changed_table_fails_a_check_and_nothing_else(
     assert (check.passed, check.description) == (False, f"gold.daily_report: {named}; ask its owner, team:platform")
     assert result.get_asset_materialization_events() == []
     assert DeltaTable(Path(places.own) / "views_forecast").version() == 0
-
-
-def test_owners_see_what_is_relied_on(places: FoldersResource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assets, "_now", lambda: datetime(2026, 1, 7, 6, tzinfo=timezone.utc))
-    report(Path(places.gold), {MONDAY: (100, 1.0)})
-    defs = dg.Definitions(
-        assets=[assets.GOLD_PROMISES], asset_checks=assets.CHECKS, jobs=[morning_job], resources={"places": places}
-    )
-    result = defs.resolve_job_def("morning").execute_in_process()
-    found = {one.check_name: one for one in result.get_asset_check_evaluations()}
-    assert {one.asset_key for one in found.values()} == {assets.GOLD_PROMISES.key}
-    assert found["daily_report_kept"].passed
-    assert "was never published" in str(found["page_stats_kept"].description)
-    late = found["daily_report_on_time"]
-    assert (late.passed, late.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert f"newest reported day is {MONDAY}" in str(late.description)
 
 
 def test_the_newsletter_names_incomplete_days() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +68,7 @@ def sources(lake: Lake, commit: Commit) -> dict[str, set[str]]:
 def readers(lake: Lake, column: str, contracts: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Return the readers of a column of the clicks, and the evidence for each."""
     declared = contracts or {COPY.dataset: COPY}
-    now = datetime.now(timezone.utc)
-    found = column_readers.readers(lake, EventLog(lake), declared, CLICKS, column, landing="/landing", now=now)
+    found = column_readers.readers(lake, EventLog(lake), declared, CLICKS, column, landing="/landing")
     return {reader.name: reader.how for reader in found}
 
 

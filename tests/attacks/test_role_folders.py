@@ -21,7 +21,6 @@ from attacks.test_roles import TABLES, expected, secrets_of, stored
 from blogdata.erasure.clearing import remove_copies
 from blogdata.errors import ConfigurationError
 from blogdata.operations import copies
-from blogdata.operations.export import write
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.services import exports
 from blogdata.services.exports import Export
@@ -94,7 +93,7 @@ def analysts(deployment: Deployment, outside: Path) -> Path:
 def written(deployment: Deployment, role: str, folder: Path, of: str | None = None) -> list[str]:
     """Write what a role sees; return the datasets whose copies are new."""
     chosen = Export(role=role, folder=folder, group=of or group())
-    return [name for name, is_new in write(deployment.settings, chosen, deployment.session).items() if is_new]
+    return [name for name, is_new in copies.export(deployment.settings, chosen, deployment.session).items() if is_new]
 
 
 @pytest.mark.parametrize("dataset", TABLES)

@@ -16,8 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
 from blogdata.errors import ConfigurationError
-from blogdata.operations.query import Query
-from blogdata.operations.role_sight import SECRET, RoleSight, offer_masks
+from blogdata.operations.query import SECRET, Query, RoleSight, offer_masks
 from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     LEAST_VISITORS,
     MASK,

@@ -177,11 +177,11 @@ def test_the_owner_launches(served: Guarded, by: str) -> None:
 
 
 def test_long_homes_have_their_sockets_elsewhere(tmp_path: Path) -> None:
-    from blogdata.cli import code_locations
+    from blogdata.cli import ui_command
 
     home = tmp_path / ("long" * 30)
     home.mkdir()
-    folder = code_locations.socket_folder(home)
+    folder = ui_command.socket_folder(home)
     try:
         assert len(str(folder)) < len(str(home))
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700

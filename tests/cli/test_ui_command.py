@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from blogdata.services import config, dagster_home, heartbeat, secrets
+from blogdata.services import config, dagster_home, secrets
 from blogdata.services.processes import free_port
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,8 @@ class Ui:
 
     def health(self) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{heartbeat.PATH}", timeout=SECONDS) as answer:
+            url = f"http://127.0.0.1:{self.port}{dagster_home.HEALTH}"
+            with urllib.request.urlopen(url, timeout=SECONDS) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -116,9 +117,9 @@ def test_a_new_day_is_seen_and_a_killed_daemon_ends_everything_with_a_reason(ui:
     assert ui.status()[1].startswith("ui       running")
     with dagster_home.open_instance(config.load(ui.environ)) as instance:
         now = time.time()
-        assert heartbeat.is_beating(instance, now)
+        assert dagster_home.is_beating(instance, now)
         # A process that hangs, or was killed together with the others, leaves no file.
-        assert not heartbeat.is_beating(instance, now + 2 * heartbeat.PROCESS_SECONDS)
+        assert not dagster_home.is_beating(instance, now + 2 * dagster_home.PROCESS_SECONDS)
     assert not [one for one in psutil.net_connections("tcp") if one.pid in {p.pid for p in ui.family()} - {web(ui).pid}]
     said = ui.log.read_text()
     # It started without a fault: the file has only a few lines of its own.

@@ -17,7 +17,7 @@ from assets.serving.page_files import CSV, PARQUET
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_flow.parallel_split import Writer
 from data_flow.page_file_runs import DAY, PAGES, Files, fault, metadata
-from sensors.request_throttle import MOST_AT_ONCE
+from sensors.run_requests import MOST_AT_ONCE
 
 NEXT = "2026-01-06"
 

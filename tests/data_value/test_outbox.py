@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.ordered_delivery import Refused, Undelivered, deliver
-from blogdata.patterns.data_value.outbox import Outbox, OutboxUnusable, RowsUnaccounted
+from blogdata.patterns.data_value.outbox import Outbox, OutboxUnusable
 from data_value.partner_feed import PARTITION, by_key, expected, outbox, partner, received, row, rows, target
 from data_value.partner_server import Partner, PartnerFaults
 
@@ -193,7 +194,7 @@ def test_what_a_partner_refuses_is_sent_as_its_row_is_then(tmp_path: Path) -> No
 
 def test_rows_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
     box = outbox(tmp_path)
-    with pytest.raises(RowsUnaccounted, match="1 of 3 rows"):
+    with pytest.raises(PlatformError, match="1 of 3 rows"):
         box.take(PARTITION, "1", [row("a", 1)], rows_in=3, private=1)
     assert (box.lines(), box.due(before=LATER)) == ([], [])
 

@@ -37,7 +37,7 @@ def versions(spark: Any, *ranges: tuple[str, int | None, int | None]) -> Any:
     return spark.createDataFrame(rows, VERSIONS)
 
 
-def joined_frame(facts_: Any, versions_: Any, **more: Any) -> Any:
+def joined_frame(facts_: Any, versions_: Any) -> Any:
     return static_joiner.join_as_of(
         facts_,
         versions_,
@@ -46,18 +46,16 @@ def joined_frame(facts_: Any, versions_: Any, **more: Any) -> Any:
         valid_from="valid_from",
         valid_to="valid_to",
         matched_column="known",
-        **more,
     )
 
 
-def joined(facts_: Any, versions_: Any, **more: Any) -> list[Any]:
-    return joined_frame(facts_, versions_, **more).orderBy("fact").collect()  # type: ignore[no-any-return]
+def joined(facts_: Any, versions_: Any) -> list[Any]:
+    return joined_frame(facts_, versions_).orderBy("fact").collect()  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("disjoint", [False, True])
-def test_a_boundary_fact_gets_the_version_that_begins(spark: Any, disjoint: bool) -> None:
+def test_a_boundary_fact_gets_the_version_that_begins(spark: Any) -> None:
     history = versions(spark, ("old", 1, 5), ("new", 5, None))
-    rows = joined(facts(spark, 1, 4, 5, 9), history, disjoint=disjoint)
+    rows = joined(facts(spark, 1, 4, 5, 9), history)
     assert [(row.login, row.known) for row in rows] == [
         ("old", True),
         ("old", True),
@@ -78,24 +76,6 @@ def test_a_null_key_matches_nothing(spark: Any) -> None:
     assert [row.known for row in joined(facts(spark, 2, user=None), history)] == [False]
 
 
-@pytest.mark.parametrize(
-    ("ranges", "expected"),
-    [
-        ([("old", 1, None), ("new", 5, None)], ["old", "new", "new"]),
-        ([("old", 1, 7), ("new", 5, 20)], ["old", "new", "new"]),
-        ([("long", 1, 20), ("short", 1, 5)], ["long", "long", "long"]),
-        ([("a", None, None), ("b", None, None)], None),
-        ([("a", 1, None), ("empty", 5, 5)], ["a", "a", "a"]),
-    ],
-)
-def test_overlapping_versions_never_double_a_fact(spark: Any, ranges: Any, expected: list[str] | None) -> None:
-    rows = joined(facts(spark, 2, 6, 9), versions(spark, *ranges))
-    assert len(rows) == 3
-    assert all(row.known for row in rows)
-    if expected is not None:
-        assert [row.login for row in rows] == expected
-
-
 def test_the_account_refuses_a_doubled_fact(spark: Any, tmp_path: Path) -> None:
     """As in silver.visits_enriched, where the join relies on disjoint versions of users."""
     history = versions(spark, ("old", 1, 7), ("new", 5, 20))
@@ -110,7 +90,7 @@ def test_the_account_refuses_a_doubled_fact(spark: Any, tmp_path: Path) -> None:
     )
     run = RunContext(run_id="r1", job="join", code_version="c1")
     target = Target(lake=Lake(root=str(tmp_path)), contract=contract, run=run)
-    found = joined_frame(facts(spark, 2, 6), history, disjoint=True).select("fact", "login", "known")
+    found = joined_frame(facts(spark, 2, 6), history).select("fact", "login", "known")
     with pytest.raises(AuditFailed, match=r"account\.accounted.*found 3.*expected 2"):
         overwrite_table(found, target, Provenance(accounts={WHOLE_TABLE: Account(rows_in=2)}))
 
@@ -133,7 +113,6 @@ def test_small_reference_data_is_broadcast_without_moving_facts(spark: Any) -> N
         valid_from="valid_from",
         valid_to="valid_to",
         matched_column="known",
-        disjoint=True,
     )
     plan = plan_of(frame)
     assert "BroadcastHashJoin" in plan

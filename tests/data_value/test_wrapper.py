@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.orchestration import partner
 from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.data_value.outbox import Delivery
-from blogdata.patterns.data_value.wrapper import NotWrappable
 from blogdata.publish.writes import Feed
 
 
@@ -21,5 +21,5 @@ def test_a_partner_gets_the_row_in_an_envelope() -> None:
 
 
 def test_a_computed_value_cannot_replace_the_record() -> None:
-    with pytest.raises(NotWrappable, match="payload"):
+    with pytest.raises(PlatformError, match="payload"):
         wrapper.envelope({"page": "/"}, {"payload": 1}, field="payload")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from blogdata.services import config, dagster_home, setting_sources
+from blogdata.services import config, dagster_home
 from docs.pages import ROOT, commands, parse
 
 if sys.version_info >= (3, 11):
@@ -35,7 +35,7 @@ OBJECTS: list[dict[str, Any]] = [
     for found in yaml.safe_load_all((MANIFESTS / file).read_text(encoding="utf-8"))
 ]
 WORKLOADS = [found for found in OBJECTS if found["kind"] in ("Deployment", "StatefulSet")]
-OURS = {place[-1] for place in setting_sources.places(config.Settings)}
+OURS = {place[-1] for place in config.places(config.Settings)}
 OF_POSTGRES = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 HOME = "/var/lib/blogdata"
 

@@ -18,12 +18,11 @@ from blogdata.patterns.storage.dataset_materializer import VIEW
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.planning import clock
 from blogdata.planning.metrics import PREFIX, registry
-from blogdata.planning.observed import Observed
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish import refused
 from blogdata.publish.privacy import CONSUMERS
 from blogdata.secrets.secret import Secret
-from blogdata.services import alert_channels, config, secrets, setting_sources
+from blogdata.services import alert_channels, config, secrets
 from docs.pages import PAGES, PROJECT, ROOT, blocks, commands, parse, text
 from published import deployment
 from quality.contracts import EVERY, GRAPH
@@ -92,7 +91,7 @@ def test_the_configuration_table_has_exactly_the_settings() -> None:
     page = text("docs/reference/configuration.md")
     table = page[page.index("| environment |") : page.index("```toml")]
     documented = set(re.findall(r"^\| `([A-Z_]+)`", table, re.MULTILINE))
-    places = set(setting_sources.places(config.Settings))
+    places = set(config.places(config.Settings))
     variables = {place[-1] for place in places if re.match(r"BLOGDATA_.*[A-Z]$|SPARK_|BAO_", place[-1])}
     assert documented == variables
     for section, key, *below in (place for place in places if len(place) > 1 and place[-1].islower()):

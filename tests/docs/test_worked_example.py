@@ -29,7 +29,7 @@ TESTS = ("tests/data_value/test_tail_folder.py", "tests/lineage/test_browser_sta
 OF_ALL = (
     "tests/docs/test_pattern_index.py",
     "tests/planning/test_plan_of_a_replay.py::test_replaying_an_arrival_hour_reaches_its_event_hours",
-    "tests/sensors/test_replays.py",
+    "tests/operations/test_replay.py",
     "tests/sensors/test_schedules.py::test_a_schedule_requests_its_datasets_in_one_run",
 )
 """Tests of what holds of every dataset, or pattern: they derive which there are."""

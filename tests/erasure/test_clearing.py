@@ -47,7 +47,6 @@ LETTERS = replace(
         Column(name="says", type="STRING", description="What it says"),
     ),
 )
-RUN = json.dumps({"tags": {"asked for by": f"{USER}, {OTHER}", "user-zq4711": "row"}})
 HIDDEN = (".blog.log.partial", ".landing", ".spooled-x", ".blog.log.erasing")
 """Files that killed processes left in the landing zone."""
 
@@ -66,7 +65,6 @@ def settings(tmp_path: Path) -> Settings:
     changed.mkdir()
     shutil.copy(next((made.lake / "refused" / "silver_letters").glob("*.parquet")), changed / "c.parquet")
     send(outbox(made))
-    ask(home / "dagster" / "history" / "runs.db")
     texts = {
         home / "services" / "spark" / "server.log": f"a row of {USER} failed",
         home / "dagster" / "compute_logs" / "run" / "step.out": f"a run for {USER}",
@@ -95,16 +93,6 @@ def send(box: Outbox) -> None:
     box.taken(first)
 
 
-def ask(storage: Path) -> None:
-    """Have a run whose tag has the person, in a file like that of Dagster's runs, which has a log of writes."""
-    storage.parent.mkdir(parents=True)
-    with closing(sqlite3.connect(storage)) as database:
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("CREATE TABLE runs (id INTEGER PRIMARY KEY, body TEXT, key BLOB)")
-        database.execute("INSERT INTO runs (body, key) VALUES (?, ?), (NULL, NULL)", (RUN, USER.encode()[:4]))
-        database.commit()
-
-
 def clear(settings: Settings, notes: dict[str, str] | None = None, **changed: Any) -> list[str]:
     """Clear the deployment; returns what was left."""
     kept = {} if notes is None else notes
@@ -119,7 +107,7 @@ def found(settings: Settings) -> set[str]:
 
 def test_nothing_of_the_person_is_left_and_all_rows_of_the_other(settings: Settings) -> None:
     before = found(settings)
-    places = ["lake/silver/letters/_change_data", "lake/refused", "services/spark", "partner.sqlite", "dagster/history"]
+    places = ["lake/silver/letters/_change_data", "lake/refused", "services/spark", "partner.sqlite"]
     places += ["dagster/compute_logs", "landing/_events/refused", *(f"landing/access_logs/{name}" for name in HIDDEN)]
     assert [place for place in places if not any(path.startswith(place) for path in before)] == []
     notes: dict[str, str] = {}
@@ -131,9 +119,6 @@ def test_nothing_of_the_person_is_left_and_all_rows_of_the_other(settings: Setti
         letters = DeltaTable(settings.lake / "silver" / "letters").to_pyarrow_table().to_pylist()
         assert [row["letter"] for row in letters] == [OTHER]
         assert (settings.landing / "visits" / "of-another.json").exists()
-        with closing(sqlite3.connect(settings.home / "dagster" / "history" / "runs.db")) as storage:
-            runs = storage.execute("SELECT id, body FROM runs").fetchall()
-        assert runs == [(1, RUN.replace(USER, "*" * len(USER))), (2, None)]
     with closing(sqlite3.connect(settings.home / "partner.sqlite")) as database:
         assert database.execute("PRAGMA freelist_count").fetchone() == (0,)
     key = known_as(USER, secrets.read(settings, TOKENS).reveal())
@@ -213,17 +198,3 @@ def test_hidden_files_of_producers_and_those_in_use_are_left(settings: Settings)
         fcntl.flock(spooled, fcntl.LOCK_EX)
         assert clear(settings) == []
     assert found(settings) == {"landing/access_logs/.of-a-producer", "landing/access_logs/.spooled-x"}
-
-
-def test_texts_of_others_and_of_programs_are_not_overwritten(settings: Settings) -> None:
-    """A value of theirs has the person's within it, and the person has chosen a program's name as login."""
-    persons = Identifiers(emails=frozenset({"bo@mail.example"}), logins=frozenset({"python3", "utf-8"}))
-    his, theirs = '"bo@mail.example"', ("al.bo@mail.example", "bo@mail.example.org", "jo+bo@mail.example", "python3")
-    history = settings.home / "dagster" / "history" / "runs.db"
-    with closing(sqlite3.connect(history)) as storage:
-        storage.execute("UPDATE runs SET body = ? WHERE id = 1", (", ".join((his, *theirs, "utf-8")),))
-        storage.commit()
-    assert clear(settings, persons=persons) == []
-    with closing(sqlite3.connect(history)) as storage:
-        ((body,),) = storage.execute("SELECT body FROM runs WHERE id = 1").fetchall()
-    assert body == ", ".join((f'"{"*" * 15}"', *theirs, "utf-8"))

@@ -21,9 +21,9 @@ from deltalake import write_deltalake
 from blogdata.cli.pipeline import Pipeline
 from blogdata.erasure.journal import CERTIFICATES, Erasure, Journal
 from blogdata.erasure.search import search
+from blogdata.errors import PlatformError
 from blogdata.lake.lake import Lake
-from blogdata.operations import forget_steps
-from blogdata.operations.forget_steps import StillRemembered
+from blogdata.operations import forget
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.partner import TOKENS, outbox
 from blogdata.patterns.data_value.outbox import Row
@@ -58,14 +58,14 @@ def go_on(changes: int = 10_000) -> int:
 
         return changed
 
-    steps = {name: step for name, step in forget_steps.STEPS.items() if step is not forget_steps.recompute}
+    steps = {name: step for name, step in forget.STEPS.items() if step is not forget.recompute}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forget_steps, "STEPS", MappingProxyType(steps))
+        patch.setattr(forget, "STEPS", MappingProxyType(steps))
         for name in ("unlink", "rename", "replace"):
             patch.setattr(Path, name, counted(getattr(Path, name)))
         patch.setattr(sqlite3, "connect", counted(sqlite3.connect))
         settings = config.load()
-        forget_steps.go_on(settings, lambda _: None, Pipeline(settings))
+        forget.go_on(settings, lambda _: None, Pipeline(settings))
     return made
 
 
@@ -183,7 +183,7 @@ def test_one_process_erases_at_a_time(home: Path, said: Said) -> None:
 def test_it_waits_for_a_run_that_publishes_and_for_a_stream(home: Path, of: str) -> None:
     lake, owner, key = Lake(root=str(config.load().lake)), owners.this_run(), "2026-01-05" if "." in of else "visits"
     turns.claims(lake, of).take([key], owner)
-    with pytest.raises(StillRemembered, match="could not be cleared everywhere") as raised:
+    with pytest.raises(PlatformError, match="could not be cleared everywhere") as raised:
         go_on()
     assert of in raised.value.what
     turns.claims(lake, of).release([key], owner)

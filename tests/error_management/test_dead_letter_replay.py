@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from assets import corrected
+from assets.transforms.request_lines import LogLines
+from blogdata.cli import land_commands
+from blogdata.errors import PlatformError
 from blogdata.patterns.error_management import dead_letter_replay as replays
 from blogdata.patterns.error_management.dead_letter_replay import (
     Correction,
-    ReplayRefused,
 )
 from blogdata.patterns.ingestion.readiness_marker import late_files, scan
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.partitions import Grain
+from blogdata.services.config import LogSettings
 from quality.contracts import CONTRACTS
 
 FILE = "visits/date=2026-01-05/hour=03/visits-0000.json"
@@ -59,14 +61,14 @@ def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
     for name in (file, f"{Path(file).parent}/_SUCCESS"):
         (tmp_path / name).touch()
     correction = replace(CORRECTION, source_file=file)
-    judged = corrected.of_one_table([correction])
-    assert (judged.letters.dataset, judged.time) == ("bronze.ad_dead_letters", "display_time")
-    files, _ = replays.land_corrections([correction], [(file, 17)], tmp_path, letters=judged.letters)
+    letters = land_commands._letters_of([correction])
+    assert letters.dataset == "bronze.ad_dead_letters"
+    files, _ = replays.land_corrections([correction], [(file, 17)], tmp_path, letters=letters)
     assert Path(files[0]).parent == Path(file).parent
-    with pytest.raises(ReplayRefused, match="of ads and visits"):
-        corrected.of_one_table([correction, CORRECTION])
-    with pytest.raises(ReplayRefused, match="lines of users are not corrected"):
-        corrected.of_one_table([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
+    with pytest.raises(PlatformError, match="of ads and visits"):
+        land_commands._letters_of([correction, CORRECTION])
+    with pytest.raises(PlatformError, match="lines of users are not corrected"):
+        land_commands._letters_of([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
 
 
 def test_a_replay_is_idempotent_until_a_better_correction(landing: Path) -> None:
@@ -97,8 +99,25 @@ def test_the_last_correction_of_a_line_lands(landing: Path, name: str) -> None:
     assert landed(landing) == {results[0][0][0]: b"better\n"}
 
 
+def test_a_corrected_line_of_a_log_has_the_columns_of_the_header_above_it(landing: Path) -> None:
+    file = (landing / FILE).with_name("access.log")
+    header, good = (
+        b"#Fields: date time cs-method cs-uri-stem c-ip sc-status",
+        "2026-01-05 03:00:00 GET /a 192.0.2.7 200",
+    )
+    file.write_bytes(b"\n".join([header.replace(b" c-ip", b""), header, b"dead", header[:-10], b""]))
+    position = (str(file.relative_to(landing)), file.read_bytes().index(b"dead"))
+    correction = Correction(source_file=position[0], source_offset=position[1], payload=good)
+    (place,), _ = land([correction], [position], landing)
+    lines = (landing / place).read_bytes().split(b"\n")
+    assert lines == [header, good.encode(), b""]
+    logs = LogLines(LogSettings())
+    read, at = logs.of_file(place, "2026-01-05T03"), logs.names.index("reasons")
+    assert [read(0, line)[at] for line in lines[:2]] == [[], []]
+
+
 def test_a_correction_without_a_dead_letter_is_refused(landing: Path) -> None:
-    with pytest.raises(ReplayRefused, match="99") as refused:
+    with pytest.raises(PlatformError, match="99") as refused:
         land([CORRECTION, OTHER], [(FILE, 17)], landing)
     assert "bronze.dead_letters WHERE arrival_hour = '2026-01-05T03'" in refused.value.next_step
     assert landed(landing) == {}
@@ -118,7 +137,7 @@ def test_a_correction_for_an_incomplete_hour_is_refused(landing: Path, gone: str
     """Bronze is computed from landed files: the other lines of the hour would be lost without the ledger noticing."""
     (landing / FILE).with_name(gone).unlink()
     before = sorted(landing.rglob("*"))
-    with pytest.raises(ReplayRefused, match=message):
+    with pytest.raises(PlatformError, match=message):
         land([CORRECTION], DEAD, landing)
     assert sorted(landing.rglob("*")) == before
 
@@ -154,5 +173,5 @@ def test_an_interrupted_replay_is_finished_by_the_next(landing: Path, monkeypatc
     ],
 )
 def test_an_invalid_correction_is_refused_with_its_line(line: bytes) -> None:
-    with pytest.raises(ReplayRefused, match="line 2"):
+    with pytest.raises(PlatformError, match="line 2"):
         replays.read_corrections([b"\n", line], "corrections.jsonl")

@@ -12,9 +12,9 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.patterns.idempotency.transactional_sink import RowsRefused, SinkDelivery
-from blogdata.services.postgres_connection import PostgresBusy, PostgresRefused, PostgresUnreachable
+from blogdata.services.postgres_connection import PostgresUnreachable
 from idempotency.test_transactional_sink import DAY, SCHEMA, both, deliver, delivery, part, shown
 
 LONG = "/" + "".join(random.Random(1).choices(string.ascii_letters, k=8000))
@@ -74,9 +74,9 @@ def test_texts_too_long_for_an_index_are_refused(database: str) -> None:
 @pytest.mark.parametrize(
     ("code", "error", "transient"),
     [
-        ("53100", PostgresRefused, False),
-        ("57014", PostgresRefused, False),
-        ("40P01", PostgresBusy, True),
+        ("53100", PlatformError, False),
+        ("57014", PlatformError, False),
+        ("40P01", TransientError, True),
         ("57P01", PostgresUnreachable, True),
         ("08006", PostgresUnreachable, True),
     ],

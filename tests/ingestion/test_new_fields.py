@@ -27,8 +27,7 @@ from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
 from blogdata.planning.findings import unannounced
 from blogdata.planning.graph import Graph
-from blogdata.planning.observed import Observed
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.partitions import Grain
 from blogdata.services import config

@@ -21,9 +21,9 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.cli.land_commands import app
+from blogdata.errors import ConfigurationError
 from blogdata.landing.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import PART, split_all
-from blogdata.patterns.ingestion.passthrough_replicator import LinesRepeated
 
 START = datetime(2026, 3, 1, 22, 40, tzinfo=timezone.utc)
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -253,7 +253,7 @@ def test_logs_that_landed_one_by_one_are_refused_in_one_file(tmp_path: Path, tai
     before = taken(landing)
     (tmp_path / "all.log").write_bytes(lines(0, 200) + tail + lines(230, 701))
     refused = CliRunner().invoke(app, ["logs", str(tmp_path / "all.log"), "--landing", str(landing)]).exception
-    assert isinstance(refused, LinesRepeated)
+    assert isinstance(refused, ConfigurationError)
     assert f"from its byte {len(lines(0, 200) + tail):,} on" in str(refused)
     assert not list(split_all(landing, formats(), now=now))
     assert taken(landing) == before

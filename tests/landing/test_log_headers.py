@@ -61,6 +61,17 @@ def test_a_header_without_an_address_leaves_its_lines_unread() -> None:
     assert read(log, iis("-"))["address"] == "192.0.2.7"
 
 
+def test_a_header_that_lacks_a_field_leaves_the_columns_that_are_declared_for_it() -> None:
+    lacking, log = DEFAULT.replace("c-ip", "X-Real-IP"), formats((DEFAULT,)).of_log()
+    read(log, lacking)
+    row = read(log, iis("-"))
+    assert (row["format"], row["address"]) == ("declared", "192.0.2.7")
+    read(log, f"{lacking} cs-host")
+    assert isinstance(log.read(iis("-")), Misfit), "of other columns"
+    read(log, OWN)
+    assert "referrer" not in read(log, iis("blog.example.com"))
+
+
 def test_a_header_tells_the_order_of_date_and_time() -> None:
     log = formats().of_log()
     assert log.hour_of(b"10:05:03 2015-05-17 GET /a 10.0.0.1 200") is None

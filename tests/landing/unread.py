@@ -5,17 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-import pyarrow as pa
 from pyspark import cloudpickle
 
-from blogdata.landing.records import Values
+from blogdata.landing.records import LineReader, Values
 
 
-class Unread:
-    schema = pa.schema([])
-
-    def has_state(self, file: str) -> bool:
-        return False
+class Unread(LineReader):
+    columns = ()
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
         return lambda offset, raw: ()

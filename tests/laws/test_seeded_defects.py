@@ -25,7 +25,7 @@ from blogdata.lake.commit import Commit, Entry, entries_of, parse
 from blogdata.lake.committer import ConcurrentWrite, OpenCommit, Whole
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.dynamic_late_data_integrator import PartitionState
-from blogdata.planning import expiry, held, reach
+from blogdata.planning import expiry, reach
 from blogdata.planning.reaches import Complete
 from blogdata.planning.staleness import Staleness
 from blogdata.publish import observed, publication
@@ -192,7 +192,7 @@ def later_executions_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @defect(test_held.test_accepted_hours_wait_again_only_when_worse)
 def what_a_person_has_accepted_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "_accepted", lambda *given: False)
+    monkeypatch.setattr("blogdata.planning.staleness._accepted", lambda *given: False)
 
 
 @defect(test_complete.test_a_week_waits_for_its_last_hour, lake="all_hours_but_one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -29,6 +30,11 @@ _TIMES = (
     "", " ", "1769836200",
 )  # fmt: skip
 _ANCIENT = ("0000-01-01T00:00Z", "0001-01-01T00:00:00+18:00", "9999-12-31T23:59:59-18:00", "1582-10-10T00:00:00Z")
+
+_PIECES = (
+    '"', "{", "}", "[", "]", ",", ":", ";", "\\", " ", "\r", "0", "-1", "1e999", "null", "true", '""', "}{", "é",
+    "\\ud83d", "\\u0000", "\0", "\x0b", "\ufeff", "\u2028", "[" * 600, '"id"', '"page":', "Z", "NaN", "b" * 2000,
+)  # fmt: skip
 
 texts = st.sampled_from(_TEXTS) | st.text(max_size=12)
 values = texts | st.sampled_from([None, ABSENT, True, 0, -1.5, 10**30, [], {}, ["a"], {"a": None}])
@@ -175,6 +181,19 @@ def devices(draw: st.DrawFn) -> bytes:
     )
     line = ";".join(draw(field) for _ in range(3))
     return line.replace("\n", " ").encode()
+
+
+def edited(seeds: Sequence[bytes]) -> st.SearchStrategy[bytes]:
+    """Draw one of some lines, with some places of it replaced by other bytes."""
+    pieces = st.sampled_from(_PIECES).map(str.encode) | st.binary(max_size=3)
+    changes = st.lists(st.tuples(st.integers(0, 400), pieces, st.integers(0, 3)), max_size=4)
+
+    def changed(line: bytes, changes: list[tuple[int, bytes, int]]) -> bytes:
+        for at, piece, removed in changes:
+            line = line[: at % (len(line) + 1)] + piece + line[at % (len(line) + 1) + removed :]
+        return line
+
+    return st.builds(changed, st.sampled_from(seeds), changes)
 
 
 def drawn(lines: st.SearchStrategy[bytes], count: int) -> list[bytes]:

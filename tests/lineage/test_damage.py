@@ -24,8 +24,7 @@ from blogdata.planning import plan
 from blogdata.planning.arrivals import removed
 from blogdata.planning.clock import now
 from blogdata.planning.findings import lost
-from blogdata.planning.observed import Observed
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
 from lineage.command_line import Said

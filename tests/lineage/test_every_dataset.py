@@ -18,7 +18,6 @@ from blogdata.erasure.search import search
 from blogdata.patterns.data_flow import local_sequencer
 from blogdata.patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
-from blogdata.planning.clock import now
 from lineage import canaries, found_values, live, odd_lines
 from lineage.canaries import Canaries
 from lineage.conftest import Deploy
@@ -163,7 +162,7 @@ def test_each_dataset_counts_as_a_reader_of_its_columns(deployment: Deployment) 
     asked = (deployment.lake, deployment.events, EVERY)
 
     def readers(dataset: str, column: str) -> dict[str, str]:
-        found = column_readers.readers(*asked, dataset, column, landing=str(deployment.landing), now=now())
+        found = column_readers.readers(*asked, dataset, column, landing=str(deployment.landing))
         return {each.name.removeprefix("silver.").partition(".")[0]: each.how for each in found}
 
     by_sessions = {"sessions": "column lineage", "sessions_pending": "column lineage"}

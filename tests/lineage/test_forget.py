@@ -17,8 +17,8 @@ from assets.streams import live_sessions, live_visits
 from blogdata.erasure.journal import CERTIFICATES, Journal
 from blogdata.erasure.search import search
 from blogdata.evidence import ledger
-from blogdata.landing.erased_lines import is_erased
-from blogdata.operations import forget_steps
+from blogdata.landing.lines import is_erased
+from blogdata.operations import forget
 from blogdata.orchestration.stream import Stream
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
@@ -215,19 +215,19 @@ def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypa
         raise Killed
 
     with monkeypatch.context() as patch:
-        steps = {**forget_steps.STEPS, "computed again": dying}
-        patch.setattr(forget_steps, "STEPS", MappingProxyType(steps))
+        steps = {**forget.STEPS, "computed again": dying}
+        patch.setattr(forget, "STEPS", MappingProxyType(steps))
         with pytest.raises(Killed):
             said("forget", *persons, "--yes")
     assert said("forget", "somebody")[0] == 2
     code, done, errors = said("forget")
     assert (code, errors) == (0, "")
-    assert forget_steps.STEPS.keys() & {*done.splitlines()} == {"computed again", "cleared elsewhere"}
+    assert forget.STEPS.keys() & {*done.splitlines()} == {"computed again", "cleared elsewhere"}
     assert not Journal.of(home).path.exists()
 
 
 def test_no_byte_of_the_home_is_a_value_and_a_certificate_says_so(before: Before, said: Said) -> None:
-    """Older versions, logs of tables and Dagster's storage included."""
+    """Older versions, logs of tables and Dagster's storage, which had none, included."""
     assert {name for name, rows in before.rows.items() if any(map(before.are_named_in, rows))} >= before.of_rows()
     found = search(before.made.settings.home, before.values)
     assert (found.traces, found.unsearched) == ({}, {})
@@ -237,7 +237,7 @@ def test_no_byte_of_the_home_is_a_value_and_a_certificate_says_so(before: Before
     assert not before.are_named_in(repr(certificate))
     assert (certificate["files_with_values"], certificate["not_searched"]) == ({}, {})
     assert certificate["files_searched"] > 100
-    assert certificate["done"] == [*forget_steps.STEPS]
+    assert certificate["done"] == [*forget.STEPS]
 
 
 def test_lines_of_all_others_are_where_they_were(before: Before) -> None:

@@ -17,8 +17,7 @@ import oracle
 import plans
 from blogdata.patterns.ingestion.readiness_marker import ENDED
 from blogdata.patterns.observability.reading import DETECTORS, FLOW
-from blogdata.planning import detectors
-from blogdata.planning import observed as planned
+from blogdata.planning import detectors, snapshot
 from blogdata.planning.findings import standing
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services.config import Settings
@@ -368,5 +367,5 @@ def test_detectors_read_what_was_published(world: World) -> None:
     assert [one.identity for one in later if one.source in DETECTORS] == []
 
 
-def seen(deployment: Deployment, now: datetime) -> planned.Observed:
-    return planned.Observed(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)
+def seen(deployment: Deployment, now: datetime) -> snapshot.Observed:
+    return snapshot.Observed(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)

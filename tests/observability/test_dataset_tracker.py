@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 import openlineage_events
-from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, deliveries, record_deliveries
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.observability import openlineage
 from blogdata.patterns.observability.dataset_tracker import (
     Lineage,
     LineageEdge,
@@ -204,66 +202,3 @@ def test_served_deliveries_are_exported_with_their_input_versions(tmp_path: Path
         if event["eventType"] == "COMPLETE"
     }
     assert told == {"one": ({"gold.stats": "4", "gold.alone": "9"}, "refresh"), "two": ({"gold.stats": "7"}, None)}
-
-
-def left(folder: Path, dataset: str, version: str, *, read: int, hour: int, owner: str = "team:sales") -> None:
-    """Leave the events of a result of another team, as its writer does."""
-    contract = Contract(dataset=dataset, description="A result", owner=owner, columns=())
-    at = datetime(2026, 1, 6, hour, tzinfo=timezone.utc)
-    publication = openlineage.PublishedVersion(
-        dataset=dataset,
-        version=version,
-        run_id=RUN.run_id,
-        job="sales",
-        started_at=at,
-        ended_at=at,
-        inputs={"gold.stats": read},
-        rows=1,
-    )
-    file = folder / dataset / f"{version}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(openlineage.run_events(publication, {dataset: contract})))
-
-
-def test_results_outside_the_lake_are_tracked_by_what_their_writers_leave(tmp_path: Path) -> None:
-    lake, landing = Lake(root=str(tmp_path / "lake")), str(tmp_path / "landing")
-    folders = [tmp_path / "sales", tmp_path / "files", tmp_path / "nobody"]
-    left(folders[1], "sales.letters", "b", read=3, hour=2)
-    left(folders[0], "sales.forecast", "a", read=5, hour=1)
-    left(folders[0], "sales.forecast", "b", read=4, hour=3)
-    left(folders[0], "gold.stats", "b", read=9, hour=4)
-    found = openlineage.reported(folders)
-    graph = track(lake, EventLog(lake), CONTRACTS, landing=landing, reported=found)
-    assert graph.edges == (
-        LineageEdge(source="gold.stats", target="sales.forecast", version=4),
-        LineageEdge(source="gold.stats", target="sales.letters", version=3),
-    ), "the newest result counts, and a dataset of the lake has its own records"
-    assert graph.nodes["sales.forecast"].owner == "team:sales"
-    assert graph.nodes["sales.forecast"].published
-    assert graph.nodes["gold.stats"].owner == "team:marketing"
-    assert graph.affected_teams("gold.stats") == {"team:editors", "team:sales"}
-    exported = tmp_path / "exported"
-    for expected in (3, 0):
-        written = export_openlineage(lake, EventLog(lake), CONTRACTS, landing=landing, folder=exported, reported=found)
-        assert written == expected
-    (event, _) = events(exported, "sales.letters")
-    assert openlineage_events.check(event)
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"eventType": "START"}', '{"eventType": "COMPLETE", "outputs": []}']
-)
-def test_events_that_no_writer_leaves_are_refused_by_name(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "sales.letters" / "b.json"
-    file.parent.mkdir()
-    file.write_text(content)
-    file.with_name(".part.json").write_text("")
-    with pytest.raises(PlatformError, match="no completed run with one result") as raised:
-        openlineage.reported([tmp_path])
-    assert raised.value.where == str(file)
-
-
-def complete(**other: object) -> dict[str, object]:
-    """Return the event of a completed run, as another program writes it."""
-    at = "2026-01-05T10:00:00Z"
-    return {"eventType": "COMPLETE", "eventTime": at, "inputs": [], "outputs": [{"name": "sales.letters"}], **other}

@@ -18,9 +18,8 @@ import pytest
 from deltalake import write_deltalake
 
 from blogdata.erasure.journal import Journal
-from blogdata.operations.export import ROLES
+from blogdata.operations.copies import READER, ROLES
 from blogdata.operations.forget import REQUESTS
-from blogdata.operations.replicate import READER
 from blogdata.services import exports
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said

@@ -84,10 +84,8 @@ def test_what_expired_is_refused_before_spark_starts(
     (failed,) = done.filter_events(lambda event: event.is_step_failure)
     assert f"{FIRST} has expired: its rows have left the table" in str(failed.step_failure_data.user_failure_data)
     code, _, error = said("run", "--from", FIRST, "--to", "2026-01-05T02", "--select", "bronze.visits")
-    assert (code, error.splitlines()[-1]) == (
-        1,
-        f"next:  begin later: blogdata run --from {SECOND} --to 2026-01-05T02 --select bronze.visits",
-    )
+    assert code == 1
+    assert f"error: {FIRST} has expired: its rows have left the table" in error.splitlines()
     code, _, error = said("plan", "--replay", "bronze.visits", "--partitions", FIRST)
     assert (code, error.splitlines()[0]) == (1, f"error: {FIRST} has expired: its rows have left the table")
     assert not (settings.home / "services" / "spark").exists()

@@ -24,7 +24,7 @@ def lake(tmp_path: Path) -> LakeResource:
     (tmp_path / "blogdata.toml").write_text(
         '[postgres]\nurl = "postgresql://nowhere/nothing"\n\n'
         '[tables]\nurl = "postgresql://nowhere/nothing"\nusers = "users"\nlegacy_visits = "visits"\n'
-        f'since = "2026-01-05"\nprovider_visits = "{tmp_path}/provider/visits"\n'
+        'since = "2026-01-05"\n'
     )
     home = published.deployment(tmp_path)
     for hour in (LANDED, LAST):

@@ -1,4 +1,4 @@
-"""landing.legacy_visits, .provider_visits, .users_table and .devices_table: what a run of the assets loads.
+"""landing.legacy_visits, .users_table and .devices_table: what a run of the assets loads.
 
 Patterns: Full Loader, Incremental Loader.
 """
@@ -30,7 +30,6 @@ def loading(tmp_path: Path, database: str) -> Settings:
     (tmp_path / "blogdata.toml").write_text(
         f'[tables]\nurl = "{database}"\ndevices = "devices"\nusers = "users"\nlegacy_visits = "visits"\n'
         'since = "2026-01-05"\n'
-        f'provider_visits = "{tmp_path}/provider/visits"\n'
     )
     return config.load({"HOME": str(tmp_path), "BLOGDATA_HOME": str(tmp_path)})
 
@@ -44,7 +43,7 @@ def materialized(settings: Settings, asset: dg.AssetsDefinition, partition: str 
 
 
 def test_incremental_loader_backfills_the_window_of_the_run_and_no_other(loading: Settings, database: str) -> None:
-    devices, users, legacy_visits, provider_visits = landing.configured(loading, CALENDAR)
+    devices, users, legacy_visits = landing.configured(loading, CALENDAR)
     with psycopg.connect(database) as source:
         source.execute(
             "CREATE TABLE users AS SELECT n AS id, 'u' AS login, NULL::text AS email, at AS registered_datetime,"
@@ -60,22 +59,14 @@ def test_incremental_loader_backfills_the_window_of_the_run_and_no_other(loading
             " FROM (SELECT n, '2026-01-05 00:30+00'::timestamptz + n * interval '1 hour' AS at"
             " FROM generate_series(0, 12) n) t"
         )
-    folder = loading.home / "provider" / "visits" / "date=2026-01-05"
-    for hour in ("10", "11"):
-        (folder / f"hour={hour}").mkdir(parents=True)
-        (folder / f"hour={hour}" / "part.json").write_text("{}\n")
-        (folder / f"hour={hour}" / "_SUCCESS").touch()
-
     found = materialized(loading, legacy_visits, "2026-01-05T10")
     assert (found["windows"], found["rows"], found["new"]) == ("2026-01-05T10..2026-01-05T10", 1, 1)
-    assert materialized(loading, provider_visits, "2026-01-05T11") == {"hours": 1, "files": 1}
     found = materialized(loading, users, "2026-01-05")
     assert (found["windows"], found["rows"], found["new"]) == ("2026-01-05..2026-01-05", 2, 2)
     landed = sorted(str(file.relative_to(loading.landing)) for file in loading.landing.rglob("*.json*"))
     assert landed == [
         "users/date=2026-01-05/users_table-1.jsonl",
         "visits/date=2026-01-05/hour=10/legacy_visits-1.jsonl",
-        "visits/date=2026-01-05/hour=11/provider_visits-part.json",
     ]
 
     # The devices are loaded whenever they are asked for.
@@ -90,20 +81,12 @@ def test_tables_are_in_the_lineage_where_they_are_named(loading: Settings) -> No
     above = {name: sorted(dep.asset_key.to_user_string() for dep in spec.deps) for name, spec in specs.items()}
     assert above["landing/devices"] == ["landing/devices_table"]
     assert above["landing/users"] == ["landing/users_table"]
-    assert above["landing/visits"] == [
-        "landing/hourly_access_logs",
-        "landing/legacy_visits",
-        "landing/provider_visits",
-    ]
+    assert above["landing/visits"] == ["landing/hourly_access_logs", "landing/legacy_visits"]
 
 
 def test_a_table_that_cannot_be_loaded_is_in_no_other_tables_way(loading: Settings, database: str) -> None:
     with psycopg.connect(database) as source:
-        source.execute("CREATE TABLE devices AS SELECT 'PC' AS type, 'One' AS full_name")
-    folder = loading.home / "provider" / "visits" / "date=2026-01-05" / "hour=10"
-    folder.mkdir(parents=True)
-    for name in ("part.json", "_SUCCESS"):
-        (folder / name).touch()
+        source.execute("CREATE TABLE devices AS SELECT 'PC' AS type, 'One' AS full_name, 14 AS version")
 
     @dg.graph
     def alone() -> None:
@@ -117,11 +100,8 @@ def test_a_table_that_cannot_be_loaded_is_in_no_other_tables_way(loading: Settin
     result = alone.execute_in_process(resources=resources, raise_on_error=False)
     (failed,) = result.get_step_failure_events()
     said = str(failed.step_failure_data.error)
-    assert [str(file.relative_to(loading.landing)) for file in loading.landing.rglob("*.json")] == [
-        "visits/date=2026-01-05/hour=10/provider_visits-part.json"
-    ]
+    assert [file.name for file in loading.landing.rglob("*.json")] == ["devices.json"]
     # All of them are named: a person mends them at once, and not one after the other.
-    assert "3 tables were not loaded" in said
-    assert "devices: the table lacks columns that are announced: version" in said
+    assert "2 tables were not loaded" in said
     assert "users: there is no such table" in said
     assert "legacy_visits: there is no such table" in said

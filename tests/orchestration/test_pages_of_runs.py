@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 import dagster_pages
-from blogdata.cli import code_locations
+from blogdata.cli import ui_command
 from lineage.deployment import Deployment
 from lineage.runs import newest_tags
 
@@ -44,6 +44,6 @@ def test_the_daemon_does_not_start_a_killed_command_again(deployment: Deployment
 
 
 def test_the_workspace_and_the_ui_call_a_location_the_same() -> None:
-    found = yaml.safe_load((code_locations.ROOT / "workspace.yaml").read_text(encoding="utf-8"))
+    found = yaml.safe_load((ui_command.ROOT / "workspace.yaml").read_text(encoding="utf-8"))
     names = [entry["python_module"]["location_name"] for entry in found["load_from"]]
-    assert names == [code_locations.PLATFORM, code_locations.ANALYTICS]
+    assert names == [ui_command.PLATFORM, ui_command.ANALYTICS]

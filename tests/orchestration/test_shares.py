@@ -10,7 +10,7 @@ import pytest
 
 from blogdata.lake.commit import Commit, Entry
 from blogdata.orchestration.shares import share_results
-from blogdata.planning.held import DEAD_LETTERS
+from blogdata.planning.staleness import DEAD_LETTERS
 from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["silver", "visits"])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogdata.lake.commit import Entry
-from blogdata.planning.full_deliveries import Continued, continued
+from blogdata.planning.reach import Continued, continued
 
 DAYS = [f"2026-01-0{day}" for day in range(1, 7)]
 Loads = list[tuple[str, int]]

@@ -29,10 +29,9 @@ from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.arrivals import Arrivals, touched_in, warnings
 from blogdata.planning.expiry import InputExpired, PartitionExpired, expires, refusals
 from blogdata.planning.graph import Graph
-from blogdata.planning.observed import StreamedInput
 from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.reach import Landed
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish.contract import Edge
 from blogdata.publish.partitions import Grain
 from blogdata.publish.target import RunContext

@@ -15,9 +15,8 @@ from blogdata.patterns.quality.drift import Profile
 from blogdata.patterns.quality.offline_observer import Observation, event_of
 from blogdata.planning import faults, findings
 from blogdata.planning.clock import now
-from blogdata.planning.observed import Observed
 from blogdata.planning.plan import Planner
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from published import deployment, enriched, land, publish
 from quality.contracts import GRAPH
 

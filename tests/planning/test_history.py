@@ -11,11 +11,11 @@ import pytest
 
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.planning.history import Span, span
 from blogdata.publish.partitions import Grain, between, finer, key_of
 from blogdata.services.config import Settings
 from definitions import build
 from published import deployment, land, publish, silver
+from resources.zone import Span, span
 
 HOURLY, DAILY, WEEKLY = "silver.visits", "gold.page_stats", "gold.visits_weekly"
 

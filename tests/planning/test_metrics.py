@@ -12,8 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from blogdata.evidence.events import EventLog
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.metrics import registry
-from blogdata.planning.observed import Observed
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from published import bronze, deployment, devices, publish
 from quality.contracts import EVERY, GRAPH
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 
 from blogdata.patterns.quality.expectations import Project, suite
-from blogdata.patterns.quality.validation import Validation
+from blogdata.patterns.quality.validation import Validation, write_page
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Audit, Classification, Column, Partitioning, RowRule
@@ -61,10 +60,9 @@ BAD = [
 
 
 def rendered(frame: Any, contract: Contract, folder: Path) -> Validation:
-    """Validate one dataset and render its pages."""
-    project = Project()
-    found = project.validate(frame, contract)
-    project.render(folder)
+    """Validate one dataset and write its page."""
+    found = Project().validate(frame, contract)
+    write_page(folder / "index.html", [found])
     return found
 
 
@@ -138,13 +136,9 @@ def test_an_error_quotes_no_value_of_a_row(spark: Any, tmp_path: Path) -> None:
 
 
 def test_pages_name_broken_rules_and_no_persons(broken: tuple[Validation, Path]) -> None:
-    pages = [page.read_text() for page in broken[1].rglob("*.html")]
-    assert len(pages) == 3
     index = (broken[1] / "index.html").read_text()
     assert "looks_right (2)" in index
+    assert "An address has an at sign" in index
     assert "None" not in index
-    assert sum("An address has an at sign" in page for page in pages) >= 2
-    assert not any("canary" in page for page in pages)
-    texts = [re.sub(r"<[^>]*>|\s+", " ", page) for page in pages]
-    assert not [text for text in texts if re.search(r"Data asset:\s+None|__none__", text)]
-    assert any(re.search(rf"Data asset:\s+{re.escape(ACCOUNTS.dataset)}", text) for text in texts)
+    assert "canary" not in index
+    assert "http" not in index

@@ -21,8 +21,7 @@ from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.observability import column_readers
-from blogdata.patterns.observability.column_readers import ASKED_WITHIN, ColumnRead, Reader, readers
+from blogdata.patterns.observability.column_readers import Reader, readers
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_migrator import Phase, remove, status
 from blogdata.publish.compatibility import Remove, Rename, Retype
@@ -208,10 +207,8 @@ def test_a_column_without_its_successor_is_not_removed(tmp_path: Path) -> None:
         remove(lake, EventLog(lake), AFTER, "users", [], today=LAST)
 
 
-def reading(lake: Lake, contracts: Any = DECLARED, now: datetime | None = None) -> list[tuple[str, str]]:
-    found = readers(
-        lake, EventLog(lake), contracts, NOW.dataset, "users", landing="", now=now or datetime.now(timezone.utc)
-    )
+def reading(lake: Lake, contracts: Any = DECLARED) -> list[tuple[str, str]]:
+    found = readers(lake, EventLog(lake), contracts, NOW.dataset, "users", landing="")
     return [(reader.name, reader.owner) for reader in found]
 
 
@@ -241,14 +238,6 @@ def test_every_reader_of_a_column_is_named(tmp_path: Path) -> None:
     assert isinstance(sink.write, Serve)
     moved = replace(sink, write=replace(sink.write, without=("gold.referral_stats.users",)))
     assert ("serving.daily_stats", "team:analytics") not in reading(lake, {**DECLARED, sink.dataset: moved})
-
-    asked = datetime.now(timezone.utc)
-    read = ColumnRead(dataset=NOW.dataset, column="users", by="ada", at=asked)
-    for _ in range(2):
-        column_readers.record(events, [read])
-    assert column_readers.recorded(events, NOW.dataset) == [read]
-    assert ("a query of ada", "ada") in reading(lake)
-    assert ("a query of ada", "ada") not in reading(lake, now=asked + ASKED_WITHIN + timedelta(hours=1))
 
 
 CENTS = Retype(

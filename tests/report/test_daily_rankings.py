@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from assets.report import blog
 from blogdata.lake.lake import Lake
 from blogdata.report.page import Audience
-from page_view_rows import START, View, random_requests, random_views, write, write_days
+from page_view_rows import START, random_requests, random_views, write, write_days
 
 DAYS = 20
 Rows = list[dict[str, Any]]
@@ -79,20 +78,3 @@ def test_every_daily_ranking_equals_a_count(found: Audience, campaigns: Rows, re
         assert {row.name: list(row.values) for row in ranking.rows}.items() <= expected.items()
         first = [row.values[0] for row in ranking.rows]
         assert first == sorted((numbers[0] for numbers in expected.values()), reverse=True)[: len(first)]
-
-
-def test_virtual_hosts_are_the_blogs_own(tmp_path: Path, requests: Rows) -> None:
-    lake = Lake(root=str(tmp_path))
-    views = [
-        View(time=START + timedelta(days=2), visit=host, visitor=host, page="/", host=host)
-        for host in ("blog.example", "shop.example", "probed.example")
-    ]
-    write(lake, views)
-    probe = {**requests[0], "host": "probed.example", "kind": "page", "status": "200", "path": "", "requests": 1}
-    write_days(lake, "gold.requests_daily", [*requests, probe])
-    audience = blog.audience(lake, days=400)
-    assert audience is not None
-    (hosts,) = (each for each in audience.periods[-1].rankings if each.name == "referral_host")
-    # A host name invented by a client receives too small a share of the requests.
-    assert [row.name for row in hosts.rows] == ["probed.example"]
-    assert [row.name for row in hosts.apart] == ["blog.example, this blog", "shop.example, this blog"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from blogdata.operations.role_sight import offer_masks
+from blogdata.operations.query import offer_masks
 from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     LEAST_VISITORS,
     Role,

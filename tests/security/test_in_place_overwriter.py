@@ -16,12 +16,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.landing import sizes
-from blogdata.landing.erased_lines import FILLER
 from blogdata.landing.landed_formats import MARK, content, stored_as
+from blogdata.landing.lines import FILLER
 from blogdata.landing.sizes import LandedSize
 from blogdata.patterns.ingestion import landed_content
-from blogdata.patterns.security.in_place_overwriter import FileChanged, NotOverwritten, overwrite
+from blogdata.patterns.security.in_place_overwriter import FileChanged, overwrite
 
 ALICE, BOB = b'{"user_id": "alice"}', b'{"user_id": "bob", "x": "\xc3\xa4"}'
 TEXT = MARK + b"\n".join([ALICE, BOB, b"", ALICE + b"\r", BOB, ALICE])
@@ -118,7 +119,7 @@ def test_a_file_that_grows_meanwhile_keeps_its_new_lines(tmp_path: Path) -> None
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / ".visits.json.erasing").mkdir()
-    with pytest.raises(NotOverwritten, match="cannot be overwritten"):
+    with pytest.raises(PlatformError, match="cannot be overwritten"):
         overwrite(put(tmp_path), of_alice)
 
 

@@ -15,9 +15,10 @@ from pyspark.sql import functions as F
 
 from assets.gold import sessions_daily, visits_weekly
 from assets.transforms import session_rules
-from blogdata.operations.role_sight import offer_masks
+from blogdata.errors import ConfigurationError
+from blogdata.operations.query import offer_masks
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
-from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, NotForRole, Role, restricted, sight_of
+from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, Role, restricted, sight_of
 from blogdata.services.config import Settings
 from quality.contracts import EVERY
 from quality.contracts.page_views import USER_BUCKETS
@@ -75,7 +76,7 @@ def seen(tables: Mapping[str, Any], role: Role) -> dict[str, Rows]:
     for name, frame in tables.items():
         try:
             shown = restricted(frame, EVERY[name.partition(" ")[0]], role)
-        except NotForRole:
+        except ConfigurationError:
             continue
         found[name] = [row.asDict() for row in shown.collect()]
     return found

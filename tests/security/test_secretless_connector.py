@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives import serialization
 from blogdata.errors import PlatformError
 from blogdata.secrets import secretless_connector
 from blogdata.secrets.secretless_connector import GRACE, RENEWED_BEFORE, VALID, Certificates, Generation, keep
-from blogdata.services import postgres, postgres_certificates, postgres_connection
+from blogdata.services import postgres, postgres_connection, postgres_roles
 from blogdata.services.config import PostgresSettings, Settings
-from blogdata.services.postgres_connection import PostgresLoginRefused
+from blogdata.services.postgres_connection import PostgresUnreachable
 from blogdata.services.postgres_roles import WRITER
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
@@ -88,7 +88,7 @@ def certified(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
         postgres=PostgresSettings(login="certificate"),
     )
     try:
-        postgres_certificates.binaries(own)
+        postgres_roles.binaries_with_tls(own)
     except PlatformError as missing:
         pytest.skip(f"{missing.what}: {missing.next_step}")
     yield own
@@ -99,7 +99,7 @@ def url_of(settings: Settings, login: str, **changed: str) -> str:
     """Return the address of the server for a login, with other parameters."""
     known = urlsplit(postgres.running_address(settings).url)
     assert known.port is not None
-    parts = urlsplit(postgres_certificates.address(settings, login, known.port, "blogdata"))
+    parts = urlsplit(postgres_roles.certified_address(settings, login, known.port, "blogdata"))
     query = {**{name: values[0] for name, values in parse_qs(parts.query).items()}, **changed}
     return parts._replace(query="&".join(f"{name}={value}" for name, value in query.items() if value)).geturl()
 
@@ -112,9 +112,9 @@ def who(url: str) -> tuple[str, bool, bool]:
         return str(row[0]), bool(row[1]), connection.pgconn.used_password
 
 
-def refused(url: str) -> PostgresLoginRefused:
+def refused(url: str) -> PostgresUnreachable:
     """Connect, and be refused."""
-    with pytest.raises(PostgresLoginRefused) as error, postgres_connection.connected(url):
+    with pytest.raises(PostgresUnreachable) as error, postgres_connection.connected(url):
         pass
     return error.value
 
@@ -136,7 +136,7 @@ def files_of(generation: Generation, login: str) -> dict[str, str]:
 
 def ended_certificate(settings: Settings, folder: Path) -> dict[str, str]:
     """Make a certificate of the deployment's authority that has ended."""
-    current = postgres_certificates.certificates(settings).current()
+    current = postgres_roles.certificates(settings).current()
     authority = x509.load_pem_x509_certificate(current.certificate("authority").read_bytes())
     signing = serialization.load_pem_private_key(current.key("authority").read_bytes(), None)
     ended = datetime.now(timezone.utc) - VALID - DAY
@@ -156,7 +156,7 @@ def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_
         hashed = connection.execute("SELECT count(rolpassword) FROM pg_authid WHERE rolname ~ '^blogdata_'").fetchone()
     assert hashed == (0,), "no login of a role has a password"
 
-    another = {"sslcert": str(postgres_certificates.certificates(certified).current().certificate(ANALYST))}
+    another = {"sslcert": str(postgres_roles.certificates(certified).current().certificate(ANALYST))}
     another["sslkey"] = another["sslcert"].replace(".pem", ".key")
     ended = ended_certificate(certified, tmp_path / "ended")
     stranger = Certificates(folder=tmp_path / "stranger", hosts=("127.0.0.1",), logins=(WRITER,))
@@ -184,7 +184,7 @@ def test_old_certificates_hold_until_the_grace_period_ends(
     certified: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     postgres.up(certified)
-    known = postgres_certificates.certificates(certified)
+    known = postgres_roles.certificates(certified)
     pid = postgres.status(certified).pid
     old = files_of(copied(known.current(), tmp_path / "old"), ANALYST)
     kept_open = psycopg.connect(url_of(certified, ANALYST, **old))

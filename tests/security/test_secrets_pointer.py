@@ -18,10 +18,9 @@ from pathlib import Path
 import pytest
 
 from alert_servers import web_server
-from blogdata.errors import ConfigurationError
+from blogdata.errors import ConfigurationError, TransientError
 from blogdata.patterns.data_value.ordered_delivery import HttpTarget, KeyRefused, Refused
 from blogdata.patterns.data_value.outbox import Delivery
-from blogdata.secrets.openbao import OpenBaoUnavailable
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secrets_pointer import SecretInUse, fetch
 from blogdata.services import config, processes, secrets, spark_launch
@@ -263,7 +262,7 @@ def test_a_role_logs_in_once_and_again_when_its_token_has_ended(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(503, OpenBaoUnavailable), (429, OpenBaoUnavailable), (302, ConfigurationError), (400, ConfigurationError)],
+    [(503, TransientError), (429, TransientError), (302, ConfigurationError), (400, ConfigurationError)],
 )
 def test_what_a_server_answers_is_an_error_without_what_it_sent(
     bao: tuple[Bao, Settings], status: int, kind: type[Exception]

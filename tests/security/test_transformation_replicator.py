@@ -18,7 +18,7 @@ from blogdata.erasure.search import Searched, is_searched_for, search
 from blogdata.errors import PlatformError
 from blogdata.lake.lake import Lake
 from blogdata.operations import copies
-from blogdata.operations.replicate import READER, replicate
+from blogdata.operations.copies import READER, replicate
 from blogdata.patterns.security import transformation_replicator
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown
 from blogdata.patterns.security.transformation_replicator import require_classified

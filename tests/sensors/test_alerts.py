@@ -11,7 +11,7 @@ import pytest
 from alert_servers import Posted, web_server
 from blogdata.operations.alerting import AlertsNotSent
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
-from blogdata.services import heartbeat
+from blogdata.services import dagster_home
 from blogdata.services.files import locked
 from published import land
 from sensors import instigators
@@ -40,7 +40,7 @@ def test_a_tick_tells_of_what_stands(
     lake: LakeResource, instance: dg.DagsterInstance, hook: Posted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert skip_reason(lake, instance) == "no channel is configured: [[alerts]] in blogdata.toml"
-    assert heartbeat.ticks(Path(lake.landing).parent).keys() == {"alerts"}
+    assert dagster_home.ticks(Path(lake.landing).parent).keys() == {"alerts"}
     toml = Path(lake.landing).parent / "blogdata.toml"
     toml.write_text(f'[[alerts]]\nname = "hook"\naddress = "{hook.channel}"\n')
     land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)

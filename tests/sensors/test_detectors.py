@@ -193,27 +193,6 @@ def test_an_hour_that_does_not_land_is_the_producers(lake: LakeResource) -> None
     assert [name for name in found(lake, now) if name.endswith("/bronze.visits")] == ["flow/bronze.visits"]
 
 
-def test_sources_that_stop_together_are_one_finding(lake: LakeResource) -> None:
-    hours = land_hours(lake, range(40, -1, -1))
-    for name in hours:
-        land(lake, "ads", name, {"a.json": "{}\n"})
-    stopped = [one for one in found(lake, NOW + 12 * HOUR).values() if one.source == FLOW]
-    assert [one.dataset for one in stopped] == ["bronze.visits"]
-    assert "; the same of bronze.ads" in stopped[0].what
-    assert str(stopped[0].remedy) == "ask the producer whether it has stopped"
-
-
-def test_a_job_made_slow_is_seen(lake: LakeResource, ticked: Ticked) -> None:
-    dataset = "silver.visits_enriched"
-    for ago in range(12, 1, -1):
-        publish(lake.lake, dataset, "event_hour", {key(ago): 500}, seconds=20, at=ended(key(ago)) + HOUR / 6)
-    assert verdict(lake, SLA, dataset) == QUIET
-    publish(lake.lake, dataset, "event_hour", {key(1): 500}, seconds=400, at=ended(key(1)) + HOUR / 6)
-    ticked()
-    assert recorded(lake, SLA, dataset) == ["slow job"]
-    assert f"{key(1)} took 6.67 min for 500 rows" in found(lake)[f"sla/{dataset}"].what
-
-
 def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> None:
     days = [key_of(NOW - timedelta(days=ago), Grain.DAY) for ago in range(30)]
     publish(lake.lake, "bronze.users", "load_date", {**dict.fromkeys(days, 1000), days[0]: 100})

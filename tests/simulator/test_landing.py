@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import oracle
+from blogdata.errors import PlatformError
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
-from blogdata.simulator.landing import LandingOccupied, simulate
+from blogdata.simulator.landing import simulate
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import Truth
 from simulated import EVERY_FAULT, Killed, assert_truth_equals_the_recount, contents
@@ -63,7 +64,7 @@ def test_a_landing_zone_with_real_data_is_refused(tmp_path: Path) -> None:
     hour = tmp_path / "visits" / "date=2026-01-05" / "hour=07"
     hour.mkdir(parents=True)
     (hour / "real.json").write_text("{}\n")
-    with pytest.raises(LandingOccupied, match="no simulation wrote"):
+    with pytest.raises(PlatformError, match="no simulation wrote"):
         simulate(SimulationSpec(days=1, visits_per_day=200, seed=2), tmp_path)
     assert contents(tmp_path).keys() == {"visits/date=2026-01-05/hour=07/real.json"}
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.landing import log_formats
-from blogdata.landing.erased_lines import FILLER
+from blogdata.landing.lines import FILLER
 from blogdata.landing.log_formats import LogReader, formats
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.log_progress import LogTaken
 from blogdata.patterns.ingestion.log_splitter import split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land as replicate
 from blogdata.services import config
@@ -167,6 +167,16 @@ def test_requests_are_known_by_address_and_login(home: Settings) -> None:
     assert left_of(home, VISITS.replace(".json", ".log"), [*his, *others]) == others
 
 
+def test_an_address_is_known_in_every_spelling(home: Settings) -> None:
+    SuppressionList.of(home).add(Identifiers(addresses=frozenset({"2001:DB8::1", "198.51.100.7"})), FORGOTTEN)
+    spellings = ("2001:db8:0::1", "[2001:0DB8::0001]:443", "2001:db8::1%eth0", "::ffff:198.51.100.7", "198.51.100.7:80")
+    requests = [f'{one} - - [01/Apr/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1'.encode() for one in spellings]
+    others = [one.replace(b"001", b"002").replace(b"::1", b"::2").replace(b".7", b".8") for one in requests]
+    assert left_of(home, VISITS.replace(".json", ".log"), [*requests, *others]) == others
+    events = [event(context={"user": {"ip": one}}) for one in (*spellings, "2001:db8::2")]
+    assert left_of(home, VISITS, events) == events[-1:]
+
+
 def test_logins_in_logs_are_known_however_servers_write_them(home: Settings) -> None:
     known = Identifiers(logins=frozenset({"jörg", "bo li", "bob"}), emails=frozenset({"o'neil@mail.example"}))
     SuppressionList.of(home).add(known, FORGOTTEN)
@@ -294,7 +304,7 @@ def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
     # The log that was taken from is known again, whole and as its producer has it.
     (log.parent / "a.log.1").write_bytes(b"".join([*LINES, line(3700)]))
     entry.erase_known(home, home.landing, [log.parent / "a.log.1"])
-    with pytest.raises(LogTaken):
+    with pytest.raises(PlatformError, match="begins with what was taken"):
         split_by_hour(log.parent / "a.log.1", home.landing, formats(), now=NOW)
 
 

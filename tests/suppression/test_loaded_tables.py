@@ -1,4 +1,4 @@
-"""Rows of forgotten persons in a table of a database, or in a provider's files, do not come back by a load.
+"""Rows of forgotten persons in a table of a database do not come back by a load.
 
 Patterns: Incremental Loader, In-Place Overwriter.
 """
@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from assets import table_loads
-from blogdata.landing.erased_lines import FILLER
+from blogdata.landing.lines import FILLER
 from blogdata.services import config
 from blogdata.services.config import Settings, TableSettings
 from blogdata.suppression.landed_persons import Identifiers
@@ -30,13 +30,7 @@ def home(tmp_path: Path, database: str) -> Settings:
     (tmp_path / "home").mkdir()
     found = config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")})
     SuppressionList.of(found).add(BOB, FORGOTTEN)
-    tables = TableSettings(
-        url=database,
-        users="users",
-        legacy_visits="visits",
-        since="2026-04-01",
-        provider_visits=tmp_path / "provider" / "visits",
-    )
+    tables = TableSettings(url=database, users="users", legacy_visits="visits", since="2026-04-01")
     return replace(found, tables=tables)
 
 
@@ -83,19 +77,3 @@ def test_incremental_loader_lands_no_change_of_forgotten_persons(home: Settings,
             table_loads.load_windows(home, table_loads.USERS, ["2026-04-01"])
     assert [json.loads(line)["id"] for line in _left(home)] == ["user-ann-2"]
     assert len(list(home.landing.rglob("users_table-*"))) == 1
-
-
-def test_incremental_loader_by_time_partition_lands_nothing_of_forgotten_persons(home: Settings) -> None:
-    assert home.tables.provider_visits is not None
-    folder = home.tables.provider_visits / "date=2026-04-01" / "hour=10"
-    folder.mkdir(parents=True)
-    lines = [
-        json.dumps({"visit_id": "v", "event_time": "2026-04-01T10:05:00Z", "user_id": user, "page": "/"})
-        for user in ("user-bob-1", "user-ann-2")
-    ]
-    (folder / "part-0.json").write_text("\n".join(lines) + "\n")
-    (folder / "_SUCCESS").touch()
-    for _ in range(2):
-        table_loads.load_provided(home, ["2026-04-01T10"])
-    assert users(home) == ["user-ann-2"]
-    assert table_loads._provided(home).new() == []

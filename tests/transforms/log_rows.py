@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pyspark.sql import DataFrame, SparkSession
-
-LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
-
-
-LOGS = frozenset({"combined"})
-
-
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
 
 
@@ -31,14 +21,6 @@ def line(
     time: str = "17/May/2015:10:05:03 +0000",
 ) -> str:
     return f'{address} - - [{time}] "{request}" {status} 123 "{referrer}" "{agent}"'
-
-
-def frame_of(spark: SparkSession, lines: Sequence[str | bytes], hour: str = "2015-05-17T10") -> DataFrame:
-    rows = [
-        (one if isinstance(one, bytes) else one.encode(), "visits/a.log", number, hour, "combined")
-        for number, one in enumerate(lines)
-    ]
-    return spark.createDataFrame(rows, LINES)
 
 
 FILTERED = {

@@ -11,6 +11,7 @@ import pytest
 
 import oracle
 from assets.transforms import visit_lines
+from quality.contracts.columns import REQUEST
 
 LINES = visit_lines.VisitLines()
 HOUR = "2026-01-31T05"
@@ -223,7 +224,7 @@ REJECTED: dict[str, tuple[str | bytes, list[str]]] = {
 
 def read(line: str | bytes, file: str = "visits/a.json") -> dict[str, Any]:
     raw = line if isinstance(line, bytes) else line.encode()
-    return dict(zip(visit_lines.COLUMNS, LINES.of_file(file, HOUR)(0, raw), strict=True))
+    return dict(zip(LINES.names, LINES.of_file(file, HOUR)(0, raw), strict=True))
 
 
 def test_valid_lines_have_no_reason_and_a_time() -> None:
@@ -263,6 +264,7 @@ def test_every_field_has_its_column_and_type() -> None:
         "format": "json",
         "filtered_by": None,
         "reasons": (),
+        **dict.fromkeys(("crawler", *(column.name for column in REQUEST))),
     }
 
 
@@ -275,9 +277,7 @@ def test_a_time_has_the_hour_it_is_in_whichever_lines_came_before() -> None:
     times = ["06:04:59", "05:00:00", "04:59:59", "05:59:59.999999", "06:00:00", "00:00:00", "06:05:00"]
     of_line = LINES.of_file("visits/a.json", HOUR)
     rows = [of_line(0, line(event_time=f"2026-01-31T{time}Z").encode()) for time in times]
-    assert [row[visit_lines.COLUMNS.index("event_hour")] for row in rows] == [
-        f"2026-01-31T{time[:2]}" for time in times
-    ]
+    assert [row[LINES.names.index("event_hour")] for row in rows] == [f"2026-01-31T{time[:2]}" for time in times]
 
 
 def mutations(count: int) -> list[str | bytes]:
@@ -358,7 +358,7 @@ def test_thousands_of_mutated_lines_get_the_oracles_verdict() -> None:
 def test_a_deletion_has_what_tells_which_event_it_deletes() -> None:
     raw = line(ingestion_time="2026-01-31T05:00:00Z", is_deleted=True).encode()
     found = LINES.of_file("visits/legacy_visits-1.json", HOUR)(0, raw)
-    row = dict(zip(visit_lines.COLUMNS, found, strict=True))
+    row = dict(zip(LINES.names, found, strict=True))
     known = {name for name, value in row.items() if value is not None and name not in ("format", "reasons")}
     assert known == {"visit_id", "event_time", "event_hour", "page", "filtered_by"}
 
@@ -366,6 +366,6 @@ def test_a_deletion_has_what_tells_which_event_it_deletes() -> None:
 def test_lines_that_were_usable_once_stay_usable() -> None:
     older = visit_lines.VisitLines(older=True).of_file("visits/a.json", HOUR)
     raw = line(context=context(ad_id=42)).encode()
-    row = dict(zip(visit_lines.COLUMNS, older(0, raw), strict=True))
+    row = dict(zip(LINES.names, older(0, raw), strict=True))
     assert (row["reasons"], row["ad_id"], row["login"]) == ((), None, "ann")
-    assert older(0, line(page=None).encode())[-1] == ("missing_field:page",)
+    assert older(0, line(page=None).encode())[LINES.names.index("reasons")] == ("missing_field:page",)

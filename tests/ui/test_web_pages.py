@@ -98,17 +98,12 @@ def test_a_bad_hour_is_red_until_mended(browser: Browser, served: Served) -> Non
     browser.switch("Running", on=False)
 
 
-def test_a_job_plans_and_a_sensor_runs_replays(browser: Browser, served: Served) -> None:
+def test_a_job_runs_replays(browser: Browser, served: Served) -> None:
     hour = f"{served.days[0]}T05"
-    planned = served.launch("replay", plan_replay={"dataset": "silver.visits", "partitions": hour})
-    browser.open("/locations/definitions/sensors/replay_runs", "Carries out the replays")
-    browser.switch("Running", on=True)
-    tag = {"blogdata__replay": f"replay-{planned}"}
-    browser.until(lambda: succeeded(served, **tag) == 1, "run that succeeds", RUN)
-    browser.open("/locations/definitions/sensors/replay_runs", "1 run requested")
-    browser.switch("Running", on=False)
+    planned = served.launch("replay", do_replay={"dataset": "silver.visits", "partitions": hour})
+    browser.until(lambda: succeeded(served, blogdata__trigger="job replay") == 1, "run that succeeds", RUN)
     served.run("ledger")
-    browser.open(f"/runs/{planned}", "plan_replay", "Success")
+    browser.open(f"/runs/{planned}", "do_replay", "Success")
 
 
 def test_the_data_docs_of_healthy_data_are_green(browser: Browser, served: Served) -> None:

@@ -65,7 +65,7 @@ def forget(
         if not _begun(settings, given, shared_stays=shared_stays, leave=leave or [], yes=yes):
             return
         from blogdata.cli.pipeline import Pipeline
-        from blogdata.operations.forget_steps import go_on
+        from blogdata.operations.forget import go_on
 
         left = go_on(settings, console.print, Pipeline(settings, command="blogdata forget"))["files_with_values"]
     console.print("forgotten: they do not come back")

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blogdata.cli.output import DATASET, console, errors, say_json
-from blogdata.errors import ConfigurationError
+from blogdata.cli.output import console, errors, say_json
+from blogdata.errors import ConfigurationError, PlatformError
 
 if TYPE_CHECKING:
+    from blogdata.patterns.error_management.dead_letter_replay import Correction
+    from blogdata.publish.contract import Contract
     from blogdata.simulator.truth import Truth
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
 
-_NAMED = 5
-"""Maximum number of partitions to list one by one."""
 Landing = Annotated[Path | None, typer.Option(help="The landing zone; the deployment's own when not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -38,7 +38,6 @@ def simulate(
         typer.Option(formats=["%Y-%m-%d"], help="First day; without it the days are those that have just ended."),
     ] = None,
     landing: Landing = None,
-    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the files of visits and ads.")] = False,
     ads: Annotated[bool, typer.Option(help="Land the ads that visitors were shown, too.")] = True,
     more: Annotated[
         int | None, typer.Option(min=1, help="Add so many days to the simulation there is, and nothing else.")
@@ -83,7 +82,6 @@ def simulate(
         # The same command continues tomorrow what is interrupted today.
         start=begin.date() if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
         faults=load_faults(faults) if faults else FaultRates(),
-        gzip=gzip,
         ads=ads,
     )
     _make_writable(target)
@@ -175,57 +173,61 @@ def replay_corrections(
     as_json: Json = False,
 ) -> None:
     """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
-    from assets import corrected
-    from blogdata.evidence.events import EventLog
     from blogdata.lake.lake import Lake
-    from blogdata.landing import log_formats
     from blogdata.patterns.error_management import dead_letter_replay
     from blogdata.services.config import load
-    from resources.zone import zone_of
 
     if not file.is_file():
         raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
     settings = load()
     with file.open("rb") as lines:
         corrections = dead_letter_replay.read_corrections(lines, str(file))
-    judged = corrected.of_one_table(corrections)
+    letters = _letters_of(corrections)
     hours = sorted({correction.arrival_hour for correction in corrections})
     lake = Lake(root=str(settings.lake))
     columns = ("source_file", "source_offset")
-    dead = lake.columns(judged.letters.dataset, columns, only={"arrival_hour": hours}).to_pylist()
+    dead = lake.columns(letters.dataset, columns, only={"arrival_hour": hours}).to_pylist()
     files, landed = dead_letter_replay.land_corrections(
         corrections,
         [(row["source_file"], row["source_offset"]) for row in dead],
         settings.landing,
-        letters=judged.letters,
-        awaited=lambda: _awaited(settings.home),
+        letters=letters,
         convention=settings.ready,
     )
-    known = log_formats.formats(settings.logs.formats)
-    stale = corrected.stale_after(corrections, judged, zone_of(settings), EventLog(lake), known)
     if as_json:
-        say_json({"files": files, "landed": landed, "stale": stale})
+        say_json({"files": files, "landed": landed})
         return
     there = len(files) - len(landed)
     console.print(f"{len(landed)} correction(s) landed" + (f", {there} were there already" if there else ""))
-    if not stale:
-        console.print("nothing is stale because of them: they are published")
-        return
-    console.print("stale now:")
-    for dataset, keys in stale.items():
-        shown = ", ".join(keys) if len(keys) <= _NAMED else f"{keys[0]} … {keys[-1]} ({len(keys)})"
-        console.print(f"  {dataset:<{DATASET}} {shown}")
-    console.print("publish all of it: blogdata run")
+    console.print("publish what they touch: blogdata run")
 
 
-def _awaited(home: Path) -> Sequence[str]:
-    """List the landed files of the streams' unfinished batches."""
-    from assets.streams import STREAMS
-    from blogdata.patterns.error_management.checkpointer import checkpoints
+def _letters_of(corrections: Sequence[Correction]) -> Contract:
+    """Find the dead letters of the table whose lines are corrected; corrections of several tables are refused."""
+    from blogdata.planning.reach import EventsOf, landed_input
+    from quality.contracts import CONTRACTS
 
-    # Only the newest checkpoint is resumed.
-    newest = [one for name in STREAMS for one in checkpoints(home / "checkpoints", name)[-1:]]
-    return [path for checkpoint in newest if checkpoint.identity for path in checkpoint.unfinished()]
+    tables = {
+        landed.table: CONTRACTS[letters]
+        for contract in CONTRACTS.values()
+        if (letters := contract.runs.judged_by)
+        for read in contract.reads
+        if isinstance(read.reach, EventsOf) and (landed := landed_input(CONTRACTS[read.dataset]))
+    }
+    named = sorted({correction.table for correction in corrections})
+    if unknown := [name for name in named if name not in tables]:
+        raise PlatformError(
+            what=f"lines of {unknown[0]} are not corrected one by one",
+            where="source_file",
+            next_step=f"correct lines of {' or '.join(tables)}; of other tables, land the delivery again",
+        )
+    if len(named) > 1:
+        raise PlatformError(
+            what=f"the corrections are of {' and '.join(named)}",
+            where="source_file",
+            next_step="write those of each into a file of their own",
+        )
+    return tables[named[0]] if named else next(iter(tables.values()))
 
 
 def _make_writable(target: Path) -> None:

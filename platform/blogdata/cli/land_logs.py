@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Any, cast
 
-from assets.transforms.request_lines import COLUMNS, LogLines
+from assets.transforms.request_lines import LogLines
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing import log_formats
 from blogdata.landing.landed_formats import DAMAGED
@@ -169,9 +169,10 @@ def _formats_in(file: Path, logs: LogSettings) -> list[str]:
             next_step="name an undamaged copy of it, or a decompressed one",
         ) from error
     # As bronze reads them; what a server logs now arrives now.
-    read = LogLines(logs).of_file(file.name, key_of(datetime.now(timezone.utc), Grain.HOUR))
+    reader = LogLines(logs)
+    read = reader.of_file(file.name, key_of(datetime.now(timezone.utc), Grain.HOUR))
     lines = [line for line in beginning.split(b"\n") if line.strip()]
-    rows = [dict(zip(COLUMNS, read(0, line), strict=True)) for line in lines]
+    rows = [dict(zip(reader.names, read(0, line), strict=True)) for line in lines]
     found = Counter(str(row["format"]) for row in rows if not row["reasons"])
     comments = found.pop(log_formats.COMMENT, 0)
     reasons = [reason for row in rows for reason in cast("list[str]", row["reasons"])]

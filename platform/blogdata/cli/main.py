@@ -60,7 +60,7 @@ COMMANDS = {
     "job": Deferred("job_command:job", "Start an operation on the data, or list the operations."),
     "report": Deferred("report_command:report", "Write one page about the blog and its data."),
     "stream": Deferred("stream_command:stream", "Take in what lands, within seconds, until Ctrl-C."),
-    "metrics": Deferred("metrics_command:metrics", "Print the figures of every dataset as Prometheus metrics."),
+    "metrics": Deferred("services_commands:metrics", "Print the figures of every dataset as Prometheus metrics."),
     "sql": Deferred("sql_command:sql", "Query the lake's tables as layer.table."),
     "rights": Deferred("rights_command:rights", "Show what each job may read and write, or what each role sees."),
     "schema": Deferred("schema_command:app", "Change the schema of a dataset safely."),

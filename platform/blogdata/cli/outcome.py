@@ -31,7 +31,7 @@ def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZo
     for contract in landed:
         new = [field.name for field in still_unannounced(events, contract) if field.seen_at >= begun]
         if new:
-            outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata schema fields")
+            outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata status")
     outcome.problems += [str(error) for error in arrivals.refusals(landed, look.zone)]
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from blogdata.lake.lake import Lake
-    from blogdata.planning.sources import NothingLanded
     from blogdata.services.config import Settings
 
 FIRST_STEPS = (
@@ -155,7 +154,7 @@ def not_published(lake: Lake, dataset: str) -> PlatformError:
     return ConfigurationError(what=f"there is no {dataset} yet", where=lake.root, next_step=next_step)
 
 
-def nothing_landed(lake: Lake, dataset: str) -> NothingLanded | None:
+def nothing_landed(lake: Lake, dataset: str) -> PlatformError | None:
     """Return the error that nothing can be computed of a dataset, because a source of it has never landed; or None."""
     from blogdata.evidence.events import EventLog
     from blogdata.planning.snapshot import Snapshot

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,10 @@ from blogdata.operations import unserved
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import arrivals
-from blogdata.planning.held import DEAD_LETTERS
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.selection import Selection, Window
 from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.staleness import Scope
+from blogdata.planning.staleness import DEAD_LETTERS, Scope
 from blogdata.publish.audit import FROZEN, guard_of
 from blogdata.publish.watch import VOLUME
 from blogdata.services import dagster_home
@@ -31,17 +29,13 @@ from quality.contracts import CONTRACTS, GRAPH, LANDED, SERVED
 from resources.zone import zone_of
 
 if TYPE_CHECKING:
-    import dagster as dg
-
     from blogdata.cli.progress import RunProgress
-    from blogdata.lake.commit import Entry
 
 GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
 """Guards that a person can lift for a run."""
 
 
 def due_tables(settings: Settings, events: EventLog) -> list[str]:
-    """List the tables of [tables] that have something to load."""
     if not settings.tables.any:
         return []
     from assets import table_loads
@@ -50,8 +44,6 @@ def due_tables(settings: Settings, events: EventLog) -> list[str]:
 
 
 class Pipeline:
-    """The pipeline of one deployment, from the landing zone to the served datasets."""
-
     def __init__(
         self,
         settings: Settings,
@@ -112,19 +104,11 @@ class Pipeline:
             )
         else:
             outcome = Outcome()
-            if dagster_home.left_behind(self._settings):
-                # The last run was killed after everything was published: settle it, or it counts as under way forever.
-                with self._running(Outcome()):
-                    pass
         outcome = self._with_held(outcome, selection, again=bool(select or window))
         if window is None and not select:
             landed = [contract for name, contract in LANDED.items() if not wanted or name in wanted]
             add_findings(outcome, landed, self._zone, self._events)
         return outcome
-
-    def published(self, window: Window, select: Sequence[str]) -> list[Entry]:
-        """List what is published of a span, and would be computed again; arguments as in :meth:`run`."""
-        return list(Selection(window=window, select=select).published(self._planner))
 
     def run_plan(self, plan: Plan) -> Outcome:
         """Run a plan.
@@ -196,8 +180,8 @@ class Pipeline:
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Run a job in this process, to its end; its failure is a problem of the outcome."""
-        from blogdata.cli.code_locations import PLATFORM
-        from blogdata.orchestration import dead_runs
+        from blogdata.cli.ui_command import PLATFORM
+        from blogdata.orchestration import dead_runs, storage_faults
         from blogdata.services.dagster_internals import (
             InMemoryJob,
             RegisteredCodeLocationOrigin,
@@ -206,7 +190,9 @@ class Pipeline:
         )
         from definitions import build
 
-        with self._running(outcome) as instance:
+        started = time.monotonic()
+        with storage_faults.translated(self._settings), dagster_home.open_instance(self._settings) as instance:
+            dead_runs.settle(instance, launched=False)
             repository = build(self._settings).get_repository_def()
             job = repository.get_job(name)
             # By this the timeline and the page of the job list the run, too.
@@ -233,20 +219,4 @@ class Pipeline:
             if progress.interrupted:
                 # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.
                 raise KeyboardInterrupt
-
-    @contextmanager
-    def _running(self, outcome: Outcome) -> Iterator[dg.DagsterInstance]:
-        from blogdata.orchestration import dead_runs, storage_faults
-
-        started = time.monotonic()
-        with (
-            storage_faults.translated(self._settings),
-            dagster_home.open_instance(self._settings) as instance,
-        ):
-            left_behind = dagster_home.left_behind(self._settings)
-            dead_runs.settle(instance, launched=False)
-            for file in left_behind:
-                file.unlink(missing_ok=True)
-            with dagster_home.execution_marker(self._settings):
-                yield instance
         outcome.seconds = time.monotonic() - started

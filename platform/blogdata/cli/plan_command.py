@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,8 +31,6 @@ from blogdata.services.config import Settings
 from quality.contracts import CONTRACTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from blogdata.cli.outcome import Outcome
     from blogdata.planning.plan import Plan, Planned, Planner
     from blogdata.planning.snapshot import Snapshot
@@ -116,13 +114,10 @@ def plan(
 def _judged_otherwise(settings: Settings, look: Snapshot, planned: Plan) -> list[str]:
     """Find the published hours whose log lines would be judged otherwise now, except those that run anyway."""
     from assets.bronze import judged_again
+    from blogdata.services import spark_attached
 
-    def session() -> AbstractContextManager[SparkSession]:
-        from blogdata.cli.sql_command import session
-
-        return session(settings)
-
-    found = judged_again.changed_hours(look.published(BRONZE), look.events, settings.logs, session)
+    spark = partial(spark_attached.guarded, settings)
+    found = judged_again.changed_hours(look.published(BRONZE), look.events, settings.logs, spark)
     run = planned.wanted().get(BRONZE, ())
     return [hour for hour in found if hour not in run]
 

@@ -25,7 +25,7 @@ class _Published:
     """What has landed, in place of rows that are published."""
 
 
-_LANDED = (("new", "rows"), ("rows", "rows"), ("files", "files"), ("lines", "lines"))
+_LANDED = (("new", "rows"), ("rows", "rows"), ("lines", "lines"))
 """Figure of an asset of the landing zone to what it counts; the first one that is there."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+import time
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from assets.report.blog_report import Report
     from blogdata.cli.outcome import Outcome
 
-_SHOWS_AGES = timedelta(hours=1)
+_SHOWS_AGES_SECONDS = 3600
 
 
 def report(
@@ -52,7 +53,7 @@ def report(
 def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
     """Write the page after a run, unless it is current; return a warning if it could not be made."""
     try:
-        if outcome.runs or outcome.problems or not _is_current(settings):
+        if outcome.runs or outcome.problems or _is_old(_page(settings)):
             from assets.report import blog_report as core
 
             found = _computed(settings)
@@ -63,17 +64,9 @@ def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
     return []
 
 
-def _is_current(settings: Settings) -> bool:
-    """Return whether the page's figures were read within the hour, as it shows ages, and nothing was recorded since."""
-    from blogdata.evidence.events import EventLog
-    from blogdata.lake.lake import Lake
-
-    page = _page(settings)
-    if not page.is_file():
-        return False
-    of = datetime.fromtimestamp(page.stat().st_mtime, timezone.utc)
-    recorded = EventLog(Lake(root=str(settings.lake))).changed_at()
-    return timedelta() <= datetime.now(timezone.utc) - of < _SHOWS_AGES and (recorded is None or recorded < of)
+def _is_old(page: Path) -> bool:
+    """Return whether a page, which shows ages, is not of the last hour."""
+    return not page.is_file() or abs(time.time() - page.stat().st_mtime) > _SHOWS_AGES_SECONDS
 
 
 def _page(settings: Settings) -> Path:

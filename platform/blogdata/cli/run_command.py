@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from blogdata.cli.output import (
     NOTHING_LANDED,
-    agreed,
     console,
     errors,
     for_the_rest,
@@ -20,20 +17,15 @@ from blogdata.cli.output import (
     say_json,
     say_warnings,
 )
-from blogdata.cli.remedies import command
 from blogdata.cli.report_command import made_after_a_run
 from blogdata.errors import ConfigurationError
-from blogdata.errors.remedies import Run
 from blogdata.services.config import Settings, load
 
 if TYPE_CHECKING:
     from blogdata.cli.outcome import Outcome
-    from blogdata.lake.commit import Entry
 
 EVERYTHING = "everything that has landed completely is published, and everything downstream of it"
 """Reason shown when a run of the whole lineage has nothing to do."""
-_FEW_AGAIN = 100
-"""Partitions that a span with one end computes again without a question: an hour of arrival has about thirty."""
 _IN_THE_SPAN = "no partition of these datasets lies in that span"
 _NOTHING_LANDED = "nothing has landed for these datasets"
 _NOTHING_DUE = "nothing that is due is stale; blogdata run computes days and weeks that have not ended, too"
@@ -76,16 +68,13 @@ def run(
             "a false alarm)"
         ),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Compute all of a span without an end again, and do not ask before it")
-    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
     """Materialize bronze to gold for what has landed.
 
     Without options only what is new or changed runs; with --for, only as much of it as the named datasets need; with
-    --due, no day or week that is still open. With --from and --to the whole span runs again; with --select all that the
-    named datasets have, or have in the span. With one end only, it asks before it computes many partitions again.
+    --due, no day or week that is still open. With --from and --to the whole span runs again, and with one of them
+    all that is on that side; with --select all that the named datasets have, or have in the span.
     """
     from blogdata.cli.pipeline import Pipeline
     from blogdata.planning.selection import Window
@@ -102,9 +91,6 @@ def run(
     chosen, needed = _names(select), _names(for_)
     settings = load()
     pipeline = Pipeline(settings, quiet=as_json, accept=accept, due=due)
-    if window and not (from_ and to) and not yes:
-        again = Run(start=from_, end=to, datasets=chosen, accept=accept)
-        _require_agreed(pipeline.published(window, chosen), again, as_json=as_json)
     outcome = pipeline.run(window=window, select=chosen, for_=needed)
     if not is_new(settings):
         outcome.warnings += made_after_a_run(settings, outcome)
@@ -134,21 +120,6 @@ def _told(settings: Settings) -> bool:
     if sent:
         errors.print(f"alert messages sent: {sent}")
     return True
-
-
-def _require_agreed(published: Sequence[Entry], run: Run, *, as_json: bool) -> None:
-    if len(published) <= _FEW_AGAIN:
-        return
-    rows = sum(entry.rows_out for entry in published)
-    what = f"{len(published):,} published partitions ({rows:,} rows) would be computed again"
-    if as_json or not sys.stdin.isatty():
-        raise ConfigurationError(
-            what=f"{what}: the span has one end only",
-            where=f"--from {run.start}" if run.start else f"--to {run.end}",
-            next_step=f"give both ends, --from and --to; or run all of it: {command(run)} --yes",
-        )
-    if not agreed(f"{what}; run it?", otherwise=""):
-        raise typer.Exit(1)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`blogdata schema`: may a contract change like this, what do producers send that is new, and which columns retire?"""
+"""`blogdata schema`: may a contract change like this, and which columns retire?"""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.observability import column_readers
 from blogdata.patterns.observability.column_readers import Reader
 from blogdata.patterns.quality import schema_migrator, schema_releases
-from blogdata.planning.findings import still_unannounced
 from blogdata.publish import file_statistics, incompatibilities
 from blogdata.publish.privacy import require_subjects
 from blogdata.services.config import Settings
-from quality.contracts import DECLARED, EVERY, LANDED, RELEASED
+from quality.contracts import DECLARED, EVERY, RELEASED
 
 app = typer.Typer(help="Change the schema of a dataset safely.", no_args_is_help=True, add_completion=False)
 
@@ -95,24 +94,6 @@ def release(
 
 
 @app.command()
-def fields(as_json: Json = False) -> None:
-    """Show what producers send without having announced it: kept in the raw lines, and used by nothing."""
-    events = EventLog(Lake(root=str(existing().lake)))
-    found = [field for contract in LANDED.values() for field in still_unannounced(events, contract)]
-    if as_json:
-        say_json([vars(field) for field in found])
-        return
-    if not found:
-        console.print("no landed file had a field that its contract does not announce")
-        return
-    table = TextGrid("dataset", "field", "first seen in", "lines", "at")
-    for field in found:
-        lines = f"{field.lines:,} of {field.looked_at:,} looked at"
-        table.add_row(field.dataset, field.name, field.partition, lines, f"{field.seen_at:%Y-%m-%d %H:%M}")
-    console.print(table)
-
-
-@app.command()
 def migrations(as_json: Json = False) -> None:
     """Show the columns that are being retired: how far each is, who still reads it, and what is next."""
     settings = existing()
@@ -167,15 +148,7 @@ def remove(
 
 def _readers(settings: Settings, dataset: str, column: str) -> list[Reader]:
     lake = Lake(root=str(settings.lake))
-    return column_readers.readers(
-        lake,
-        EventLog(lake),
-        DECLARED,
-        dataset,
-        column,
-        landing=str(settings.landing),
-        now=datetime.now(timezone.utc),
-    )
+    return column_readers.readers(lake, EventLog(lake), DECLARED, dataset, column, landing=str(settings.landing))
 
 
 def today() -> date:

@@ -7,18 +7,19 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import console, existing, say_json
-from blogdata.errors import PlatformError, refuse_unknown
+from blogdata.cli.output import console, existing, say_json, say_verbatim
+from blogdata.errors import ConfigurationError, PlatformError, refuse_unknown
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.secrets.secretless_connector import lasting
-from blogdata.services import config, dagster_home, doctor, heartbeat, postgres, postgres_certificates, spark_connect
+from blogdata.services import config, dagster_home, doctor, postgres, postgres_roles, spark_connect
 from blogdata.services.config import Settings
-from blogdata.services.daemons import ServiceStatus
 from blogdata.services.doctor import Diagnosis
+from blogdata.services.processes import ServiceStatus
 
 _HEALTH_SECONDS = 10.0
 
@@ -120,12 +121,12 @@ def _report(rows: list[dict[str, Any]], as_json: bool) -> None:
 
 def _up(name: str, settings: Settings) -> dict[str, Any]:
     began = time.monotonic()
-    notices = [] if name == "postgres" else spark_connect.running_server(settings).notices
     if name == "postgres":
         postgres.up(settings)
+    else:
+        spark_connect.running_server(settings)
     row = _SERVICES[name](settings)
-    detail = f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"
-    return {**row, "detail": detail, "notices": [*row.get("notices", ()), *notices]}
+    return {**row, "detail": f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"}
 
 
 def _down(name: str, settings: Settings) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def _spark_status(settings: Settings) -> dict[str, Any]:
 def _postgres_status(settings: Settings) -> dict[str, Any]:
     row = _status_row("postgres", postgres.status(settings))
     if settings.postgres.login == "certificate":
-        known = lasting(postgres_certificates.certificates(settings))
+        known = lasting(postgres_roles.certificates(settings))
         row["notices"] = [
             f"certificates in {one.folder}, accepted until {until:%Y-%m-%d %H:%M}" for one, until in known
         ]
@@ -176,7 +177,7 @@ def _ui_status(settings: Settings) -> dict[str, Any]:
         state, detail = "dead", f"was killed; it was at {url}"
     else:
         try:
-            urllib.request.urlopen(f"{url}{heartbeat.PATH}", timeout=_HEALTH_SECONDS).close()
+            urllib.request.urlopen(f"{url}{dagster_home.HEALTH}", timeout=_HEALTH_SECONDS).close()
         except urllib.error.HTTPError as error:
             error.close()
             state, detail = "silent", f"the daemon leaves no heartbeat, at {url}"
@@ -196,3 +197,38 @@ def _standing(settings: Settings) -> dict[str, Any]:
         "detail": f"{len(found)} to look at" if found else "nothing waits for a person, nothing is overdue",
         "notices": [f"{one.title}: {one.what} ({one.owner}); {one.remedy}" for one in found],
     }
+
+
+def metrics(
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write them to this file, atomically, instead of printing them", show_default=False),
+    ] = None,
+) -> None:
+    """Print the figures of every dataset as Prometheus metrics.
+
+    With --out the file is replaced as a whole, as the textfile collector of Prometheus' node_exporter needs it.
+    """
+    from prometheus_client import generate_latest, write_to_textfile
+
+    from blogdata.lake.lake import Lake
+    from blogdata.operations.alerting import observed, record_of
+    from blogdata.planning.metrics import registry
+    from quality.contracts import EVERY
+
+    settings = existing()
+    failing = record_of(settings).failing
+    channels = {channel.name: channel.name in failing for channel in settings.alerts}
+    ticks = dagster_home.ticks(settings.home)
+    found = registry(observed(settings), Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
+    if out is None:
+        say_verbatim(generate_latest(found).decode())
+        return
+    try:
+        write_to_textfile(str(out), found)
+    except OSError as error:
+        raise ConfigurationError(
+            what=f"the file cannot be written: {error.strerror}",
+            where=f"--out {out}",
+            next_step="name a file in an existing folder that you may write",
+        ) from error

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any
 
 import typer
 
@@ -23,20 +22,13 @@ from blogdata.cli.output import (
     say_json,
 )
 from blogdata.errors import ConfigurationError
-from blogdata.evidence.events import EventLog
 from blogdata.lake import store_faults
 from blogdata.lake.lake import Lake
-from blogdata.operations.query import LITERALS, NotPublished, Query, QueryRows
-from blogdata.operations.role_sight import RoleSight
+from blogdata.operations.query import NotPublished, Query, QueryRows, RoleSight
 from blogdata.orchestration import encryption
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
-from blogdata.publish.privacy import CONSUMERS
 from blogdata.services import spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
-from quality.contracts import EVERY
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 NAME = re.compile(r"\w+")
 
@@ -60,10 +52,8 @@ def sql(
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
     server = settings if sight is None else spark_connect.of_roles(settings)
-    with _explained(query, asked.names, server), session(server) as spark:
+    with _explained(query, asked.names, server), spark_attached.guarded(server) as spark:
         found = QueryRows.of(asked.frame(spark), limit + 1)
-    if at is None:
-        _record_reads(asked, query)
     shown = found.rows[:limit]
     more = f" (only the first {limit:,}; see --limit)" if len(found.rows) > limit else ""
     if as_json:
@@ -86,38 +76,6 @@ def _query(lake: Lake, query: str, at: datetime | None, sight: RoleSight | None,
         return Query.of(lake, query, at, sight, keys=keys)
     except NotPublished as error:
         raise not_published(lake, error.where) from error
-
-
-def _record_reads(asked: Query, query: str) -> None:
-    """Record that somebody reads columns that are being retired, so that they are not removed under a query."""
-    from blogdata.patterns.observability.column_readers import ColumnRead, record
-
-    parts = [part for part in LITERALS.split(query) if not part.startswith(("'", "--"))]
-    words = set(NAME.findall(" ".join(parts).lower()))
-    datasets = {name.removesuffix(CONSUMERS) for name in asked.names} & EVERY.keys()
-    record(
-        EventLog(asked.lake),
-        [
-            ColumnRead(dataset=name, column=migration.old, by=getpass.getuser(), at=datetime.now(timezone.utc))
-            for name in sorted(datasets)
-            for migration in EVERY[name].migrations
-            if migration.old.lower() in words
-        ],
-    )
-
-
-@contextmanager
-def session(settings: Settings) -> Iterator[SparkSession]:
-    """Give the Spark session of a command: on the deployment's server, or within this process in classic mode."""
-    if settings.spark.mode == "classic":
-        # Only classic mode, with Spark inside this process, needs Dagster's resource.
-        from resources.spark import SparkResource
-
-        with SparkResource(home=str(settings.home)).guard() as spark:
-            yield spark
-    else:
-        with spark_attached.guarded(settings) as spark:
-            yield spark
 
 
 @contextmanager

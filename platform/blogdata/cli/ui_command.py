@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import html
+import json
 import os
 import signal
 import socket
 import sys
+import tempfile
 import time
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from blogdata.cli import code_locations
 from blogdata.cli.output import console
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError
@@ -26,6 +27,71 @@ from blogdata.services import dagster_home, secrets, spark_connect, spark_probe,
 from blogdata.services.config import Settings, load
 from blogdata.services.files import LockTimeout
 from blogdata.services.supervisor import Supervisor
+
+ROOT = Path(__file__).resolve().parents[3]
+"""The checkout; where the package is installed, no other team has its code beside it."""
+PLATFORM, ANALYTICS = "definitions", "analytics"
+"""Names of the locations; the state of sensors and schedules is stored by them."""
+# A socket's path has at most 103 bytes on some systems; below the folder the longest has 22.
+_LONGEST_FOLDER = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeLocation:
+    """A code location, which a process of its own serves."""
+
+    name: str
+    module: str
+    interpreter: str
+    options: tuple[str, ...] = ()
+
+    def command(self, path: Path) -> list[str]:
+        """Return the command of its code server, which listens at a socket."""
+        # Behind a code server is a further one, at a socket in the folder for temporary files.
+        tied = [self.interpreter, "-m", "blogdata.services.ends_with_parent", str(path.parent)]
+        server = ["dagster", "code-server", "start", "--socket", str(path), "--location-name", self.name]
+        return [*tied, *server, "--log-level", "warning", "-m", self.module, *self.options]
+
+
+def code_locations() -> list[CodeLocation]:
+    found = [CodeLocation(name=PLATFORM, module="definitions", interpreter=sys.executable)]
+    project = ROOT / "analytics"
+    if not (project / ".venv" / "bin" / "python").exists():
+        console.print("the analytics team's code location is not set up, and is not served: make setup")
+        return found
+    # An interpreter of its own: it has none of the platform's dependencies.
+    options = ("--working-directory", str(ROOT), "--use-python-environment-entry-point")
+    interpreter = str(project / "interpreter")
+    return [
+        *found,
+        CodeLocation(name=ANALYTICS, module="analytics.definitions", interpreter=interpreter, options=options),
+    ]
+
+
+def socket_folder(home: Path) -> Path:
+    """Make a folder for the code servers' sockets that only the owner enters: they execute what they are sent."""
+    parent = home / "sockets"
+    if len(os.fsencode(parent)) > _LONGEST_FOLDER - len("/12345678"):
+        return Path(tempfile.mkdtemp(prefix="blogdata-"))
+    parent.mkdir(mode=0o700, exist_ok=True)
+    # Not the same one each time: a code server may still be at the last step of the UI before.
+    return Path(tempfile.mkdtemp(prefix="", dir=parent))
+
+
+def answers(path: Path) -> bool:
+    """Return whether a code server listens at a socket: it does so once it has loaded its definitions."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def workspace_file(home: Path, sockets: Mapping[str, Path]) -> Path:
+    """Write the workspace by which web server and daemon find the code servers."""
+    servers = [{"grpc_server": {"socket": str(path), "location_name": name}} for name, path in sockets.items()]
+    file = home / "workspace.yaml"
+    # JSON is YAML.
+    write_atomically(file, json.dumps({"load_from": servers}, indent=1).encode())
+    return file
+
 
 _WEB, _DAEMON = "the web server", "Dagster's daemon"
 # How long web server and daemon may take to end, and how long a code server is waited for that is at a step.
@@ -82,7 +148,7 @@ def _serve(
 ) -> None:
     from resources.zone import days_of
 
-    folder, running = code_locations.socket_folder(home), Supervisor()
+    folder, running = socket_folder(home), Supervisor()
     # Before the code servers load them: what lands meanwhile is a change.
     days = days_of(replace(settings, run_automatically=automatic))
     environment = {
@@ -95,16 +161,16 @@ def _serve(
         "ANALYTICS_HOME": str(settings.home / "analytics"),
         "ANALYTICS_AUTOMATIC": str(automatic).lower(),
     }
-    locations = code_locations.locations()
+    locations = code_locations()
     sockets = {one.name: folder / one.name for one in locations}
     servers = {one.name: f"the code server of {one.name}" for one in locations}
     try:
         for one in locations:
             running.start(servers[one.name], one.command(sockets[one.name]), environment)
-        while not all(map(code_locations.answers, sockets.values())):
+        while not all(map(answers, sockets.values())):
             running.check()
             time.sleep(0.1)
-        workspace = ["--workspace", str(code_locations.workspace(home, sockets))]
+        workspace = ["--workspace", str(workspace_file(home, sockets))]
         # Dagster colours its lines in any other format, also in a file.
         words = ["--log-level", "warning", "--log-format", "colored" if sys.stdout.isatty() else "json"]
         with_this = [sys.executable, "-m", "blogdata.services.ends_with_parent", ""]
@@ -115,20 +181,12 @@ def _serve(
         running.start(_WEB, server, environment, files=[listener.fileno()])
         _sign_in(settings, home, opened=opened)
         console.print("it takes some seconds until it answers")
-        _watch(settings, running)
+        running.watch()
     finally:
         running.stop([_WEB, _DAEMON], seconds=_END_SECONDS, kill=True)
         running.stop(list(servers.values()), seconds=_STEP_SECONDS, kill=False)
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-def _watch(settings: Settings, running: Supervisor) -> None:
-    # Dagster takes seconds to import, and its processes start meanwhile.
-    from blogdata.cli.ended_runs import EndedRuns
-
-    with dagster_home.open_instance(settings) as instance:
-        running.watch(EndedRuns(settings, instance).look)
 
 
 def _sign_in(settings: Settings, home: Path, *, opened: bool) -> None:

@@ -20,15 +20,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from blogdata.cli.code_locations import PLATFORM
+from blogdata.cli.ui_command import PLATFORM
 from blogdata.errors import PlatformError
 from blogdata.orchestration import external_events
-from blogdata.planning.history import Span
-from blogdata.services import dagster_home, ends_with_parent, heartbeat, secrets, ui_guard
+from blogdata.services import dagster_home, ends_with_parent, secrets, ui_guard
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext
 from quality.contracts import CONTRACTS
-from resources.zone import days_of
+from resources.zone import Span, days_of
 
 _LOOK_SECONDS = 10.0
 
@@ -94,10 +93,10 @@ def server(
 
 def _health(instance: dg.DagsterInstance) -> Route:
     def health(_: Request) -> Response:
-        healthy = heartbeat.is_beating(instance, time.time())
+        healthy = dagster_home.is_beating(instance, time.time())
         return PlainTextResponse("ok\n" if healthy else "not ok\n", 200 if healthy else 503)
 
-    return Route(heartbeat.PATH, health)
+    return Route(dagster_home.HEALTH, health)
 
 
 def main() -> None:

@@ -74,7 +74,6 @@ class SqliteStore:
 
     @contextmanager
     def connected(self) -> Iterator[sqlite3.Connection]:
-        """Open a connection without a transaction."""
         self._create_for_owner()
         try:
             with closing(sqlite3.connect(self.path, timeout=self.busy_seconds, isolation_level=None)) as connection:

@@ -2,18 +2,17 @@
 
 Older versions of tables with persons, copies for roles, refused batches, Spark's log and temporary files, logs of
 Dagster's steps, and what killed processes left in the landing zone go whether they have a value or not: whatever is
-packed in them is gone with them. Rows of the partner's outbox and texts in Dagster's storage are needed by others, so
-only the persons' go. Each part may run again after it was cut off anywhere, and has the same result then.
+packed in them is gone with them. Rows of the partner's outbox are needed by others, so only the persons' go. Each part
+may run again after it was cut off anywhere, and has the same result then.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -39,18 +38,12 @@ from blogdata.services import exports, secrets, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.files import locked
 from blogdata.suppression.entry import LOCK, splitting
-from blogdata.suppression.landed_persons import DISTINCTIVE, Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 
 Note = Callable[[str, str], None]
 """Notes of a place what has to be known of it, before it is cleared."""
 _LEFTOVERS = (whole_files.PARTIAL, passthrough_replicator.STAGED, in_place_overwriter.STAGED)
-_MIXED = re.compile(r"(?=.*\d)(?=.*[^\W\d_])", re.DOTALL)
-_HOUR = re.compile(r"\d{4}-\d\d-\d\dT\d\d")
-"""Dagster's name of a partition; a producer may choose it for an id."""
 _NUMBERED = re.compile(r"^(\d{20})\.")
-_BUSY_SECONDS = 60.0
-_ALONE = r"(?<![\w.+@-])(?:{})(?![\w+@-]|\.\w)"
-"""A value that is no part of another one, as `bo@mail.example` is of `al.bo@mail.example`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +69,7 @@ class Clearing:
             Those that could not be cleared, with the reason.
         """
         of_persons = [one for one in self.contracts if any(column.singles_out for column in one.columns)]
-        left = [*self._older_versions(of_persons), *self._outbox(), *self._texts_of_dagster()]
+        left = [*self._older_versions(of_persons), *self._outbox()]
         if left:
             return left
         remove_copies(self.settings, of_persons)
@@ -182,26 +175,6 @@ class Clearing:
         except PlatformError as error:
             yield f"partner.sqlite: {error.what}"
 
-    def _texts_of_dagster(self) -> Iterator[str]:
-        """Overwrite e-mails, and long ids with letters and digits, in Dagster's history of runs.
-
-        Other values may be words or numbers of a program, as the login `python3`: the search names them.
-        """
-        mails = {value for value in self.persons.values() if "@" in value.strip("@")}
-        ids = self.persons.user_ids | self.persons.visit_ids
-        long = {one for one in ids if len(one) >= DISTINCTIVE and _MIXED.match(one) and not _HOUR.fullmatch(one)}
-        if not mails | long:
-            return
-        values = "|".join(map(re.escape, sorted(mails | long, key=len, reverse=True)))
-        folder = self.settings.home / "dagster"
-        # A log of writes goes with its file.
-        names = {f"{path.partition('.db')[0]}.db" for path in search(folder, mails | long).traces if ".db" in path}
-        for name in sorted(names):
-            try:
-                _overwrite(folder / name, re.compile(_ALONE.format(values)))
-            except sqlite3.Error as error:
-                yield f"dagster/{name}: it cannot be written: {error}"
-
     def _leftovers_in_landing_zone(self) -> None:
         """Remove hidden files under the platform's names; those of producers may be about to land."""
         landing, logs = self.settings.landing, self.settings.landing / LOGS
@@ -217,7 +190,6 @@ class Clearing:
 
 
 def look(settings: Settings, values: Iterable[str]) -> Searched:
-    """Search all files of a deployment for values, and those of the copies for roles."""
     copies = {f"exports/{one.role}{one.folder}": one.folder for one in exports.known(settings)}
     return search(settings.home, values, elsewhere={"lake": settings.lake, "landing": settings.landing, **copies})
 
@@ -255,23 +227,3 @@ def remove(folder: Path) -> None:
         shutil.rmtree(hidden, ignore_errors=True)
         folder.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _overwrite(file: Path, values: re.Pattern[str]) -> None:
-    """Overwrite values in all texts of a SQLite file by as many asterisks, and leave nothing of them in free pages."""
-    with closing(sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
-        database.create_function("has_value", 1, lambda cell: isinstance(cell, str) and bool(values.search(cell)))
-        database.create_function("without", 1, lambda text: values.sub(lambda found: "*" * len(found[0]), text))
-        database.execute("PRAGMA secure_delete = ON")
-        query = (
-            "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table' "
-            "AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-        )
-        database.execute("BEGIN IMMEDIATE")
-        for table, column in database.execute(query).fetchall():
-            # A text that would then be that of another row stays: the search names the file.
-            change = f'UPDATE OR IGNORE "{table}" SET "{column}" = without("{column}") WHERE has_value("{column}")'
-            database.execute(change)
-        database.execute("COMMIT")
-        database.execute("VACUUM")
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

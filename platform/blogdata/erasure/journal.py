@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import ConfigurationError
 from blogdata.planning import clock
 from blogdata.services.config import Settings
 from blogdata.suppression.landed_persons import Identifiers
@@ -58,13 +57,6 @@ class Journal:
         return self.home / FILE
 
     def under_way(self) -> Erasure | None:
-        """Return the erasure that has not ended."""
-        if (earlier := self.home / "forgetting.sqlite").exists():
-            raise ConfigurationError(
-                what="an erasure of an earlier version has not ended",
-                where=str(earlier),
-                next_step="end it with that version; or remove the file, and forget the same persons again",
-            )
         if not self.path.exists():
             return None
         found = json.loads(self.path.read_bytes())
@@ -88,7 +80,6 @@ class Journal:
         self.write(replace(erasure, notes={place: text, **erasure.notes}))
 
     def end(self, certificate: Mapping[str, Any]) -> Path:
-        """Write the certificate, and remove the journal."""
         folder = self.home / CERTIFICATES
         folder.mkdir(exist_ok=True)
         file = folder / f"{certificate['erasure']}.json"
@@ -97,7 +88,6 @@ class Journal:
         return file
 
     def known(self) -> Erasure:
-        """Return the erasure that has not ended; there is one."""
         erasure = self.under_way()
         assert erasure is not None
         return erasure

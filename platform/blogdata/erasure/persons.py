@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.landing import erased_lines
-from blogdata.landing.lines import Bounds, faults_of
+from blogdata.landing.lines import Bounds, faults_of, kept_lines
 from blogdata.landing.sizes import judge_all
 from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.suppression.landed_persons import Identifiers, Kind, Named, Reader, Values, kind_of
@@ -49,11 +48,7 @@ class Found:
 
 
 def landed_files(landing: Path, bounds: Bounds) -> tuple[list[Path], list[PlatformError]]:
-    """List the landed files whose lines may be those of a person, and why some of them cannot be read.
-
-    Raises:
-        LinkRefused: A file lies behind a link that leads out of the landing zone.
-    """
+    """List the landed files whose lines may be those of a person, and why some of them cannot be read."""
     files = [
         file
         for table in TABLES
@@ -69,7 +64,7 @@ def named_in(file: Path, landing: Path) -> Iterator[Named]:
     """Read whom the lines of a landed file name, without those that are erased."""
     reader = Reader(file, landing)
     with faults_of(file):
-        for offset, raw in erased_lines.kept(file):
+        for offset, raw in kept_lines(file):
             if raw:
                 yield reader.named(offset, raw)
 
@@ -112,7 +107,7 @@ def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_sta
     return Found(
         persons=replace(given, user_ids=users, **kept),
         shared=frozenset(value for _, value in shared),
-        unknown=given.values() - given.addresses - seen,
+        unknown=replace(given, addresses=frozenset()).values() - seen,
     )
 
 
@@ -141,11 +136,7 @@ def _shared(shared: Mapping[tuple[str, str], Iterable[str]], next_step: str) -> 
 
 
 def given_in(file: Path) -> Identifiers:
-    """Read persons from the lines of a file: a user id, or `login:…`, `email:…`, `visit:…`, `address:…`; `#` comments.
-
-    Raises:
-        ConfigurationError: It cannot be read, or no line names a person.
-    """
+    """Read persons, one a line: a user id, or `login:…`, `email:…`, `visit:…`, `address:…`; `#` comments."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -7,11 +7,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from blogdata.erasure.persons import TABLES, Found, named_in
 from blogdata.erasure.rows import Rows, has_lines, without_landed_files
-from blogdata.errors import PlatformError, refuse_unknown
+from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.planning.plan import Plan, Planner, estimate
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
@@ -31,12 +30,6 @@ _KINDS = {
     "visits": "visit_ids",
     "addresses": "addresses",
 }
-
-
-class NotReached(PlatformError):
-    """Raised when persons would stay somewhere, and nobody has said that this is known."""
-
-    exit_code: ClassVar[int] = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +53,6 @@ class ErasurePlan:
 
     @property
     def known_by(self) -> str:
-        """By how many values of which kind the persons are known."""
         counts = ((name, len(getattr(self.found.persons, kind))) for name, kind in _KINDS.items())
         return ", ".join(f"{count:,} {name}" for name, count in counts if count)
 
@@ -78,14 +70,10 @@ class ErasurePlan:
             yield run.task.main, len(run.keys) or 1, None, guess.rows, guess.seconds
 
     def require_reached(self, leave: Sequence[str]) -> None:
-        """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`.
-
-        Raises:
-            NotReached: They would.
-        """
+        """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`."""
         refuse_unknown(leave, self.left, where="leave", kind="place that is not reached")
         if missed := {place: why for place, why in self.left.items() if place not in leave}:
-            raise NotReached(
+            raise ConfigurationError(
                 what="the persons would stay in " + "; ".join(f"{place}: {why}" for place, why in missed.items()),
                 where="forget",
                 next_step="nothing was erased; remove what is named, or go on without it: "
@@ -101,7 +89,6 @@ def look(
     landed: Collection[Contract],
     kept: Collection[Contract],
 ) -> ErasurePlan:
-    """Plan an erasure."""
     landing, suppressed = planner.look.zone.folder, Suppressed.of(found.persons, secrets.token_bytes())
     registered: list[float] = []
     lines: dict[Path, int] = {}

@@ -37,16 +37,15 @@ from blogdata.orchestration import owners, turns
 from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.upkeep import BUSY
 from blogdata.patterns.ingestion import landed_content
-from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import landed_input
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish import tables
 from blogdata.publish.changes import Overwrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, RunContext, Target
-from blogdata.suppression.landed_persons import FIELDS, Identifiers, Reader
+from blogdata.suppression.landed_persons import FIELDS, Identifiers, Reader, spelled
 from blogdata.suppression.suppression_list import Suppressed
 
 if TYPE_CHECKING:
@@ -61,8 +60,6 @@ _OTHER = "_of_theirs_"
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Looks for rows of persons in tables, without Spark."""
-
     lake: Lake
     events: EventLog
     landing: Path
@@ -101,13 +98,19 @@ class Rows:
             table = self.marked_and_others(contract, fields)
         else:
             table = self.lake.columns(contract.dataset, [column, *fields], only={column: sorted(keys)})
-        values = self.persons.by_kind()
         cells = {name: table[name].cast(pa.string()) for name in table.column_names}
-        theirs = [pc.is_in(cells[name], pa.array(sorted(values[FIELDS[name]]), pa.string())) for name in fields]
+        theirs = [pc.is_in(cells[name], self._values(FIELDS[name], cells[name])) for name in fields]
         if not theirs:
             return table.slice(0, 0)
         keys_of = cells[column] if column else pa.array([WHOLE_TABLE] * table.num_rows, pa.string())
         return pa.table({KEY: keys_of, **{name: cells[name] for name in fields}}).filter(reduce(pc.or_, theirs))
+
+    def _values(self, kind: str, cells: pa.ChunkedArray) -> pa.Array:
+        """Return the values of one kind that the persons are known by, addresses as they are spelled in the cells."""
+        known = spelled(kind, self.persons.by_kind()[kind])
+        if kind == "addresses" and known:
+            known = frozenset(one for one in pc.unique(cells).to_pylist() if one and known & spelled(kind, [one]))
+        return pa.array(sorted(known), pa.string())
 
     def marked_and_others(self, contract: Contract, fields: Sequence[str]) -> pa.Table:
         """Read all rows of the newest version, those that are only marked as removed, too."""
@@ -132,7 +135,6 @@ class UnusedAddresses(Rows):
 
 
 def has_lines(contract: Contract) -> bool:
-    """Return whether each row of a dataset is a landed line."""
     return {column.name for column in contract.columns}.issuperset({*PLACE_OF_A_LINE, "raw"})
 
 
@@ -204,7 +206,6 @@ class TakingOut:
         return []
 
     def _take_out(self, spark: SparkSession, found: pa.Table, contract: Contract) -> None:
-        """Publish the partitions of found rows anew without them."""
         lake, events, column = self.rows.lake, self.rows.events, contract.partition_column
         # What was published under a guard that a person has lifted is no worse without some of its rows.
         lifted = frozenset(audit.name for audit in contract.audits)

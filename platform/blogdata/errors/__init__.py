@@ -38,15 +38,19 @@ class PlatformError(Exception):
 
     @property
     def next_step(self) -> str:
-        """The remedy, its actions as this process renders them."""
         return shown.block(str(self.remedy))
 
     def __str__(self) -> str:
-        """Return what happened, where, and what to do next, a line each."""
         return f"{self.what}\n  where: {self.where}\n  next:  {self.next_step}"
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.what, self.where, self.remedy, dict(self.__dict__)))
+
+
+class TransientError(PlatformError):
+    """A fault that may be over when the same work is run again: a service that is busy, or did not start."""
+
+    transient = True
 
 
 class ConfigurationError(PlatformError):
@@ -56,8 +60,6 @@ class ConfigurationError(PlatformError):
 
 
 class DiskFull(PlatformError):
-    """Files could not be written because the disk is full."""
-
     def __init__(self, where: str) -> None:
         super().__init__(
             what="the disk is full",

@@ -24,10 +24,6 @@ _CONDITION = re.compile(r"\[([A-Z]+(?:_[A-Z]+)+(?:\.[A-Z_]+)?)\]")
 _FRAMES = 4
 
 
-class Unforeseen(PlatformError):
-    """An error that nothing in the platform expects."""
-
-
 def unquoted(error: BaseException) -> str:
     """Return what an error of a library is about: its kind and the parts of the schema it names, and no value.
 
@@ -44,11 +40,11 @@ def unquoted(error: BaseException) -> str:
     return f"{_kind(error)}{f' ({names})' if names else ''}"
 
 
-def unforeseen(error: BaseException) -> Unforeseen:
+def unforeseen(error: BaseException) -> PlatformError:
     """Return the error of the platform for one that nothing expects: its kind and where it was raised, no value."""
     every = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in every if _is_own(frame.filename)] or every
-    return Unforeseen(
+    return PlatformError(
         what=f"an unforeseen error: {unquoted(error)}",
         where=" < ".join(f"{_short(frame.filename)}:{frame.lineno}" for frame in reversed(frames[-_FRAMES:])) or "?",
         next_step="run it again; if it repeats, report it with these lines; Spark's own log, in services/spark of the "

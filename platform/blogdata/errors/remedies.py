@@ -13,8 +13,6 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Something that an error may ask a person to do with the platform."""
-
     words: ClassVar[str]
 
     def __init_subclass__(cls, *, words: str) -> None:
@@ -59,8 +57,6 @@ class WriteViews(Action, words="write the views"):
 
 @dataclass(frozen=True, kw_only=True)
 class WithdrawShare(Action, words="withdraw the share"):
-    """End the share of a dataset by a manifest."""
-
     dataset: str
 
 
@@ -74,8 +70,6 @@ class GoOnForgetting(Action, words="go on with the erasure"):
 
 @dataclass(frozen=True, kw_only=True)
 class Rotate(Action, words="rotate the key"):
-    """Compute everything again that follows from a key, by its current version."""
-
     key: str
 
 
@@ -85,8 +79,6 @@ class ShowMigrations(Action, words="list the migrations"):
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveColumn(Action, words="remove the column"):
-    """Remove a retired column from its table."""
-
     dataset: str
     column: str
 
@@ -114,8 +106,6 @@ class Land(Action, words="put data into the landing zone"):
 
 @dataclass(frozen=True, kw_only=True)
 class StartService(Action, words="start the service"):
-    """Start a service of the deployment."""
-
     name: str
 
 
@@ -136,7 +126,6 @@ _say: Callable[[Action], str] = str
 
 
 def say_with(say: Callable[[Action], str]) -> None:
-    """Set how this process renders actions."""
     global _say
     _say = say
 
@@ -156,16 +145,13 @@ class Remedy:
         object.__setattr__(self, "parts", tuple(flat))
 
     def __str__(self) -> str:
-        """Return the text; each action as this process renders it."""
         return "".join(part if isinstance(part, str) else _say(part) for part in self.parts)
 
     def as_json(self) -> list[Any]:
-        """Return the parts as JSON, for a process that may render them in another way."""
         return [part if isinstance(part, str) else [type(part).__name__, vars(part)] for part in self.parts]
 
     @classmethod
     def of_json(cls, parts: Iterable[Any]) -> Remedy:
-        """Read the result of :meth:`as_json`."""
         return cls(*[part if isinstance(part, str) else _action(*part) for part in parts])
 
 

@@ -6,14 +6,11 @@ from enum import Enum
 
 
 class Severity(str, Enum):
-    """How urgent something is."""
-
     WARNING = "warning"
     """Readers get correct data; somebody should look at it in office hours."""
     CRITICAL = "critical"
     """Data is missing, late beyond its promise, or waits for a person."""
 
     def is_at_least(self, least: Severity) -> bool:
-        """Return whether this is as urgent as another severity, or more."""
         order = list(Severity)
         return order.index(self) >= order.index(least)

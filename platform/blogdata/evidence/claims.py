@@ -47,15 +47,12 @@ class Claim:
 
 
 class Claims:
-    """The claims on the partitions of one dataset."""
-
     def __init__(self, lake: Lake, dataset: str, *, alive: Callable[[Claim], bool]) -> None:
         self._lake = lake
         self._dataset = dataset
         self._alive = alive
 
     def held(self) -> dict[str, Claim]:
-        """Return the claims whose owners are alive, by partition."""
         return {claim.partition: claim for claim in self._read(self._table()) if self._alive(claim)}
 
     def take(self, partitions: Collection[str], owner: str) -> list[str]:

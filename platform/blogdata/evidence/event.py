@@ -68,7 +68,6 @@ class Event:
 
 
 def table_of(events: Iterable[Event], recorded_at: datetime) -> pa.Table:
-    """Build the log's rows of some events."""
     rows = [
         {
             **vars(event),
@@ -82,7 +81,6 @@ def table_of(events: Iterable[Event], recorded_at: datetime) -> pa.Table:
 
 
 def publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
-    """Build the events of a commit, one a partition, from its metadata."""
     if info.get("executed") and not info.get("execution"):
         # For example a compaction: the table still consists of the same executions.
         return
@@ -138,7 +136,6 @@ def _identity(dataset: str, version: int, partition: str) -> str:
 
 
 def entry_of(row: dict[str, Any]) -> Entry:
-    """Read a publication back from its row in the log."""
     payload, counts = _parts(row["payload"])
     return Entry(
         dataset=row["dataset"],

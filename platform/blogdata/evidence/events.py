@@ -64,7 +64,6 @@ class EventLog:
         self._gone: dict[str, int] = {}
 
     def append(self, events: Sequence[Event]) -> None:
-        """Append events in one commit."""
         if not events:
             return
         rows = table_of(events, datetime.now(timezone.utc))
@@ -162,7 +161,6 @@ class EventLog:
         return self._gone[dataset]
 
     def lost_lines(self, dataset: str) -> dict[str, Entry]:
-        """Return the ledger lines that a lost table had."""
         log = self._catch_up(dataset)
         return {} if log is None else newest_lines(_rows(log, dataset, _OF_LINES))
 
@@ -171,7 +169,6 @@ class EventLog:
         return _recorded_version(self._log.table(), dataset)
 
     def history(self, dataset: str) -> list[Entry]:
-        """List all ledger lines of a dataset, in the order of the versions."""
         return self._versions(dataset, PUBLICATION)
 
     def executions(self, dataset: str) -> list[Entry]:
@@ -214,12 +211,6 @@ class EventLog:
         files = pa.table(log.get_add_actions(flatten=True))
         ends = [name for name in ("min.partition", "max.partition") if name in files.column_names]
         return {key for name in ends for key in files[name].to_pylist() if key}
-
-    def changed_at(self) -> datetime | None:
-        """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
-        log = self._log.table()
-        newest = next(self.lake.commits(log, log.version() - 1), None) if log is not None else None
-        return None if newest is None else datetime.fromtimestamp(newest[1]["timestamp"] / 1000, timezone.utc)
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         """Add the missing events of a dataset's commits, and return the log."""

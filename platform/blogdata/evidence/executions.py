@@ -25,8 +25,6 @@ class ReplayTooLong(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Executed:
-    """One line of the state table."""
-
     execution: str
     version: int
     applied: bool

@@ -30,7 +30,6 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """What it is about, in a few words."""
         about = f"{self.dataset} {self.partition}" if self.partition else self.dataset
         return f"{about}: {self.source}"
 

@@ -31,7 +31,6 @@ class LedgerLine:
 
     @property
     def balanced(self) -> bool:
-        """True when every row is accounted for."""
         return self.problem is None
 
 

@@ -38,7 +38,6 @@ class Served:
 def record_deliveries(
     events: EventLog, dataset: str, served: Iterable[Served], *, job_of: Callable[[str], str | None]
 ) -> None:
-    """Add the events of deliveries that have none."""
     known = {each.batch_id for each in deliveries(events, dataset)}
     events.append(
         [
@@ -64,7 +63,6 @@ def record_deliveries(
 
 
 def deliveries(events: EventLog, dataset: str) -> list[Served]:
-    """List the deliveries that have an event, in the order in which they were served."""
     found: dict[str, Served] = {}
     for event in events.notes(SERVED, dataset=dataset):
         payload = event.payload or {}

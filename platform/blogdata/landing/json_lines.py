@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from blogdata.landing.times import iso_time
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MAX_BYTES = 1_048_576
 DEEPEST = 512
@@ -67,21 +64,15 @@ class Number(str):
     """A number in a line, as it is written there."""
 
 
-def arrow_type(kind: Kind) -> pa.DataType:
-    import pyarrow as pa
-
-    return {Kind.TIME: pa.timestamp("us", "UTC"), Kind.FLAG: pa.bool_()}.get(kind, pa.string())
-
-
 @cache
-def reader(fields: tuple[Field, ...]) -> Callable[[bytes], Read]:
-    """Return what reads a line: the values of its fields, in their order, and all reasons to reject it."""
+def reader(fields: tuple[Field, ...]) -> Callable[[int, bytes], Read]:
+    """Return what reads lines at any offset: the values of its fields, in their order, and all reasons to reject it."""
     decode = msgspec.json.Decoder(_struct("", fields)).decode
     members = attrgetter(*(field.path for field in fields))
     identifiers = [at for at, field in enumerate(fields) if field.identifies]
     times = [at for at, field in enumerate(fields) if field.kind is Kind.TIME]
 
-    def read(raw: bytes) -> Read:
+    def read(_: int, raw: bytes) -> Read:
         if not _is_plain(raw):
             return _judged(raw, fields)
         try:

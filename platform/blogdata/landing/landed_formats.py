@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, cast
 
 BLOCK = 1 << 20
 MARK = b"\xef\xbb\xbf"
@@ -91,14 +91,7 @@ def content(file: Path) -> IO[bytes]:
     return io.BufferedReader(_Streams(file.open("rb"), decompressor, padding=b"\0" if packed == "xz" else b""), BLOCK)
 
 
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+_Decompressor = bz2.BZ2Decompressor | lzma.LZMADecompressor
 
 
 class _Streams(io.RawIOBase):

@@ -11,10 +11,11 @@ them: while workers wait for work (:mod:`.worker_daemon`) that takes longer, whe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -23,8 +24,7 @@ import pyarrow as pa
 
 from blogdata.errors import PlatformError
 from blogdata.lake.store_faults import landed_unreadable, landed_vanished
-from blogdata.landing.erased_lines import is_erased
-from blogdata.landing.landed_formats import DAMAGED, MARK, content, stored_as
+from blogdata.landing.landed_formats import DAMAGED, MARK, content, extension, stored_as
 from blogdata.landing.landed_links import leading_out, require_within
 from blogdata.landing.records import LineReader, Values
 
@@ -42,8 +42,14 @@ POSITION = pa.schema(
     ]
 )
 """The columns before those of the reader; `source_file` is relative to the landing zone."""
+FILLER = b"\x7f"
+"""What a line consists of that was erased (In-Place Overwriter), to DELs: it keeps its place, and is no row."""
+LONGEST = 64 << 20
+"""Bytes of a line that are read at once; a longer one is no landed line."""
 _LANDED = "landed:"
 """The alias by which `ColumnLineage.java` knows landed lines, before the folder of their first file."""
+_WITH_HEADERS = ("csv", "log")
+"""Extensions of files in which a line may depend on a header above it."""
 _TASK_BYTES = 8 << 20
 _OPENING_BYTES = 1 << 16
 _PACKED = 6
@@ -71,11 +77,6 @@ class Piece(NamedTuple):
     partition: str
     start: int = 0
     end: int | None = None
-
-
-def as_pattern(path: Path) -> str:
-    """Return the pattern by which Spark's own sources find exactly this path; they take every path for a pattern."""
-    return re.sub(r"([\\*?{}\[\]])", r"\\\1", str(path))
 
 
 def is_replay() -> Column:
@@ -126,6 +127,15 @@ def lines(file: Path, longest: int, start: int = 0, end: int | None = None) -> I
             offset += len(line)
 
 
+def is_erased(raw: bytes) -> bool:
+    return bool(raw) and not raw.strip(FILLER)
+
+
+def kept_lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Read the lines of a file that were not erased, as :func:`lines`."""
+    return ((offset, raw) for offset, raw in lines(file, LONGEST) if not is_erased(raw))
+
+
 def read(
     spark: SparkSession, root: Path, files: Mapping[str, Sequence[Path]], reader: LineReader, bounds: Bounds = Bounds()
 ) -> DataFrame:
@@ -135,13 +145,16 @@ def read(
         LinkRefused: A file lies behind a link that leads out of the landing zone.
         LandedFileVanished: A file no longer exists; transient.
     """
+    from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
     require_within((file for found in files.values() for file in found), root)
     work = Work(root=root, reader=reader, longest=bounds.longest_line)
-    tasks = _tasks(root, files, reader)
+    tasks = _tasks(root, files)
     schema = from_arrow_schema(work.schema)
-    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Numbered(work, tasks), schema)
+    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_of_tasks, work, tasks), schema)
+    # A new table would name the collation of strings that come from workers.
+    frame = frame.select(*(F.col(one.name).cast(one.dataType.simpleString()).alias(one.name) for one in schema))
     first = next((file for found in files.values() for file in found), root)
     return frame.alias(f"{_LANDED}{first.parent}")
 
@@ -157,32 +170,33 @@ def read_listed(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     work = Work(root=root, reader=reader, longest=bounds.longest_line)
-    return listed.select("path").mapInArrow(_Listed(work, partition_of), from_arrow_schema(work.schema))
+    return listed.select("path").mapInArrow(partial(_of_paths, work, partition_of), from_arrow_schema(work.schema))
 
 
 def completed(
     rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str, older: Collection[str]
 ) -> DataFrame:
-    """Return lines that a table has, each with the reader's columns.
+    """Return usable lines that a table has, each with the reader's columns; one that is rejected today has `reasons`.
 
     Args:
         partition: The table's name of the column `partition`.
-        older: Partitions that an earlier release has published, without these columns: their lines are read again. A
-            line that was usable then, and is rejected now, ends the query: its partition has to be computed again.
+        older: Partitions that an earlier release has published, without these columns: their lines are read again.
     """
     from pyspark.sql import functions as F
 
     if not older:
         return rows
-    is_older = F.col(partition).isin(*sorted(older))
-    again = read_again(rows.where(is_older), reader, columns, partition=partition, usable=True)
-    # A table to which nothing was published since lacks the columns.
-    return again if {*columns} - {*rows.columns} else rows.where(~is_older).unionByName(again)
+    again = partial(read_again, reader=reader, columns=[*columns, "reasons"], partition=partition)
+    if {*columns} - {*rows.columns}:
+        # Nothing was published to the table since.
+        return again(rows)
+    # Of a usable line something is found; a list of all partitions would be long.
+    lacks = reduce(and_, (F.col(name).isNull() for name in columns))
+    is_older = F.col(partition).between(min(older), max(older)) & lacks
+    return rows.where(~is_older).unionByName(again(rows.where(is_older)))
 
 
-def read_again(
-    rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str, usable: bool = False
-) -> DataFrame:
+def read_again(rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str) -> DataFrame:
     """Replace columns of lines that a table has by those that the reader finds; other columns stay."""
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
@@ -191,12 +205,7 @@ def read_again(
     kept = rows.drop(*columns).repartition(partition, "source_file")
     in_order = kept.sortWithinPartitions(partition, "source_file", "source_offset")
     found = from_arrow_schema(pa.schema([reader.schema.field(name) for name in columns]))
-    return in_order.mapInArrow(_Again(reader, columns, partition, usable), StructType([*kept.schema, *found]))
-
-
-def schema_of(reader: LineReader) -> pa.Schema:
-    """Return the schema of the lines that a reader has read."""
-    return pa.schema([*POSITION, *reader.schema])
+    return in_order.mapInArrow(partial(_again, reader, columns, partition), StructType([*kept.schema, *found]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,77 +218,61 @@ class Work:
 
     @property
     def schema(self) -> pa.Schema:
-        return schema_of(self.reader)
+        return pa.schema([*POSITION, *self.reader.schema])
 
     def batches(self, pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
         """Read the lines of pieces in batches of bounded size."""
-        schema = self.schema
         for piece in pieces:
             file = self.root / piece.file
             with faults_of(file):
                 if _is_inside(file, self.root):
                     read_line = self.reader.of_file(piece.file, piece.partition)
-                    found = lines(file, self.longest, piece.start, piece.end)
-                    yield from _batches(piece, found, read_line, schema)
+                    every = lines(file, self.longest, piece.start, piece.end)
+                    rows = (line for line in every if not is_erased(line[1]))
+                    while batch := _taken(rows):
+                        offsets, raws = zip(*batch, strict=True)
+                        places = [pa.repeat(pa.scalar(text), len(batch)) for text in (piece.file, piece.partition)]
+                        position = [pa.array(raws, pa.binary()), pa.array(offsets, pa.int64()), *places]
+                        found = _columns([read_line(*line) for line in batch], self.reader.schema)
+                        yield pa.record_batch([*position, *found], self.schema)
 
 
-@dataclass(frozen=True)
-class _Numbered:
-    """Reads the tasks whose numbers a batch has."""
-
-    work: Work
-    tasks: Sequence[Sequence[Piece]]
-
-    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _named_for_spark():
-            for batch in numbers:
-                for number in batch.column(0).to_pylist():
-                    yield from self.work.batches(self.tasks[number])
+def _of_tasks(
+    work: Work, tasks: Sequence[Sequence[Piece]], numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Read the tasks whose numbers a batch has."""
+    with _named_for_spark():
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from work.batches(tasks[number])
 
 
-@dataclass(frozen=True)
-class _Listed:
-    """Reads the files whose paths a batch has."""
-
-    work: Work
-    partition_of: Callable[[str], str | None]
-
-    def __call__(self, paths: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        root = self.work.root
-        with _named_for_spark():
-            for batch in paths:
-                for path in batch.column(0).to_pylist():
-                    name = str(Path("/" + path.removeprefix("file:").lstrip("/")).relative_to(root))
-                    if (partition := self.partition_of(name)) is not None:
-                        yield from self.work.batches([Piece(name, partition)])
+def _of_paths(
+    work: Work, partition_of: Callable[[str], str | None], paths: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Read the files whose paths a batch has."""
+    with _named_for_spark():
+        for batch in paths:
+            for path in batch.column(0).to_pylist():
+                name = str(Path("/" + path.removeprefix("file:").lstrip("/")).relative_to(work.root))
+                if (partition := partition_of(name)) is not None:
+                    yield from work.batches([Piece(name, partition)])
 
 
-@dataclass(frozen=True)
-class _Again:
-    """Adds columns that the reader finds in the lines of a batch, which are in the order of their files."""
-
-    reader: LineReader
-    columns: Sequence[str]
-    partition: str
-    usable: bool
-
-    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        place, of = (self.partition, "source_file", "source_offset", "raw"), None
-        schema = self.reader.schema
-        reasons = schema.get_field_index("reasons")
-        for batch in rows:
-            values = list[Values]()
-            for partition, file, offset, raw in zip(*(batch.column(name).to_pylist() for name in place), strict=True):
-                if of != (file, partition):
-                    of, read_line = (file, partition), self.reader.of_file(file, partition)
-                values.append(read_line(offset, raw))
-                if self.usable and values[-1][reasons]:
-                    raise ValueError(
-                        f"{file}, byte {offset}, was usable once: {values[-1][reasons]}; run {partition} again"
-                    )
-            found = dict(zip(schema.names, _columns(values, schema), strict=True))
-            added = [found[name] for name in self.columns]
-            yield pa.record_batch([*batch.columns, *added], names=[*batch.schema.names, *self.columns])
+def _again(
+    reader: LineReader, columns: Sequence[str], partition: str, rows: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Add columns that the reader finds in the lines of a batch, which are in the order of their files."""
+    place, of = (partition, "source_file", "source_offset", "raw"), None
+    for batch in rows:
+        values = list[Values]()
+        for key, file, offset, raw in zip(*(batch.column(name).to_pylist() for name in place), strict=True):
+            if of != (file, key):
+                of, read_line = (file, key), reader.of_file(file, key)
+            values.append(read_line(offset, raw))
+        found = dict(zip(reader.names, _columns(values, reader.schema), strict=True))
+        added = [found[name] for name in columns]
+        yield pa.record_batch([*batch.columns, *added], names=[*batch.schema.names, *columns])
 
 
 @contextmanager
@@ -297,29 +290,15 @@ def _columns(values: Sequence[Values], schema: pa.Schema) -> list[pa.Array]:
     return [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
 
 
-def _batches(
-    piece: Piece, found: Iterable[tuple[int, bytes]], read_line: Callable[[int, bytes], Values], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    found_in_line = pa.schema(list(schema)[len(POSITION) :])
-    raws, offsets, values, size = list[bytes](), list[int](), list[Values](), 0
-
-    def batch() -> pa.RecordBatch:
-        places = [pa.repeat(pa.scalar(text, pa.string()), len(raws)) for text in (piece.file, piece.partition)]
-        position = [pa.array(raws, pa.binary()), pa.array(offsets, pa.int64()), *places]
-        return pa.record_batch([*position, *_columns(values, found_in_line)], schema)
-
-    for offset, raw in found:
-        if is_erased(raw):
-            continue
-        raws.append(raw)
-        offsets.append(offset)
-        values.append(read_line(offset, raw))
-        size += len(raw)
-        if len(raws) >= _BATCH_LINES or size >= _BATCH_BYTES:
-            yield batch()
-            raws, offsets, values, size = [], [], [], 0
-    if raws:
-        yield batch()
+def _taken(rows: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Take the next lines, of bounded number and size."""
+    taken, size = list[tuple[int, bytes]](), 0
+    for line in rows:
+        taken.append(line)
+        size += len(line[1])
+        if len(taken) >= _BATCH_LINES or size >= _BATCH_BYTES:
+            break
+    return taken
 
 
 def _is_inside(file: Path, root: Path) -> bool:
@@ -330,15 +309,15 @@ def _is_inside(file: Path, root: Path) -> bool:
     return leading_out(file, root) is None and (file.is_file() or not file.exists())
 
 
-def _tasks(root: Path, files: Mapping[str, Sequence[Path]], reader: LineReader) -> list[list[Piece]]:
-    """Group pieces of files to tasks of about the same work; a large plain file without state is several pieces."""
+def _tasks(root: Path, files: Mapping[str, Sequence[Path]]) -> list[list[Piece]]:
+    """Group pieces of files to tasks of about the same work; a large plain file without headers is several pieces."""
     tasks, left = list[list[Piece]]([[]]), _TASK_BYTES
     for partition, found in files.items():
         for file in found:
             name = str(file.relative_to(root))
             with faults_of(file):
                 stored, is_packed = file.stat().st_size, stored_as(file) is not None
-            is_whole = is_packed or stored <= _TASK_BYTES or reader.has_state(name)
+            is_whole = is_packed or stored <= _TASK_BYTES or extension(name) in _WITH_HEADERS
             for start in range(0, 1 if is_whole else stored, _TASK_BYTES):
                 # The last range ends with the file, even if it has grown.
                 end = start + _TASK_BYTES if not is_whole and start + _TASK_BYTES < stored else None

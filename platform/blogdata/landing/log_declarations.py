@@ -163,12 +163,10 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> TextForma
     last, pattern = steps[-1]
     steps[-1] = (last, f"(?:{pattern})?" if last == "rest" else pattern + re.escape(literals[-1].rstrip()))
     guards = {**_GUARDS, ("host", "address"): _DECLARED_HOST_FIRST} if own else _GUARDS
-    return TextFormat(
-        name=name,
-        steps=tuple(steps),
-        groups=tuple(groups),
-        guard="" if literals[0] or literals[1] not in (" ", ":") else guards.get((fields[0], fields[1]), ""),
-    )
+    if not literals[0] and literals[1] in (" ", ":"):
+        first, pattern = steps[0]
+        steps[0] = first, guards.get((fields[0], fields[1]), "") + pattern
+    return TextFormat(name=name, steps=tuple(steps), groups=tuple(groups))
 
 
 def _pattern(token: str, field: str, before: str, after: str) -> str:
@@ -199,7 +197,6 @@ def compile_columns(name: str, header: str) -> ColumnFormat:
         name=name,
         all_columns=columns,
         taken=taken,
-        coding="percent" if "x-edge-location" in columns else "plus",
         lacks=next((field for field in needed if fields.count(field) != 1), None),
     )
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import NoReturn
 
 from blogdata.landing.log_declarations import (
@@ -26,7 +26,7 @@ from blogdata.landing.log_declarations import (
     compile_text,
     declaration_in,
 )
-from blogdata.landing.log_layouts import REQUIRED, ColumnFormat, JsonFormat, TextFormat, TextFormats
+from blogdata.landing.log_layouts import EDGE, REQUIRED, ColumnFormat, JsonFormat, TextFormat, TextFormats
 from blogdata.landing.times import iso_time
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
@@ -165,27 +165,11 @@ class Misfit:
 
 @dataclass(frozen=True, kw_only=True)
 class LogFormats:
-    """The formats that lines are read by, in the order in which they are tried."""
+    """What reads lines, in the order in which it is tried: text and columns, those that are declared first; objects."""
 
-    declared: tuple[TextFormat | ColumnFormat, ...]
-    named: tuple[TextFormat, ...]
-    columns: tuple[ColumnFormat, ...]
+    declared: tuple[TextFormats | ColumnFormat, ...]
+    readers: tuple[TextFormats | ColumnFormat, ...]
     objects: tuple[JsonFormat, ...]
-
-    @property
-    def texts(self) -> tuple[TextFormat | ColumnFormat, ...]:
-        """All but those of objects."""
-        return (*self.declared, *self.named, *self.columns)
-
-    @cached_property
-    def of_declared(self) -> tuple[TextFormats | ColumnFormat, ...]:
-        """What reads lines of :attr:`declared`."""
-        return tuple(TextFormats([one]) if isinstance(one, TextFormat) else one for one in self.declared)
-
-    @cached_property
-    def readers(self) -> tuple[TextFormats | ColumnFormat, ...]:
-        """What reads lines of :attr:`texts`, in this order."""
-        return (*self.of_declared, TextFormats(self.named), *self.columns)
 
     def of_log(self) -> LogReader:
         """Begin a log."""
@@ -200,8 +184,7 @@ class LogReader:
     """Reads the lines of one log, in their order."""
 
     def __init__(self, formats: LogFormats) -> None:
-        self._formats = formats
-        self._texts, self._readers = formats.texts, formats.readers
+        self._formats, self._readers = formats, formats.readers
         self.header = ""
 
     def read(self, line: str) -> tuple[str, Fields] | Misfit:
@@ -215,7 +198,7 @@ class LogReader:
         body = _body(bare)
         if body is not bare:
             # What looks like that of a container may be declared to begin a line.
-            for reader in self._formats.of_declared:
+            for reader in self._formats.declared:
                 if (found := reader.read(bare)) is not None:
                     return found
         if body[:1] == "{":
@@ -236,10 +219,16 @@ class LogReader:
         self.header = header
         columns = columns_of(header)
         own = any(isinstance(one, ColumnFormat) and one.all_columns == columns for one in self._formats.declared)
-        of_log = compile_columns(OWN if own else "cloudfront" if "x-edge-location" in columns else "iis", header)
-        # Several logs may be in one file: a line of text is none of columns.
-        self._texts = (of_log, *(one for one in self._formats.texts if isinstance(one, TextFormat)))
-        self._readers = (of_log, *(one for one in self._formats.readers if isinstance(one, TextFormats)))
+        of_log = compile_columns(OWN if own else "cloudfront" if EDGE in columns else "iis", header)
+
+        def stays(one: TextFormats | ColumnFormat) -> bool:
+            # Several logs may be in one file: a line of text is none of columns. A header that lacks a field reads no
+            # line, and is what columns are declared for.
+            if isinstance(one, TextFormats):
+                return True
+            return of_log.lacks is not None and one.name == OWN and len(one.all_columns) == len(columns)
+
+        self._readers = (of_log, *filter(stays, self._formats.readers))
 
     def hour_of(self, line: bytes) -> str | None:
         """Read the UTC hour in which a line was logged, such as `2026-01-31T05`; None if it has no readable time.
@@ -276,7 +265,7 @@ class LogReader:
 
     def _nearest(self, body: str) -> Misfit:
         best, nearest = (0, False, 0), Misfit(format="combined", field="address")
-        for log_format in self._texts:
+        for log_format in (one for reader in self._readers for one in reader.formats):
             fits, count, field = log_format.misfit(body)
             # Formats with the same beginning: the first one is the most common one.
             if fits and (fits, log_format.name not in _RARE, count) > best:
@@ -324,13 +313,15 @@ def _stamp(text: str) -> datetime | None:
 @cache
 def formats(declared: tuple[str, ...] = ()) -> LogFormats:
     """Compile the formats that a deployment reads."""
-    declared = tuple(declaration_in(one) for one in declared)
+    own = [declaration_in(one) for one in declared]
+    texts = [compile_text(OWN, one, own=True) for one in own if not one.startswith("{")]
+    of_own = tuple(TextFormats([one]) if isinstance(one, TextFormat) else one for one in texts)
     named = [compile_text(name, declaration) for name, declaration in TEXTS.items()]
+    of_text = TextFormats([one for one in named if isinstance(one, TextFormat)])
     return LogFormats(
-        declared=tuple(compile_text(OWN, one, own=True) for one in declared if not one.startswith("{")),
-        named=tuple(one for one in named if isinstance(one, TextFormat)),
-        columns=tuple(one for one in named if isinstance(one, ColumnFormat)),
-        objects=(*(compile_object(OWN, one) for one in declared if one.startswith("{")), *map(_of_paths, OBJECTS)),
+        declared=of_own,
+        readers=(*of_own, of_text, *(one for one in named if isinstance(one, ColumnFormat))),
+        objects=(*(compile_object(OWN, one) for one in own if one.startswith("{")), *map(_of_paths, OBJECTS)),
     )
 
 

@@ -42,20 +42,16 @@ class TextFormat:
     """A log format of text: the fields of a line in order, each with the expression up to its end.
 
     Args:
-        groups: The fields that the expression captures, in the order of its groups.
-        guard: Expression for what a line must or must not begin with.
+        groups: The fields that the expressions capture, in the order of their groups.
     """
 
     name: str
     steps: tuple[tuple[str, str], ...]
     groups: tuple[str, ...]
-    guard: str = ""
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """The expressions of the fields, in the order of a line."""
-        first, *others = (pattern for _, pattern in self.steps)
-        return (self.guard + first, *others)
+        return tuple(pattern for _, pattern in self.steps)
 
     def misfit(self, body: str) -> tuple[int, int, str]:
         """Return how many fields of a request a line has before its first field that does not fit, how many of any
@@ -70,7 +66,7 @@ class TextFormat:
     @cached_property
     def _nested(self) -> tuple[re.Pattern[str], list[int]]:
         """The expression for as many fields as a line has, and for each field the group that is there with it."""
-        groups = [re.compile(pattern, re.ASCII).groups + 1 for _, pattern in self.steps]
+        groups = [re.compile(pattern, re.ASCII).groups + 1 for pattern in self.expressions]
         nested = ""
         for pattern in reversed(self.expressions):
             nested = f"(?:{pattern}(){nested})?"
@@ -84,6 +80,7 @@ class TextFormats:
     """
 
     def __init__(self, formats: Sequence[TextFormat]) -> None:
+        self.formats = formats
         self._groups = 0
         self._ends: dict[int, tuple[str, tuple[tuple[str, int], ...]]] = {}
         self._line = re.compile(self._expression([(one, one.expressions, ()) for one in formats]), re.ASCII)
@@ -131,15 +128,17 @@ class ColumnFormat:
     Args:
         all_columns: Their names; lines may end behind the last one that is read.
         taken: Each field to the place of its column.
-        coding: How the server encodes what is not ASCII: `percent`, or `plus` for a space only.
         lacks: A field of a request that no column has, so that no line can be read.
     """
 
     name: str
     all_columns: tuple[str, ...]
     taken: Mapping[str, int]
-    coding: str
     lacks: str | None = None
+
+    @property
+    def formats(self) -> Sequence[ColumnFormat]:
+        return (self,)
 
     def read(self, body: str) -> tuple[str, dict[str, str]] | None:
         """Return the name of the format and the fields of a line; None if it does not fit."""
@@ -152,9 +151,7 @@ class ColumnFormat:
 
     def misfit(self, body: str) -> tuple[int, int, str]:
         """Return the same as of a format of text."""
-        values = self._values(body)
-        fields = {at: field for field, at in self.taken.items()}
-        fits = 0
+        values, fields, fits = self._values(body), self._fields, 0
         for at, column in enumerate(self.columns):
             check = self._checks.get(at)
             if at >= len(values) or not values[at] or (check and not check(values[at])):
@@ -171,19 +168,24 @@ class ColumnFormat:
         return body.split("\t" if "\t" in body else " ", len(self.columns))
 
     def _decoded(self, fields: dict[str, str]) -> dict[str, str]:
-        if self.coding == "plus":
+        if EDGE not in self.all_columns:
             return {**fields, **{name: fields[name].replace("+", " ") for name in _SPACED & fields.keys()}}
         # CloudFront encodes the percent signs of what was asked for; those of an agent twice, for years.
         once = {name: text.replace("%25", "%") for name, text in fields.items()}
         return {**once, **{name: unquote(once[name]) for name in _SPACED & once.keys()}}
 
     @cached_property
+    def _fields(self) -> dict[int, str]:
+        return {at: field for field, at in self.taken.items()}
+
+    @cached_property
     def _checks(self) -> dict[int, Any]:
-        fields = {at: field for field, at in self.taken.items()}
-        patterns = {at: _COLUMNS.get(fields.get(at, column)) for at, column in enumerate(self.columns)}
+        patterns = {at: _COLUMNS.get(self._fields.get(at, column)) for at, column in enumerate(self.columns)}
         return {at: re.compile(text, re.ASCII).fullmatch for at, text in patterns.items() if text}
 
 
+EDGE = "x-edge-location"
+"""A column that only CloudFront has, which encodes what is not ASCII by percent; others write `+` for a space."""
 _SPACED = frozenset(("agent", "forwarded"))
 """Fields that have spaces."""
 

@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar
+
+from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Values = tuple[object, ...]
-"""One value for each column of a reader's schema; of a rejected line any may be None but the reasons."""
+"""One value for each column of a reader; of a rejected line any may be None but the reasons."""
+_PLACE = ("raw", "source_file", "source_offset", "arrival_hour", "load_date")
 
 
-class LineReader(Protocol):
-    """Reads landed lines; picklable, so that Spark's workers have the same one."""
+class LineReader(ABC):
+    """Reads landed lines into the columns of a contract; picklable, so that Spark's workers have the same one."""
+
+    contract: ClassVar[Contract]
+    """The dataset of the lines. `reasons` LIST<STRING> is one of its columns, empty for a usable line."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that a line becomes: those of the contract, in this order, but for the line and its place."""
+        return tuple(column for column in self.contract.columns if column.name not in _PLACE)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that a line becomes; `reasons` LIST<STRING> is one of them, empty for a usable line."""
-        ...
+        import pyarrow as pa
 
-    def has_state(self, file: str) -> bool:
-        """Return whether lines of a file depend on earlier ones (a header): such a file is read as a whole."""
-        ...
+        types = {
+            "STRING": pa.string(),
+            "BOOLEAN": pa.bool_(),
+            "BIGINT": pa.int64(),
+            "TIMESTAMP": pa.timestamp("us", "UTC"),
+            "ARRAY<STRING>": pa.list_(pa.string()),
+        }
+        return pa.schema([(column.name, types[column.type]) for column in self.columns])
 
+    @abstractmethod
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
         """Begin a file, by its name relative to the landing zone and the key of its partition.
 
         Returns:
             What reads its lines, in their order, by byte offset and bytes without the line feed.
         """
-        ...

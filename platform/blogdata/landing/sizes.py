@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import IO
 
 from blogdata.errors import PlatformError
-from blogdata.landing import erased_lines
 from blogdata.landing.landed_formats import HEAD, MARK, content, foreign
 from blogdata.landing.landed_links import require_within
-from blogdata.landing.lines import Bounds, faults_of
+from blogdata.landing.lines import FILLER, LONGEST, Bounds, faults_of, is_erased
+from blogdata.landing.lines import lines as landed_lines
 
 CHUNK = 1 << 20
+_RAISE = "have the file landed again, mended, or raise the setting landing."
 
 
 class LandedFileRefused(PlatformError):
@@ -29,7 +30,7 @@ class LandedFileRefused(PlatformError):
 class LandedSize:
     """Lines of a file, and its decompressed bytes, counted as if the last line ended in a line feed, too.
 
-    A UTF-8 byte order mark at the start is not counted. Erased lines count as lines (:mod:`.erased_lines`).
+    A UTF-8 byte order mark at the start is not counted. Erased lines count as lines.
     """
 
     lines: int
@@ -66,7 +67,9 @@ def _measured(file: Path, bounds: Bounds) -> LandedSize:
         size = min(CHUNK, bounds.longest_line)
         chunk = _first(stream, size)
         if (named := foreign(chunk)) is not None:
-            raise _refused(file, named, "land text in UTF-8, plain or compressed once by gzip, bzip2, xz or zstd")
+            raise _refused(
+                file, f"is {named}", "land text in UTF-8, plain or compressed once by gzip, bzip2, xz or zstd"
+            )
         chunk = chunk.removeprefix(MARK)
         while chunk:
             feeds = chunk.count(b"\n")
@@ -74,16 +77,24 @@ def _measured(file: Path, bounds: Bounds) -> LandedSize:
             unfinished = len(chunk) - chunk.rfind(b"\n") - 1 if feeds else longest
             lines += feeds
             total += len(chunk)
-            may_be_erased = may_be_erased or erased_lines.FILLER in chunk
+            may_be_erased = may_be_erased or FILLER in chunk
             if max(longest, unfinished) > bounds.longest_line:
-                raise _beyond(file, f"has a line of more than {bounds.longest_line:,} bytes", "longest_line")
+                raise _refused(file, f"has a line of more than {bounds.longest_line:,} bytes", _RAISE + "longest_line")
             if total > bounds.largest_file:
-                raise _beyond(file, f"has more than {bounds.largest_file:,} decompressed bytes", "largest_file")
+                raise _refused(
+                    file, f"has more than {bounds.largest_file:,} decompressed bytes", _RAISE + "largest_file"
+                )
             chunk = stream.read(size)
     # A last line without a line feed is a line too.
     last = int(unfinished > 0)
-    erased, erased_bytes = erased_lines.count(file) if may_be_erased else (0, 0)
+    erased, erased_bytes = count_erased(file) if may_be_erased else (0, 0)
     return LandedSize(lines=lines + last, bytes=total + last, erased=erased, erased_bytes=erased_bytes)
+
+
+def count_erased(file: Path) -> tuple[int, int]:
+    """Count the erased lines of a file, and their bytes as if the last line ended in a line feed, too."""
+    sizes = [len(raw) + 1 for _, raw in landed_lines(file, LONGEST) if is_erased(raw)]
+    return len(sizes), sum(sizes)
 
 
 def _first(stream: IO[bytes], size: int) -> bytes:
@@ -94,20 +105,11 @@ def _first(stream: IO[bytes], size: int) -> bytes:
     return chunk
 
 
-def _refused(file: Path, named: str, next_step: str) -> LandedFileRefused:
+def _refused(file: Path, why: str, next_step: str) -> LandedFileRefused:
     return LandedFileRefused(
-        what=f"a landed file is not read: it is {named}",
+        what=f"a landed file is not read: it {why}",
         where=str(file),
         next_step=f"nothing was published of its partition; {next_step}",
-    )
-
-
-def _beyond(file: Path, what: str, setting: str) -> LandedFileRefused:
-    return LandedFileRefused(
-        what=f"a landed file is not read: it {what}",
-        where=str(file),
-        next_step="nothing was published of its partition; have the file landed again, mended, or raise the setting "
-        f"landing.{setting}",
     )
 
 

@@ -22,8 +22,7 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration import partner
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import clock, findings
-from blogdata.planning.observed import Observed
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.services import alert_channels
 from blogdata.services.config import Settings
 from blogdata.services.files import locked

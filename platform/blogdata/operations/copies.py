@@ -1,16 +1,52 @@
-"""Folders with copies of tables: those that the settings name, who may read them, and their end."""
+"""The jobs `export` and `replicate`: copies of tables in folders that the settings name, for others on the machine.
+
+`export` writes what a role sees of each dataset as Parquet files; `replicate` writes the tables into a second lake, for
+staging, without a value that leads to a person. A group of the machine's users reads each folder.
+"""
 
 from __future__ import annotations
 
 import grp
-from collections.abc import Collection
-from typing import Any
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from blogdata.errors import ConfigurationError
-from blogdata.patterns.security import role_folders
+import dagster as dg
+from pydantic import Field
+
+from blogdata.errors import ConfigurationError, refuse_unknown
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.lake.lake import Lake
+from blogdata.operations.job import operation
+from blogdata.operations.query import RoleSight, mark_of, offer_masks
+from blogdata.orchestration.metadata import table
+from blogdata.patterns.ingestion import replicated_tables
+from blogdata.patterns.ingestion.replicated_tables import SourceMoved
+from blogdata.patterns.security import role_folders, transformation_replicator
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
+from blogdata.publish.column_types import of_delta
+from blogdata.publish.contract import Contract
+from blogdata.publish.migrations import carried
 from blogdata.services import exports
 from blogdata.services.config import Settings
 from blogdata.services.exports import Export
+from quality.contracts import EVERY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROLES = tuple(str(role.value) for role in Role if role is not Role.OWNER)
+"""Roles that read copies; the owner reads the tables themselves."""
+READER = "staging"
+"""Who reads the copies of `replicate`."""
+AS_IT_IS, TRANSFORMED = "byte for byte", "transformed"
+_ATTEMPTS = 3
+_WITHDRAW = "Remove the copies from folders that the settings do not name any more"
+
+Spark = Callable[[], AbstractContextManager["SparkSession"]]
 
 
 def named(settings: Settings, readers: Collection[str]) -> list[Export]:
@@ -19,7 +55,7 @@ def named(settings: Settings, readers: Collection[str]) -> list[Export]:
     return [Export(role=reader, folder=place.folder, group=place.group) for reader, place in places if place]
 
 
-def required(settings: Settings, readers: Collection[str]) -> list[Export]:
+def _required(settings: Settings, readers: Collection[str]) -> list[Export]:
     if found := named(settings, readers):
         return found
     raise ConfigurationError(
@@ -44,10 +80,174 @@ def withdraw(settings: Settings, readers: Collection[str]) -> dict[str, Any]:
     return {"folders": ", ".join(str(one.folder) for one in gone), "files_withdrawn": files}
 
 
-def number_of(group: str) -> int:
+def _number_of(group: str) -> int:
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError as error:
         raise ConfigurationError(
             what=f"this machine has no group {group}", where="[copies]", next_step="make it, or name another"
         ) from error
+
+
+def _versions(lake: Lake, names: Iterable[str]) -> Mapping[str, int]:
+    if versions := lake.versions(sorted(names)):
+        return versions
+    raise ConfigurationError(
+        what="there are no tables yet", where=lake.root, next_step=Remedy("publish something: ", Run())
+    )
+
+
+class ExportConfig(dg.Config):
+    """Whose copies are written; their folders and groups are in the settings."""
+
+    role: str = Field("", description="Only this role; empty: every role that has a folder")
+    withdraw: bool = Field(False, description=_WITHDRAW)
+
+
+def export(settings: Settings, chosen: Export, spark: Spark) -> dict[str, bool]:
+    """Write what a role sees of each dataset into its folder, alone; return whether each was new."""
+    group = _number_of(chosen.group)
+    exports.remember(settings, chosen)
+    role = Role(chosen.role)
+    lake, sight = Lake(root=str(settings.lake)), RoleSight(role=role, settings=settings)
+    seen = {name: found for name, contract in EVERY.items() if (found := sight_of(contract, role)) is not None}
+    versions = _versions(lake, seen)
+    for name in role_folders.datasets(chosen.folder) - versions.keys():
+        # It was seen before, or there was such a dataset.
+        role_folders.remove(chosen.folder, name)
+
+    def written(session: SparkSession, name: str, version: int, folder: Path) -> None:
+        role_folders.by_spark(sight.of(session, lake, name, lake.read(session, name, version)), folder, "parquet")
+
+    with spark() as session:
+        return {
+            name: role_folders.write(
+                chosen.folder,
+                name,
+                role_folders.named(lake, name, version, role_folders.rights_of(seen[name], mark_of(settings))),
+                group,
+                partial(written, session, name, version),
+            )
+            for name, version in versions.items()
+        }
+
+
+def _export(context: dg.OpExecutionContext, config: ExportConfig) -> Mapping[str, Any]:
+    settings: Settings = context.resources.deployment.settings()
+    with exports.alone(settings):
+        readers = [config.role] if config.role else ROLES
+        if config.withdraw:
+            return withdraw(settings, readers)
+        rows = [
+            {"role": one.role, "dataset": name, "written": is_new, "folder": str(one.folder), "group": one.group}
+            for one in _required(settings, readers)
+            for name, is_new in export(settings, one, context.resources.spark.guard).items()
+        ]
+    return {"written": sum(bool(row["written"]) for row in rows), **table("copies", rows)}
+
+
+class ReplicateConfig(dg.Config):
+    """Which tables are copied; the folder and its group are in the settings."""
+
+    datasets: list[str] = Field([], description="Only these datasets; empty: all")
+    withdraw: bool = Field(False, description=_WITHDRAW)
+
+
+def replicate(settings: Settings, chosen: Export, datasets: Iterable[str], spark: Spark) -> dict[str, tuple[str, bool]]:
+    """Copy tables into staging's lake; return how each got there, and whether it was new. Nobody else may do so now."""
+    number = _number_of(chosen.group)
+    lake = Lake(root=str(settings.lake))
+    versions = _versions(lake, [*datasets] or EVERY)
+    contracts = {name: carried(EVERY[name], lake.table(name)) for name in versions}
+    for name, contract in contracts.items():
+        _require_classified(lake, contract, versions[name])
+    exports.remember(settings, chosen)
+    for name in role_folders.datasets(chosen.folder) - EVERY.keys():
+        role_folders.remove(chosen.folder, name)
+    with ExitStack() as opened:
+        # Opened once somebody asks for it: copies of bytes need no masks.
+        @cache
+        def session() -> SparkSession:
+            found = opened.enter_context(spark())
+            offer_masks(found, settings, transformation_replicator.PURPOSE)
+            return found
+
+        copy = partial(_newest, chosen.folder, number, lake, session, mark_of(settings))
+        return {name: _patiently(partial(copy, contract)) for name, contract in contracts.items()}
+
+
+def _patiently(copy: Callable[[], tuple[str, bool]]) -> tuple[str, bool]:
+    for _ in range(_ATTEMPTS - 1):
+        # If the source moves on, a newer version is there by now.
+        with suppress(SourceMoved):
+            return copy()
+    return copy()
+
+
+def _require_classified(lake: Lake, contract: Contract, version: int) -> None:
+    """Refuse columns of which nobody has said whom they identify."""
+    for part in lake.parts(contract.dataset, version):
+        stored = of_delta(json.loads(part.table.schema().to_json()))
+        transformation_replicator.require_classified(contract, stored)
+
+
+def _newest(
+    folder: Path, group: int, lake: Lake, spark: Callable[[], SparkSession], mark: str, contract: Contract
+) -> tuple[str, bool]:
+    """Copy the newest version of a dataset; return how, and whether there was something to write."""
+    name = contract.dataset
+    (version,) = lake.versions([name]).values()
+    # It may be newer than the one that was looked at before.
+    _require_classified(lake, contract, version)
+    is_copied = not transformation_replicator.leads_to_persons(contract)
+    is_copied = is_copied and replicated_tables.is_whole_in_files(lake, name)
+    seen = AS_IT_IS
+    if not is_copied:
+        sight = transformation_replicator.sight_of(contract)
+        assert sight is not None
+        seen = role_folders.rights_of(sight, mark)
+    copy = role_folders.named(lake, name, version, seen)
+
+    def write(target: Path) -> None:
+        if is_copied:
+            replicated_tables.copy_table(lake, name, version, target)
+        else:
+            rows = transformation_replicator.transformed(lake.read(spark(), name, version), contract)
+            by = [column for column in rows.columns if column == contract.partition_column]
+            role_folders.by_spark(rows, target, "delta", by)
+        if (before := role_folders.staying(folder, name, copy)) is not None:
+            replicated_tables.keep_readable(before, target)
+
+    is_new = role_folders.write(folder, name, copy, group, write)
+    role_folders.show_as_lake(folder, name, group)
+    return AS_IT_IS if is_copied else TRANSFORMED, is_new
+
+
+def _replicate(context: dg.OpExecutionContext, config: ReplicateConfig) -> Mapping[str, Any]:
+    settings: Settings = context.resources.deployment.settings()
+    refuse_unknown(config.datasets, EVERY, where="replicate")
+    with exports.alone(settings):
+        if config.withdraw:
+            return withdraw(settings, [READER])
+        rows = [
+            {"dataset": name, "how": how, "written": is_new, "folder": str(one.folder), "group": one.group}
+            for one in _required(settings, [READER])
+            for name, (how, is_new) in replicate(settings, one, config.datasets, context.resources.spark.guard).items()
+        ]
+    return {"written": sum(bool(row["written"]) for row in rows), **table("copies", rows)}
+
+
+export_job = operation(
+    "export",
+    ExportConfig,
+    _export,
+    description="Write what roles see of each dataset as Parquet files that their groups may read; what has not "
+    "changed, stays",
+)
+replicate_job = operation(
+    "replicate",
+    ReplicateConfig,
+    _replicate,
+    description="Copy the tables into a second lake, for staging, without values of persons; what has not changed, "
+    "stays",
+)

@@ -5,6 +5,7 @@ storage, and whoever may launch a run would choose where the data goes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import dagster as dg
@@ -21,8 +22,6 @@ Config = TypeVar("Config", bound=dg.Config)
 
 
 class Ran(Protocol):
-    """What runs of the lineage have done; no problems: nothing failed."""
-
     problems: list[str]
 
 
@@ -42,6 +41,7 @@ def operation(
     do: Callable[[dg.OpExecutionContext, Config], Mapping[str, Any]],
     *,
     description: str,
+    tags: Mapping[str, str] = MappingProxyType({}),
 ) -> dg.JobDefinition:
     @dg.op(
         name=f"do_{name}",
@@ -53,7 +53,7 @@ def operation(
         with reported(context):
             context.add_output_metadata(dict(do(context, config(**context.op_config))))
 
-    @dg.job(name=name, description=description)
+    @dg.job(name=name, description=description, tags=tags)
     def made() -> None:
         step()
 

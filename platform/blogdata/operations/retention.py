@@ -36,9 +36,8 @@ from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import clock, expiry
 from blogdata.planning.graph import Graph, Task
-from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import landed_input
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish import refused
 from blogdata.publish.target import RunContext
 from quality.contracts import EVERY, GRAPH
@@ -69,8 +68,6 @@ class Expired:
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """Enforces the retention of a deployment's contracts."""
-
     events: EventLog
     zone: LandingZone
     graph: Graph

@@ -20,7 +20,7 @@ from blogdata.patterns.ingestion import landed_content, landed_partition, new_fi
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.new_fields import NewField, record
-from blogdata.planning.full_deliveries import delivered_on
+from blogdata.planning.reach import delivered_on
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain
 from blogdata.suppression.entry import erase_known

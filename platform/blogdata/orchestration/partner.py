@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
@@ -15,7 +16,7 @@ from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.fifo_orderer import Fifo
 from blogdata.patterns.data_value.ordered_delivery import MOST_RECORDS, HttpTarget, deliver
-from blogdata.patterns.data_value.outbox import Delivery, Outbox, OutboxLine, Row, RowsUnaccounted
+from blogdata.patterns.data_value.outbox import Delivery, Outbox, OutboxLine, Row
 from blogdata.patterns.security.pseudo_anonymizer import token_of
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.writes import Feed
@@ -106,7 +107,7 @@ def take(
         # The rows may be those of either publication.
         return None
     if len(every) != entry.rows_out:
-        raise RowsUnaccounted(
+        raise PlatformError(
             what=f"{dataset} has {entry.rows_out} rows by its ledger, but {len(every)} were read",
             where=partition,
             next_step=Remedy("nothing of it is sent; look at the account: ", ShowLedger(dataset=dataset)),

@@ -2,7 +2,7 @@
 
 Others retry, too: the daemon a run whose process died (`platform/blogdata/deploy/dagster.yaml`), Spark's client a call
 whose server is gone (`services/spark_attached.py`), and the sensors what failed and is still stale
-(`sensors/request_throttle.py`).
+(`sensors/run_requests.py`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from blogdata.patterns.error_management import filter_interceptor
 from blogdata.patterns.quality import jumps, online_observer
 from blogdata.patterns.quality.jumps import Jump
 from blogdata.patterns.quality.online_observer import DISTINCT
-from blogdata.planning.held import DEAD_LETTERS, dead_letter_error
+from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of, start_of
 

@@ -27,8 +27,6 @@ from blogdata.publish.contract import Contract, Look
 from blogdata.publish.partitions import Grain, contiguous
 
 ABSENT = "absent"
-AT_ONCE = 24
-"""Results that are recorded at once: a run that is killed over a copied landing zone has not read all of it in vain."""
 _NAMED = 5
 _WHY = {
     Lack.FLAG.value: f"data without {FLAG}",
@@ -60,12 +58,10 @@ class Overdue:
 
     @property
     def keys(self) -> list[str]:
-        """The overdue partitions, in order."""
         return sorted(key for keys in self.without.values() for key in keys)
 
     @property
     def warning(self) -> str | None:
-        """The warning with its remedy; None if nothing is overdue."""
         if not self.keys:
             return None
         spans = [f"{span} ({_WHY[why]})" for why in self.without for span in self._spans(why)]
@@ -94,14 +90,12 @@ class Arrivals:
 
     @classmethod
     def of(cls, contract: Contract, landing: Path | LandingZone) -> Arrivals:
-        """Scan the landed table of a dataset that has one."""
         landed, zone = landed_input(contract), LandingZone.of(landing)
         assert landed is not None, f"{contract.dataset} reads nothing that lands"
         return cls(contract=contract, landed=landed, zone=zone, partitions=zone.scan(landed.table, landed.grain))
 
     @property
     def ready(self) -> list[LandedPartition]:
-        """The complete partitions whose key is a possible time."""
         return usable(self.partitions, self.landed.grain)
 
     @property
@@ -117,7 +111,6 @@ class Arrivals:
 
     @property
     def astray_warning(self) -> str | None:
-        """The warning, with the remedy, that entries of the table lie in no partition; None if none does."""
         found = self.zone.astray(self.landed.table, self.landed.grain)
         place = "date=YYYY-MM-DD/hour=HH" if self.landed.grain is Grain.HOUR else "date=YYYY-MM-DD"
         if not found:
@@ -154,7 +147,6 @@ class Arrivals:
         return [one.key for one, entry in expired if not landed_partition.is_published(one, entry.landed)]
 
     def impossible_key_warning(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
-        """Return the warning that misnamed partitions are not ingested, with the remedy."""
         named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in partitions]
         return (
             f"{self.landed.table}: {_counted(named, 'folder')} complete and not taken in: {_first(named)}; "
@@ -162,7 +154,6 @@ class Arrivals:
         )
 
     def overdue(self, events: EventLog, now: datetime) -> Overdue:
-        """Find the partitions past the deadline of the dataset's contract."""
         assert self.contract.freshness_hours is not None
         deadline = timedelta(hours=self.contract.freshness_hours)
         without: dict[str, list[str]] = {}
@@ -228,9 +219,6 @@ def compare(look: Snapshot, contracts: Collection[Contract]) -> dict[str, list[s
                     payload={"landed": _state(contract, partition) if same else None},
                 )
             )
-            if len(results) == AT_ONCE:
-                look.events.append(results)
-                results = []
         look.events.append(results)
     return changed
 
@@ -305,7 +293,6 @@ def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list
 
 
 def link_warnings(links: Iterable[StrayLink | Obstacle]) -> list[str]:
-    """Return a warning with the remedy for each link that is not followed, or entry that cannot be read."""
     return [f"{error.where}: {error.what}; {error.next_step}" for error in (link.refusal() for link in links)]
 
 

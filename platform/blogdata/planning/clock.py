@@ -22,7 +22,6 @@ def is_possible(key: str, grain: Grain) -> bool:
 
 @lru_cache(maxsize=200_000)
 def is_key(key: str, grain: Grain) -> bool:
-    """Return whether a key is a valid partition key, not before :data:`EARLIEST`."""
     try:
         moment = datetime.strptime(key, grain.key_format).replace(tzinfo=timezone.utc)
     except ValueError:

@@ -5,30 +5,116 @@ The declaration is `watch` on the contract. Checks, events and findings show the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime, timedelta, timezone
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 
-from blogdata.evidence.claims import Claims
+from blogdata.errors.remedies import Remedy, Run, RunStream
 from blogdata.evidence.event import DETECTION, Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake import arrow
-from blogdata.lake.commit import Entry, parse
+from blogdata.lake.commit import WHOLE_TABLE, Entry, parse
 from blogdata.lake.lake import Lake
+from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
+from blogdata.patterns.observability.lag_detector import Offsets, Position
 from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
-from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE, Delivery, Job, Running
-from blogdata.planning import offsets
-from blogdata.planning.observed import Observed
-from blogdata.planning.offsets import complete_since
-from blogdata.planning.reach import EventsOf, Landed, Same, Within, landed_input
-from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.contract import Contract, Read
+from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE, Delivery
+from blogdata.planning.reach import EventsOf, Landed, Same, Within, landed_input, not_published
+from blogdata.planning.snapshot import Observed, Snapshot, StreamedInput
+from blogdata.planning.staleness import Scope, Staleness
+from blogdata.publish.contract import Contract, Edge, Read
 from blogdata.publish.partitions import Grain, key_of, start_of
 from blogdata.publish.schedule import On
 from blogdata.publish.watch import Layer
+
+_EXAMINED = 200
+"""How many unread publications are examined, the newest ones first; a reader behind by more lags in any case."""
+_RUN = Remedy("see whether anything runs it, then: ", Run())
+
+
+def _of_table(look: Snapshot, edge: Edge, read: Read, ready: Set[str]) -> Offsets:
+    """Return the versions of a table that a reader has not read; partitions that may not run yet are not behind."""
+    published, history = look.published(edge.below.dataset), look.history(edge.above)
+    versions = [entry.version for entry in history]
+
+    # Thousands of partitions may be behind by the same publications.
+    @cache
+    def readers(partition: str) -> frozenset[str]:
+        return frozenset(read.reach.reached(look, edge, {edge.above: {partition: ""}}, {}))
+
+    found = []
+    for key in sorted(ready & read.reach.behind(look, edge).keys()):
+        seen = published[key].inputs.get(edge.above, -1) if key in published else -1
+        newest = history[max(bisect_right(versions, seen), len(history) - _EXAMINED) :]
+        # Some versions concern a partition by more than their own partitions; the newest one is unread then.
+        unread = [entry for entry in newest if key in readers(entry.partition)] or newest[-1:]
+        times = [entry.committed_at for entry in unread if entry.committed_at is not None]
+        # A period that runs when all of its parts are there has waited since the last of them.
+        waits_for_last = seen < 0 and isinstance(read.reach, Within)
+        since = max(times, default=None) if waits_for_last else min(times, default=None)
+        found.append(Position(partition=key, behind=len({entry.version for entry in unread}), since=since))
+    return Offsets(unit=f"versions of {edge.above}", remedy=_RUN, positions=found)
+
+
+def _of_landed(look: Snapshot, landed: Landed, reader: Contract, ready: Set[str]) -> Offsets:
+    """Return the complete landed partitions that a dataset has not ingested, each since it was complete."""
+    there = look.landed(landed.table, landed.grain)
+    if reader.partitioning is None:
+        unread = there[-1:] if WHOLE_TABLE in ready else []
+    else:
+        lacking = {one.key for one in not_published(there, look.published(reader.dataset))}
+        unread = [one for one in there if one.key in lacking and one.key in ready]
+    found = [Position(partition=one.key, behind=1, since=complete_since(one)) for one in unread]
+    return Offsets(unit=f"landed partitions of {landed.table}", remedy=_RUN, positions=found)
+
+
+def _of_stream(stream: StreamedInput, checkpoint: Checkpoint, landing: Path) -> Offsets:
+    """Return the folders with files that no batch of a stream contains, each since the oldest of these was written."""
+    since: dict[str, list[datetime]] = {}
+    for file in stream.source.unread(checkpoint, landing):
+        folder = str(file.parent.relative_to(landing / stream.source.table))
+        since.setdefault(folder, []).append(datetime.fromtimestamp(file.stat().st_mtime, timezone.utc))
+    return Offsets(
+        unit=f"files of {stream.source.table}",
+        remedy=Remedy("see whether the stream runs, then: ", RunStream(name=stream.name)),
+        positions=[
+            Position(partition=key, behind=len(times), since=min(times)) for key, times in sorted(since.items())
+        ],
+    )
+
+
+def sources(deployment: Observed, contract: Contract) -> list[Offsets]:
+    """List the inputs of a dataset whose offsets are known; a stream without a checkpoint was never started."""
+    graph, look = deployment.graph, deployment.look
+    for stream in deployment.streams:
+        if contract.dataset == next(iter(stream.contracts)):
+            used = [one for one in checkpoints(stream.checkpoints, stream.name) if one.identity]
+            return [_of_stream(stream, one, look.zone.folder) for one in used[-1:]]
+    if contract.dataset not in graph.contracts:
+        return []
+    task = graph.task_of(contract.dataset)
+    ready = Staleness(graph=graph, look=look, scope=Scope.READY).stale(task).keys()
+    return [
+        _of_landed(look, read.reach, contract, ready)
+        if isinstance(read.reach, Landed)
+        else _of_table(look, edge, read, ready)
+        for edge, read in graph.edges(task)
+        if edge.below.dataset == contract.dataset != edge.above
+    ]
+
+
+def complete_since(partition: LandedPartition) -> datetime | None:
+    """Return when a landed partition was complete: its flag was written or, without one, its newest file."""
+    newest = max((file.mtime_ns for file in partition.files), default=None)
+    at = newest if partition.flag is None else partition.flag.mtime_ns
+    return None if at is None else datetime.fromtimestamp(at / 1e9, timezone.utc)
+
 
 LATELY = timedelta(days=1)
 """Partitions due within this time are judged; at least the newest one is."""
@@ -36,8 +122,6 @@ _COMMITS = 500
 """How many of the newest commits of a Delta log are examined for new rows."""
 _INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_detector.ENDED}, SLA: {INPUT_LATE}}
 """Verdicts of a detector that follow from the same detector's verdict on a dataset above."""
-_TOGETHER = timedelta(days=1)
-"""Flows that stop within this time of each other have one cause; some are delivered by the day."""
 _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
 
@@ -52,20 +136,18 @@ def readings(deployment: Observed, only: Collection[str] = DETECTORS) -> list[Re
 
 
 def findings(deployment: Observed) -> Iterator[Finding]:
-    """Find what detectors report, once for each cause; the other datasets that it concerns are named."""
+    """Find what detectors report, once for each cause; the datasets below that it concerns are named."""
     standing = [reading for reading in readings(deployment) if reading.stands]
-    causes = [one for one in standing if not any(_follows(deployment, one, other) for other in standing)]
-    for first, *alike in _by_cause(deployment, causes):
-        with_it = [one.dataset for one in alike]
-        below = {one.dataset for one in standing if any(_follows(deployment, one, each) for each in (first, *alike))}
-        named = {"of": with_it, "below it:": sorted(below - {first.dataset, *with_it})}
-        same = [f"the same {where} {', '.join(datasets)}" for where, datasets in named.items() if datasets]
+    for first in standing:
+        if any(_follows(deployment, first, other) for other in standing):
+            continue
+        below = {one.dataset for one in standing if _follows(deployment, one, first)} - {first.dataset}
         yield Finding(
             source=first.detector,
             dataset=first.dataset,
             owner=deployment.contracts[first.dataset].owner,
             severity=Severity.CRITICAL if first.verdict in _CRITICAL else Severity.WARNING,
-            what="; ".join([first.what, *same]),
+            what=first.what + (f"; the same below it: {', '.join(sorted(below))}" if below else ""),
             remedy=first.remedy,
             figures={"value": first.value, "bound": first.bound, **first.figures},
         )
@@ -100,7 +182,6 @@ def record(events: EventLog, found: Iterable[Reading]) -> list[Reading]:
 
 
 def flow(deployment: Observed, contract: Contract) -> Reading:
-    """Read the Flow Interruption Detector of a dataset."""
     spec, now = contract.watch.flow, deployment.now
     assert spec is not None
     if deployment.ended_at is not None:
@@ -167,28 +248,23 @@ def too_few(
 
 
 def lag(deployment: Observed, contract: Contract) -> Reading:
-    """Read the Lag Detector of a dataset."""
     spec = contract.watch.lag
     assert spec is not None
     within = spec.within or contract.promise
     assert within is not None, f"{contract.dataset} watches its lag, and promises nothing"
-    return lag_detector.detect(
-        contract.dataset, offsets.sources(deployment, contract), within=within, now=deployment.now
-    )
+    return lag_detector.detect(contract.dataset, sources(deployment, contract), within=within, now=deployment.now)
 
 
 def sla(deployment: Observed, contract: Contract) -> Reading:
-    """Read the SLA Misses Detector of a dataset."""
     assert contract.promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
-    history, lately = deployment.look.history(contract.dataset), deployment.now - LATELY
+    history = deployment.look.history(contract.dataset)
     return sla_misses_detector.detect(
         contract.dataset,
         [] if deployment.ended_at else due_lately(deployment, contract),
         promise=contract.promise,
         now=deployment.now,
-        jobs=jobs(history),
-        newest=len({one.version for one in history if one.committed_at and one.committed_at > lately}),
-        running=running(deployment, contract),
+        # One commit is one job, whatever it published.
+        jobs=list({entry.version: entry.seconds for entry in history}.values()),
     )
 
 
@@ -235,34 +311,7 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
     return found
 
 
-def jobs(history: Iterable[Entry]) -> list[Job]:
-    """List the publications of a dataset as jobs, oldest first; one commit is one job, whatever it published."""
-    commits: dict[int, list[Entry]] = {}
-    for entry in history:
-        commits.setdefault(entry.version, []).append(entry)
-    return [
-        Job(
-            name=min(entry.partition for entry in entries),
-            rows=sum(entry.rows_in for entry in entries),
-            seconds=entries[0].seconds,
-        )
-        for _, entries in sorted(commits.items())
-    ]
-
-
-def running(deployment: Observed, contract: Contract) -> list[Running]:
-    """List the partitions that were claimed and not published since, whether their owner is alive or not."""
-    published = deployment.look.published(contract.dataset)
-    claims = Claims(deployment.look.events.lake, contract.main, alive=lambda _: True).held()
-    return [
-        Running(partition=key, since=claim.taken_at)
-        for key, claim in sorted(claims.items())
-        if key not in published or (published[key].committed_at or claim.taken_at) <= claim.taken_at
-    ]
-
-
 def first_published(history: Iterable[Entry]) -> dict[str, datetime]:
-    """Map each partition to the time of its first publication."""
     first: dict[str, datetime] = {}
     for entry in history:
         if entry.committed_at is not None:
@@ -307,24 +356,6 @@ def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
         return below and one.dataset != cause.dataset and one.verdict in _INHERITED.get(one.detector, ())
     stopped = cause.detector == FLOW and one.verdict == INPUT_LATE
     return stopped and (below or one.dataset == cause.dataset)
-
-
-def _by_cause(deployment: Observed, readings: Iterable[Reading]) -> list[list[Reading]]:
-    """Group the flows of an owner that stopped within a day of each other."""
-    groups: list[list[Reading]] = []
-    for one in readings:
-        group = next((found for found in groups if _have_one_cause(deployment, found[0], one)), None)
-        if group is None:
-            groups.append([one])
-        else:
-            group.append(one)
-    return groups
-
-
-def _have_one_cause(deployment: Observed, first: Reading, second: Reading) -> bool:
-    owners = {deployment.contracts[one.dataset].owner for one in (first, second)}
-    alike = first.detector == second.detector == FLOW and first.verdict == second.verdict and len(owners) == 1
-    return alike and abs(first.value - second.value) <= _TOGETHER.total_seconds()
 
 
 def is_complete(contract: Contract, entry: Entry) -> bool:

@@ -19,10 +19,9 @@ from blogdata.patterns.ingestion import landed_partition
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.planning.clock import is_key
 from blogdata.planning.graph import Graph, Task
-from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import Whole, Within, landed_input
 from blogdata.planning.reaches import EventsWithin
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish.contract import Contract, Edge, Look, Read
 from blogdata.publish.partitions import Grain, coarser, following, start_of
 from blogdata.publish.writes import ByPeriod, Replace
@@ -64,14 +63,12 @@ def expires(contract: Contract, graph: Graph) -> bool:
 
 
 def has_ended(contract: Contract, key: str, now: datetime) -> bool:
-    """Return whether the retention of a partition has ended."""
     assert contract.partitioning is not None
     grain = contract.partitioning.grain
     return is_key(key, grain) and start_of(key, grain) + grain.length + timedelta(days=contract.retention_days) <= now
 
 
 def refusals(look: Look, graph: Graph, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
-    """Find those of some partitions that cannot be computed again, each with the error."""
     own = {key for contract in task.contracts for key in _expired(look, contract.dataset)}
     found = {
         key: _refusal(PartitionExpired, task.main, key, f"{key} has expired: its rows have left the table")

@@ -17,8 +17,6 @@ _TEXTS = ("what", "where", "next_step")
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A partition that could not be computed."""
-
     state: str
     error: PlatformError
 
@@ -50,7 +48,6 @@ def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], 
 
 
 def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
-    """Find the newest fault of each partition that ever failed."""
     return {
         event.partition: Fault(
             state=event.payload["state"],

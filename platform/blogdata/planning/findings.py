@@ -24,9 +24,9 @@ from blogdata.patterns.quality.offline_observer import (
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
 from blogdata.planning.faults import by_reason
-from blogdata.planning.observed import Observed
 from blogdata.planning.plan import Planner
 from blogdata.planning.reach import landed_input
+from blogdata.planning.snapshot import Observed
 from blogdata.publish.audit import warnings
 from blogdata.publish.column_types import paths
 from blogdata.publish.contract import Contract

@@ -48,8 +48,6 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """The datasets of a deployment and their inputs."""
-
     contracts: Mapping[str, Contract]
 
     @cached_property
@@ -82,19 +80,12 @@ class Graph:
         return tuple(Task(contracts=(self.contracts[main], *others[main])) for main in (*inner, *ends))
 
     def task_of(self, dataset: str) -> Task:
-        """Find the task that publishes a dataset."""
         return next(task for task in self.tasks if dataset in task.datasets)
 
     def edges(self, task: Task) -> Iterator[tuple[Edge, Read]]:
-        """Yield the inputs of a task's datasets."""
         for contract in task.contracts:
             for read in contract.reads:
                 yield Edge(above=read.dataset, below=contract), read
-
-    def sources(self) -> Sequence[str]:
-        """List the inputs that no contract declares, that is, those of the landing zone, sorted by name."""
-        found = {read.dataset for contract in self.contracts.values() for read in contract.reads}
-        return sorted(found - self.contracts.keys())
 
     def has_input(self, task: Task, there: Callable[[Read], bool]) -> bool:
         """Return whether a task can be computed: it has all inputs it cannot do without, and at least one input."""
@@ -129,7 +120,6 @@ class Graph:
         return sorted(found)
 
     def downstream(self, datasets: Iterable[str]) -> frozenset[str]:
-        """Find all datasets that read the given ones, directly or indirectly."""
         found = set(datasets)
         for task in self.tasks:
             if any(edge.above in found for edge, _ in self.edges(task)):
@@ -137,7 +127,6 @@ class Graph:
         return frozenset(found - set(datasets))
 
     def upstream(self, datasets: Iterable[str]) -> frozenset[str]:
-        """Find all datasets that the given ones are computed from, directly or indirectly."""
         found = set(datasets)
         for task in reversed(self.tasks):
             if found & set(task.datasets):
@@ -145,7 +134,6 @@ class Graph:
         return frozenset(found & self.contracts.keys() - set(datasets))
 
     def _is_read(self, main: str) -> bool:
-        """Return whether another task reads a dataset of this task."""
         return any(
             self.contracts[read.dataset].main == main != contract.main
             for contract in self.contracts.values()

@@ -17,7 +17,7 @@ from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.lake import Lake
 from blogdata.planning.clock import newest_end
 from blogdata.planning.findings import standing
-from blogdata.planning.observed import Observed
+from blogdata.planning.snapshot import Observed
 from blogdata.publish.contract import Contract
 
 PREFIX = "blogdata_"

@@ -62,7 +62,6 @@ class Planned:
 
     @property
     def span(self) -> str:
-        """Its partitions as display text."""
         return spanned(self.keys, self.task.grain)
 
 
@@ -74,14 +73,11 @@ class Plan:
     refused: Sequence[PlatformError] = ()
 
     def wanted(self) -> dict[str, list[str]]:
-        """Return the planned partition keys by main dataset."""
         return {run.task.main: list(run.keys) for run in self.runs}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Planner(Staleness):
-    """Plans what has to run from one snapshot of a deployment."""
-
     def spread(self, asked: Wanted, *, without: Collection[str] = ()) -> Wanted:
         """Expand a request (dataset to partitions, each with the reason) to all partitions that it makes stale.
 
@@ -159,7 +155,6 @@ class Planner(Staleness):
         return [key for key in chosen if key not in expired]
 
     def _redirected_to_mains(self, asked: Wanted) -> dict[str, dict[str, str]]:
-        """Redirect requests for a companion to its main dataset."""
         mains: dict[str, dict[str, str]] = {}
         for dataset, keys in asked.items():
             if dataset in self.graph.contracts:
@@ -169,7 +164,6 @@ class Planner(Staleness):
 
 
 def planned(graph: Graph, wanted: Wanted) -> list[Planned]:
-    """Order the partitions that must run by the lineage, one computation per task."""
     runs = []
     for task in graph.tasks:
         keys = wanted.get(task.main)

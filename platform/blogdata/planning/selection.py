@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from blogdata.errors.remedies import Remedy, Run
-from blogdata.lake.commit import Entry, kept
 from blogdata.planning.expiry import InputExpired, PartitionExpired
 from blogdata.planning.faults import by_reason
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner, spanned
-from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.publish.partitions import Grain, start_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +22,6 @@ class Window:
 
     @classmethod
     def parsed(cls, text: str) -> Window:
-        """Parse the text of :meth:`written`."""
         start, _, end = text.partition("..")
         return cls(
             start=datetime.fromisoformat(start) if start else None, end=datetime.fromisoformat(end) if end else None
@@ -52,7 +49,6 @@ class Waiting:
     why: str
 
     def __str__(self) -> str:
-        """Return the line to report."""
         return f"{self.dataset} {self.span} waits for a person: {self.why}"
 
 
@@ -64,11 +60,9 @@ class Selection:
     select: Sequence[str] = ()
 
     def chosen(self, task: Task) -> bool:
-        """Return whether a dataset of the task is selected."""
         return not self.select or bool({*self.select} & {*task.datasets})
 
     def holds(self, task: Task, key: str) -> bool:
-        """Return whether a partition of the task is selected."""
         return self.chosen(task) and (self.window is None or self.window.holds(key, task.grain))
 
     def is_anything(self, planner: Planner) -> bool:
@@ -79,7 +73,7 @@ class Selection:
         return any(self.holds(task, key) for task in self._tasks(planner) for key in planner.known(task))
 
     def require_kept(self, planner: Planner) -> None:
-        """Refuse a selection of which rows have expired; one without a beginning has what is kept."""
+        """Refuse a selection of expired rows, naming the newest; one without a beginning has what is kept."""
         found: list[tuple[datetime, PartitionExpired]] = []
         left = False
         for task in self._tasks(planner):
@@ -93,29 +87,7 @@ class Selection:
         begins = self.window is not None and self.window.start is not None
         refused = [one for one in found if not left or (begins and not isinstance(one[1], InputExpired))]
         if refused:
-            raise self._refusal(*max(refused, key=lambda one: one[0]), len(refused))
-
-    def _refusal(self, kept_from: datetime, newest: PartitionExpired, count: int) -> PartitionExpired:
-        end = self.window.end if self.window else None
-        if end is not None and end <= kept_from:
-            return newest
-        again = Run(
-            start=key_of(kept_from, Grain.HOUR),
-            end=None if end is None else key_of(end, Grain.HOUR),
-            datasets=tuple(self.select),
-        )
-        return type(newest)(
-            what=f"{count} partitions cannot be computed again; the newest of them: {newest.what}",
-            where=newest.where,
-            next_step=Remedy("begin later: ", again),
-        )
-
-    def published(self, planner: Planner) -> Iterator[Entry]:
-        """Yield the newest publication of each selected partition that is kept: a run of them computes it again."""
-        for task in self._tasks(planner):
-            for dataset in task.datasets:
-                entries = kept(planner.look.published(dataset)).items()
-                yield from (entry for key, entry in entries if self.holds(task, key))
+            raise max(refused, key=lambda one: one[0])[1]
 
     def _tasks(self, planner: Planner) -> list[Task]:
         return [

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from blogdata.lake.commit import Entry
+from blogdata.patterns.data_value.outbox import Outbox
+from blogdata.patterns.error_management.streamed_files import StreamedFiles
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import clock, faults
+from blogdata.planning.clock import is_possible
 from blogdata.planning.faults import Fault
+from blogdata.planning.graph import Graph
+from blogdata.planning.reach import landed_input
+from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of
 
 if TYPE_CHECKING:
     from blogdata.evidence.events import EventLog
-
 
 _T = TypeVar("_T")
 
@@ -29,12 +36,10 @@ class ScannedOnce(LandingZone):
 
     @classmethod
     def of(cls, landing: Path | LandingZone) -> ScannedOnce:
-        """Return what is in a landing zone now."""
         zone = LandingZone.of(landing)
         return cls(folder=zone.folder, convention=zone.convention)
 
     def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
-        """Read all partitions of a landed table, once."""
         key = (table, grain, since)
         if key not in self.scanned:
             self.scanned[key] = super().scan(table, grain, since=since)
@@ -50,11 +55,9 @@ class Snapshot:
         self._read: dict[tuple[object, ...], Any] = {}
 
     def landed(self, table: str, grain: Grain) -> list[LandedPartition]:
-        """List the complete partitions of a landed table, in time order."""
         return self._once(landed, self.zone, table, grain)
 
     def published(self, dataset: str) -> Mapping[str, Entry]:
-        """Map each partition to its newest publication."""
         return self._once(self.events.publications, dataset)
 
     def ever_published(self, dataset: str) -> set[str]:
@@ -62,7 +65,6 @@ class Snapshot:
         return self._once(self.events.ever_published, dataset)
 
     def history(self, dataset: str) -> Sequence[Entry]:
-        """List all publications of a dataset, by version."""
         return self._once(self.events.history, dataset)
 
     def executions(self, dataset: str) -> Sequence[Entry]:
@@ -70,7 +72,6 @@ class Snapshot:
         return self._once(self.events.executions, dataset)
 
     def faults(self, dataset: str) -> Mapping[str, Fault]:
-        """Map each partition that ever failed permanently to its newest fault."""
         return self._once(faults.newest_by_partition, self.events, dataset)
 
     def _once(self, read: Callable[..., _T], *of: object) -> _T:
@@ -87,6 +88,47 @@ def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[Landed
 
 
 def usable(partitions: Iterable[LandedPartition], grain: Grain) -> list[LandedPartition]:
-    """Keep the complete partitions whose key is a possible time."""
     present = key_of(clock.now(), grain)
     return [part for part in partitions if part.ready and part.key <= present and clock.is_key(part.key, grain)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamedInput:
+    """What a stream reads, and the contracts of what it appends to, by name; the first one reads the files."""
+
+    name: str
+    source: StreamedFiles
+    checkpoints: Path
+    contracts: Mapping[str, Contract]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    graph: Graph
+    look: Snapshot
+    now: datetime
+    streams: Sequence[StreamedInput] = ()
+    feeds: Sequence[tuple[Contract, Outbox]] = ()
+
+    @cached_property
+    def ended_at(self) -> datetime | None:
+        """When the data of the landing zone ended, as a simulation's do; None if more data come."""
+        return ended_at(self.look.zone, self.contracts.values())
+
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        return {**self.graph.contracts, **{name: one for each in self.streams for name, one in each.contracts.items()}}
+
+
+def ended_at(zone: LandingZone, contracts: Iterable[Contract]) -> datetime | None:
+    """Return the end that a landing zone notes, unless data of a later time have landed; None if more data come."""
+    end = zone.ended_at
+    if end is None:
+        return None
+    tables = {(landed.table, landed.grain) for contract in contracts if (landed := landed_input(contract))}
+    later = any(
+        one.files and is_possible(one.key, grain)
+        for table, grain in tables
+        for one in zone.scan(table, grain, since=key_of(end, grain))
+    )
+    return None if later else end

@@ -15,17 +15,8 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Read
 
 
-class NothingLanded(PlatformError):
-    """Raised when a person asks for a dataset that is computed from a source that has never landed."""
-
-
-class InputNotPublished(PlatformError):
-    """Raised when a person asks for partitions of whose inputs nothing is published."""
-
-
-def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> InputNotPublished:
-    """Return the error."""
-    error = InputNotPublished(
+def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
+    error = PlatformError(
         what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}"
         + (f" and {len(keys) - 3} more" if len(keys) > 3 else ""),
         where=dataset,
@@ -36,25 +27,23 @@ def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str])
 
 
 def is_there(look: Snapshot, read: Read) -> bool:
-    """Return whether anything of an input has landed or is published."""
     if isinstance(read.reach, Landed):
         return bool(look.landed(read.reach.table, read.reach.grain))
     return bool(look.published(read.dataset))
 
 
 def landed_tables(graph: Graph, look: Snapshot) -> frozenset[str]:
-    """Return the landed tables, as `landing.table`, of which a partition has landed completely."""
     reads = [read for contract in graph.contracts.values() for read in contract.reads]
     return frozenset(read.dataset for read in reads if read.dataset.startswith(LANDING) and is_there(look, read))
 
 
-def awaited(graph: Graph, look: Snapshot, dataset: str) -> NothingLanded | None:
+def awaited(graph: Graph, look: Snapshot, dataset: str) -> PlatformError | None:
     """Return the error that nothing can be computed of a dataset yet; None if something can."""
     published: Iterable[str] = (name for name in (dataset, *graph.upstream([dataset])) if look.published(name))
     missing = graph.awaited(dataset, {*published, *landed_tables(graph, look)})
     if not missing:
         return None
-    return NothingLanded(
+    return PlatformError(
         what=f"nothing can be computed of {dataset} yet: nothing has landed of {', '.join(missing)}",
         where=dataset,
         next_step=Remedy("leave it, for a run computes it once that has landed; what can land: ", Land()),

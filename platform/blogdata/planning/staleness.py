@@ -5,28 +5,100 @@ The mapping of partitions to those they read is the reach of each input (:mod:`b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
 from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.executions import ReplayTooLong, due
-from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.lake.commit import WHOLE_TABLE, Entry, kept
 from blogdata.patterns.data_flow import single_runner
-from blogdata.patterns.error_management import static_late_data_integrator
+from blogdata.patterns.error_management import dead_letter, static_late_data_integrator
+from blogdata.patterns.error_management.dead_letter import TooManyDeadLetters
 from blogdata.planning import clock
 from blogdata.planning.clock import lookback_of
 from blogdata.planning.expiry import PartitionExpired, refusals
 from blogdata.planning.graph import Graph, Task
-from blogdata.planning.held import DEAD_LETTERS, held
-from blogdata.planning.reach import Landed, Within
+from blogdata.planning.reach import EventsOf, Landed, Within
 from blogdata.planning.reaches import Carried
 from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.sources import InputNotPublished, input_not_published, is_there
-from blogdata.publish.contract import Contract, Wanted
+from blogdata.planning.sources import input_not_published, is_there
+from blogdata.publish.contract import Contract, Look, Wanted
 from blogdata.publish.partitions import Grain, coarser, following, key_of, previous, start_of
 from blogdata.publish.schedule import On
+
+DEAD_LETTERS = "dead_letters"
+"""Name of the guard that a person lifts to continue without the rejected rows."""
+GOES_ON = Remedy("land the hour again; or go on without them: ", Run(accept=DEAD_LETTERS))
+"""The remedy for too many dead letters."""
+
+
+def held(
+    look: Look, graph: Graph, contract: Contract, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
+) -> dict[str, TooManyDeadLetters]:
+    """Find the event hours that wait for a person: an arrival that they have not read has too many dead letters.
+
+    An acceptance is not stored: an event hour published from the arrival with as many dead letters proves it. An
+    arrival that landed again runs first, and shows whether the new files are usable; an expired one holds nothing.
+    """
+    if contract.runs.judged_by is None:
+        return {}
+    letters = graph.contracts[contract.runs.judged_by]
+    assert letters.max_share is not None
+    waiting: dict[str, TooManyDeadLetters] = {}
+    for read in contract.reads:
+        if not isinstance(read.reach, EventsOf):
+            continue
+        arrivals = look.published(read.dataset)
+        suspect = {
+            hour: seen
+            for hour, entry in sorted(kept(arrivals).items())
+            if hour not in rerunning.get(read.dataset, ())
+            and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
+            and (seen := _unseen(hour, entry, look.published(contract.dataset), read.dataset, read.reach))
+        }
+        dead = (
+            {one: (int(entry.measures["dead"]), entry.rows_out) for one, entry in arrivals.items()} if suspect else {}
+        )
+        for hour, seen in suspect.items():
+            if (fault := dead_letter_error(letters, hour, dead)) is None:
+                continue
+            for event_hour, version in seen.items():
+                if not _accepted(look.history(read.dataset), arrivals[hour], version):
+                    waiting.setdefault(event_hour, fault)
+    return waiting
+
+
+def dead_letter_error(
+    letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]
+) -> TooManyDeadLetters | None:
+    assert letters.max_share is not None
+    assert letters.partitioning is not None
+    return dead_letter.error_for_partition(
+        part,
+        rejected,
+        max_share=letters.max_share,
+        dataset=letters.dataset,
+        column=letters.partitioning.column,
+        then=GOES_ON,
+    )
+
+
+def _unseen(
+    arrival: str, entry: Entry, integrated: Mapping[str, Entry], source: str, reach: EventsOf
+) -> dict[str, int]:
+    """Map the event hours that have not read this version of an arrival to the version they read; -1 if none."""
+    touched = {arrival, *(hour for hour, *_ in entry.breakdowns[reach.breakdown] if hour is not None)}
+    seen = {hour: integrated[hour].inputs[source] if hour in integrated else -1 for hour in touched}
+    return {hour: version for hour, version in seen.items() if version < entry.version}
+
+
+def _accepted(history: Sequence[Entry], entry: Entry, version: int) -> bool:
+    """Return whether the arrival, at the version that was read, already had as many dead letters."""
+    before = [one for one in history if one.partition == entry.partition and one.version <= version]
+    return bool(before) and int(before[-1].measures["dead"]) >= int(entry.measures["dead"])
 
 
 class Scope(str, Enum):
@@ -136,7 +208,7 @@ class Staleness:
         """Find those of some partitions that cannot be computed again, because rows have expired: with the reason."""
         return refusals(self.look, self.graph, task, keys) if keys else {}
 
-    def unpublished(self, task: Task, keys: Collection[str]) -> dict[str, InputNotPublished]:
+    def unpublished(self, task: Task, keys: Collection[str]) -> dict[str, PlatformError]:
         """Find those of some partitions of whose inputs nothing is published: they would be published without a row.
 
         A period may lack hours, a person may ask for it before it ends; what was published once can be computed again.

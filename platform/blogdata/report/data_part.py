@@ -15,7 +15,7 @@ from blogdata.evidence.ledger import LedgerLine
 from blogdata.planning.clock import newest_end
 from blogdata.planning.findings import standing
 from blogdata.planning.graph import Graph
-from blogdata.planning.observed import Observed
+from blogdata.planning.snapshot import Observed
 from blogdata.planning.sources import landed_tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
@@ -39,7 +39,6 @@ class Standing:
 
     @classmethod
     def of(cls, finding: Finding) -> Standing:
-        """Render a finding, as this process types its commands."""
         return cls(
             severity=finding.severity.value,
             source=finding.source,
@@ -54,8 +53,6 @@ class Standing:
 
 
 class Freshness(str, Enum):
-    """Whether a dataset was published in time."""
-
     FRESH = "in time"
     LATE = "late"
     UNPROMISED = "no promise"

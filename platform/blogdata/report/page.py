@@ -28,8 +28,6 @@ LONGEST_NAME = 200
 
 
 class Unit(str, Enum):
-    """How a figure is written."""
-
     COUNT = "count"
     SHARE = "share"
     """0 to 1, written in percent."""
@@ -177,7 +175,6 @@ def duration(seconds: float | None) -> str:
 
 
 def figure(value: float | None, unit: str) -> str:
-    """Write a number in its unit."""
     if unit == "share":
         return share(value)
     if unit == "seconds":
@@ -198,7 +195,6 @@ def change(value: float | None, before: float | None) -> str:
 
 
 def moment(text: str) -> str:
-    """Write a time in ISO format for people."""
     return f"{datetime.fromisoformat(text):%a %d %b %Y, %H:%M}"
 
 

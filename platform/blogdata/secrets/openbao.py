@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError, TransientError
 from blogdata.secrets.secret import Secret
 
 
@@ -42,12 +42,6 @@ _TO_SECONDS = len("2026-01-05T10:00:00")
 _FIELD = "value"
 _RACED = b"check-and-set parameter did not match"
 _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _BUSY = 400, 403, 404, 429
-
-
-class OpenBaoUnavailable(PlatformError):
-    """Raised when the server does not answer, is sealed or has too much to do."""
-
-    transient = True
 
 
 class _Forbidden(Exception):
@@ -72,7 +66,6 @@ class OpenBao:
     _token: Secret | None = field(default=None, init=False)
 
     def read(self, name: str, version: int | None = None) -> Secret | None:
-        """Read a secret; see :class:`blogdata.secrets.secrets_pointer.Provider`."""
         found = self._ask(self._data(name) + ("" if version is None else f"?version={version}"))
         if found is None or found["data"] is None:
             return None
@@ -157,8 +150,8 @@ class OpenBao:
             raise self._unavailable(f"answers {status}")
         raise self._refused(f"the server of the secrets answers {status}", "check [secrets] of blogdata.toml", path)
 
-    def _unavailable(self, what: str) -> OpenBaoUnavailable:
-        return OpenBaoUnavailable(
+    def _unavailable(self, what: str) -> TransientError:
+        return TransientError(
             what=f"the server of the secrets {what}",
             where=self.address,
             next_step="see whether it runs and is unsealed: bao status",

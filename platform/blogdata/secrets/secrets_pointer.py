@@ -57,8 +57,6 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Pointer:
-    """A secret by its name."""
-
     name: str
     provider: Provider
 

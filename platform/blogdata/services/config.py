@@ -8,15 +8,19 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import ssl
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
+    AliasPath,
     BeforeValidator,
     Field,
     PlainValidator,
@@ -24,14 +28,50 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
 )
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
-from blogdata.errors import ConfigurationError
+from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.severity import Severity
 from blogdata.secrets import secret_files
 from blogdata.secrets.secret import Secret
-from blogdata.services import files, setting_sources
+from blogdata.services import files
 from blogdata.services import setting_types as types
-from blogdata.services.setting_sources import at
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Place = tuple[str, ...]
+
+
+def at(place: str = "", variable: str = "") -> Any:
+    """Say where a field is read from, if not only from the key of its name: the variable comes first."""
+    variables = [variable] if variable else []
+    keys = [AliasPath(*place.split("."))] if place else []
+    return Field(validation_alias=AliasChoices(*variables, *keys))
+
+
+def places(section: type) -> Iterator[Place]:
+    """List where the fields of a class are read from: `("spark", "port")`, `("spark", "BLOGDATA_SPARK_PORT")`."""
+    for name, hint in get_type_hints(section, include_extras=True).items():
+        aliases = (part.validation_alias for part in get_args(hint)[1:] if isinstance(part, FieldInfo))
+        found = next((alias for alias in aliases if isinstance(alias, AliasChoices)), AliasChoices(AliasPath(name)))
+        for choice in found.choices:
+            if isinstance(choice, str):
+                yield (choice,)
+            elif (inner := _section(hint)) is None:
+                yield tuple(map(str, choice.path))
+            else:
+                yield from ((name, *below) for below in places(inner))
+
+
+def _section(hint: Any) -> type | None:
+    if isinstance(hint, type) and is_dataclass(hint):
+        return hint
+    return next(filter(None, map(_section, get_args(hint))), None)
+
 
 JavaChoice = Literal["auto", "system", "bundled"]
 Readiness = Literal["flag", "next_exists"]
@@ -44,9 +84,9 @@ _FOLDERS = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_JARS")
 
 @dataclass(frozen=True, kw_only=True)
 class SparkSettings:
-    """How a Spark session is opened: on this deployment's own server, on a remote one, or within the process."""
+    """How a Spark session is opened: on this deployment's own server, or on a remote one."""
 
-    mode: Annotated[Literal["local", "remote", "classic"], at("mode", "BLOGDATA_SPARK_MODE")] = "local"
+    mode: Annotated[Literal["local", "remote"], at("mode", "BLOGDATA_SPARK_MODE")] = "local"
     remote: Annotated[types.SparkRemote, at("remote", "SPARK_REMOTE")] = None
     master: Annotated[str, at("master", "BLOGDATA_SPARK_MASTER")] = "local[*]"
     heap: Annotated[types.Heap, at("heap", "BLOGDATA_SPARK_HEAP")] = "2g"
@@ -78,13 +118,11 @@ def _loaded_by_time(name: str | None, info: ValidationInfo) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
-    """Which tables are loaded, of a PostgreSQL database or of a provider's files; None: they are delivered as files.
+    """Which tables of a PostgreSQL database are loaded; None: they are delivered as files.
 
     Args:
         url: Address of the database; None: that of the deployment's PostgreSQL.
         overlap: Seconds before the newest loaded hour that each load reads again, for rows that are committed late.
-        provider_visits: Folder in which a provider delivers visits by hours, as `date=2026-01-05/hour=10`, each with
-            `_SUCCESS` when it is complete.
     """
 
     url: types.Database | None = None
@@ -94,11 +132,10 @@ class TableSettings:
     users: Annotated[types.TableName | None, AfterValidator(_loaded_by_time)] = None
     legacy_visits: Annotated[types.TableName | None, AfterValidator(_loaded_by_time)] = None
     overlap: types.Duration = 21600.0
-    provider_visits: types.Folder | None = None
 
     @property
     def any(self) -> bool:
-        return bool(self.devices or self.users or self.legacy_visits or self.provider_visits)
+        return bool(self.devices or self.users or self.legacy_visits)
 
 
 def _complete(provider: ProviderKind, info: ValidationInfo) -> ProviderKind:
@@ -308,23 +345,19 @@ def home(environ: Mapping[str, str]) -> Path:
 def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, str] | None = None) -> Settings:
     """Read the settings of this process; its home folder is made if absent, and closed to other users."""
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
-    if env.get("BLOGDATA_STEPS_AT_ONCE"):
-        raise ConfigurationError(
-            what="steps run one after another", where="BLOGDATA_STEPS_AT_ONCE", next_step="unset the variable"
-        )
     folder = home(env)
     file = _made(folder, folder) / "blogdata.toml"
-    document = setting_sources.read(file, _places())
+    document = _document(file, _places())
     try:
         settings = _adapter().validate_python(_merged(document, env, folder), context=folder)
     except ValidationError as error:
         # Not as its cause: its text has the values, which may be private.
-        raise setting_sources.refused(error.errors(include_url=False)[0], file) from None
+        raise _refused(error.errors(include_url=False)[0], file) from None
     files.close(folder, settings.landing)
     return settings
 
 
-_places = cache(lambda: frozenset(setting_sources.places(Settings)))
+_places = cache(lambda: frozenset(places(Settings)))
 _adapter = cache(lambda: TypeAdapter(Settings))
 
 
@@ -335,7 +368,7 @@ def _merged(document: Mapping[str, Any], env: Mapping[str, str], home: Path) -> 
         # A relative folder is relative to the current one here, and to the home in the file.
         if name in variables and "://" not in variables[name]:
             variables[name] = str(Path(variables[name]).expanduser().absolute())
-    variables["BLOGDATA_HOME"], variables["SSL_CERT_FILE"] = home, setting_sources.trusted_certificates(env)
+    variables["BLOGDATA_HOME"], variables["SSL_CERT_FILE"] = home, _trusted_certificates(env)
     variables[secret_files.PREFIX] = {name: text for name, text in env.items() if name.startswith(secret_files.PREFIX)}
     cache_folder = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or "~").expanduser() / ".cache")
     paths = {"landing": "landing", "lake": "lake", "jars": f"{cache_folder}/blogdata/jars"}
@@ -359,3 +392,65 @@ def _made(folder: Path, home: Path) -> Path:
         where=f"BLOGDATA_HOME={home}",
         next_step="Set BLOGDATA_HOME to a folder you may write, or correct its permissions",
     )
+
+
+def _trusted_certificates(environ: Mapping[str, str]) -> Path | None:
+    """Return the file of the certificates that the machine trusts (PEM); None without one."""
+    usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+    names = (environ.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().openssl_cafile, *usual)
+    return next((Path(name) for name in names if name and Path(name).is_file()), None)
+
+
+def _document(file: Path, known: Collection[Place]) -> dict[str, Any]:
+    """Read the file, which may not exist; it is refused if it has other settings than the known ones."""
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ConfigurationError(
+            what=f"The settings file cannot be read: {error}",
+            where=str(file),
+            next_step="Correct the file, or move it away to use the defaults",
+        ) from error
+    _refuse_unknown(document, known, (), file)
+    return document
+
+
+def _refuse_unknown(
+    values: Mapping[str, Any], known: Collection[Place], above: Sequence[str | int], file: Path
+) -> None:
+    names = sorted({place[0] for place in known if place[0][0].islower()})
+    for name, value in values.items():
+        where = _where((*above, name), file)
+        refuse_unknown([name], names, where=where, kind="setting")
+        below = {place[1:] for place in known if place[0] == name and len(place) > 1}
+        tables = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
+        for number, table in tables if below else ():
+            if not isinstance(table, dict) or (name == "alerts") != (number is not None):
+                raise ConfigurationError(
+                    what=f"{name} is a section",
+                    where=where,
+                    next_step=f"write its settings below a line {'[[alerts]]' if name == 'alerts' else f'[{name}]'}",
+                )
+            _refuse_unknown(table, below, (*above, name) if number is None else (name, number), file)
+
+
+def _refused(error: ErrorDetails, file: Path) -> ConfigurationError:
+    place, value, texts = error["loc"], error["input"], error.get("ctx", {})
+    key = next(part for part in reversed(place) if isinstance(part, str))
+    is_shown = isinstance(value, (str, int, float)) and not texts.get("private")
+    what, write = texts.get("what", "cannot be used"), texts.get("write", f"correct it: {error['msg']}")
+    if error["type"] == "tuple_type":
+        write = "write a text, or a list of texts"
+    if error["type"] == "missing":
+        what, write, is_shown = "is missing", f"write {key} = …", False
+    return ConfigurationError(
+        what=f"{repr(value) if is_shown else key} {what}", where=_where(place, file), next_step=write
+    )
+
+
+def _where(place: Sequence[str | int], file: Path) -> str:
+    if (name := str(place[-1])).isupper():
+        return name
+    if place[0] == "alerts" and len(place) > 1:
+        return ", ".join([str(file), f"[[alerts]] number {int(place[1]) + 1}", *map(str, place[2:3])])
+    return f"{file}, {'.'.join(part for part in place if isinstance(part, str))}"

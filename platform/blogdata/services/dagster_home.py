@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.durable.sqlite_file import problem
 from blogdata.durable.whole_file import write_atomically
-from blogdata.services import postgres_connection, processes, secrets
+from blogdata.services import postgres_connection, secrets
 from blogdata.services.config import Settings
 from blogdata.services.files import LockTimeout, is_same_folder, locked
 from blogdata.services.jars import package_folder
 from blogdata.services.postgres_connection import Address
-from blogdata.services.processes import ProcessIdentity
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
+
 
 MENDED = (
     "free space on the disk; if a file of it is damaged, move the folder away: it has the history of the runs, and the "
@@ -74,20 +72,12 @@ def forget_ui_address(home: Path) -> None:
 
 def ui_address(home: Path) -> str | None:
     """Return the address, as http://…, where the UI of a deployment is served, or was when it was killed; else None."""
-    address = bound_address(home)
-    if address is None:
+    note = home / _UI_ADDRESS
+    address, _, served = note.read_text(encoding="utf-8").partition("\n") if note.is_file() else ("", "", "")
+    if not address or not is_same_folder(served, home):
         return None
     # Whoever listens at all addresses is reached at this one.
     return "http://" + address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
-
-
-def bound_address(home: Path) -> str | None:
-    """Return the address, as `host:port`, on which a deployment's UI listens, or did when it was killed; or None."""
-    note = home / _UI_ADDRESS
-    if not note.is_file():
-        return None
-    address, _, served = note.read_text(encoding="utf-8").partition("\n")
-    return address if is_same_folder(served, home) else None
 
 
 def database(settings: Settings) -> Address | None:
@@ -114,7 +104,6 @@ def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]
 
 
 def open_instance(settings: Settings) -> DagsterInstance:
-    """Open Dagster's storage of a deployment, as a context manager."""
     # Imported here, because it takes seconds: commands that only need the folder do not wait for it.
     from dagster import DagsterInstance
 
@@ -124,35 +113,33 @@ def open_instance(settings: Settings) -> DagsterInstance:
         return DagsterInstance.from_config(str(home))
 
 
-@contextmanager
-def execution_marker(settings: Settings) -> Iterator[None]:
-    """Keep a marker file while this process executes a run; a killed process leaves it behind."""
-    own = processes.identify(os.getpid())
-    file = _marker_folder(settings) / f"{socket.gethostname()} {own.pid} {own.created}"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
-    try:
-        yield
-    finally:
-        file.unlink(missing_ok=True)
+HEALTH = "/healthz"
+"""Path of the UI's web server that answers everyone with one word: 200 while the daemon is at work, else 503."""
+PROCESS_SECONDS = 120.0
+"""Age of the newest heartbeat from which the process is dead or hangs: each of its threads leaves one in 30 s."""
+THREAD_SECONDS = 1800.0
+"""Age of the oldest one from which a thread hangs; one evaluation of a sensor may take minutes."""
 
 
-def left_behind(settings: Settings) -> list[Path]:
-    """List the marker files of processes that were killed while they executed a run, without importing Dagster.
-
-    Processes of other hosts are left out: whether they live cannot be seen from here, and each container is a host.
-    """
-    folder = _marker_folder(settings)
-    return [file for file in folder.iterdir() if _is_dead(file)] if folder.is_dir() else []
+TICKS = "ticks"
+"""Folder of the home with one empty file for each watching sensor."""
 
 
-def _is_dead(file: Path) -> bool:
-    # A file of an earlier version has no host.
-    *host, pid, created = file.name.split(" ")
-    if host not in ([], [socket.gethostname()]):
+def note_tick(home: Path, sensor: str) -> None:
+    (home / TICKS).mkdir(exist_ok=True)
+    (home / TICKS / sensor).touch()
+
+
+def ticks(home: Path) -> Mapping[str, float]:
+    """Read when each watching sensor last ticked: sensor to seconds since 1970; one that never did is left out."""
+    folder = home / TICKS
+    return {file.name: file.stat().st_mtime for file in sorted(folder.iterdir())} if folder.is_dir() else {}
+
+
+def is_beating(instance: DagsterInstance, now: float) -> bool:
+    found = instance.get_daemon_heartbeats()
+    required = instance.get_required_daemon_types()
+    if not required or any(kind not in found for kind in required):
         return False
-    return not processes.is_alive(ProcessIdentity(pid=int(pid), created=created))
-
-
-def _marker_folder(settings: Settings) -> Path:
-    return settings.home / "dagster" / "executing"
+    ages = [now - found[kind].timestamp for kind in required]
+    return min(ages) <= PROCESS_SECONDS and max(ages) <= THREAD_SECONDS

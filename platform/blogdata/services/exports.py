@@ -28,7 +28,6 @@ class Export:
 
 
 def known(settings: Settings) -> Sequence[Export]:
-    """List the folders, in the order of their paths."""
     record = settings.home / _RECORD
     if not record.exists():
         return ()
@@ -48,7 +47,6 @@ def remember(settings: Settings, export: Export) -> None:
 
 
 def drop(settings: Settings, export: Export) -> None:
-    """Record that a folder has no copies any more."""
     _write(settings, [one for one in known(settings) if one.folder != export.folder])
 
 

@@ -62,8 +62,6 @@ def _is_of_another(path: Path, user: int) -> bool:
 
 
 class LockTimeout(PlatformError):
-    """Raised when another process holds a lock for too long."""
-
     transient = True
 
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, cast
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError, PlatformError, TransientError
 from blogdata.services.config import Settings
 from blogdata.services.files import locked, sha256_of
 
@@ -27,16 +27,8 @@ _FETCH_SECONDS = 900
 _SILENT_SECONDS = 60
 
 
-class JarsUnavailable(PlatformError):
-    """Raised when jars could not be fetched."""
-
-    transient = True
-
-
 @dataclass(frozen=True, kw_only=True)
 class Jar:
-    """One pinned jar."""
-
     use: Use
     group: str
     artifact: str
@@ -54,8 +46,6 @@ class Jar:
 
 @dataclass(frozen=True, kw_only=True)
 class Jars:
-    """A folder with all jars of a lock file."""
-
     folder: Path
     jars: tuple[Jar, ...]
 
@@ -148,7 +138,7 @@ def _fetch(settings: Settings, jar: Jar, target: Path) -> None:
         with urlopen(address, timeout=_SILENT_SECONDS, context=trusted) as answer, target.open("wb") as file:
             shutil.copyfileobj(answer, file)
     except (OSError, HTTPException) as error:
-        raise JarsUnavailable(
+        raise TransientError(
             what=f"{jar.file_name} could not be fetched: {error}",
             where=address,
             next_step=f"Check the network, set BLOGDATA_MAVEN_MIRROR, or put the jar into {settings.jars}",

@@ -25,8 +25,6 @@ VECTOR_OPTION = "--add-modules=jdk.incubator.vector"
 
 @dataclass(frozen=True, kw_only=True)
 class Java:
-    """A Java runtime."""
-
     home: Path
     version: int
     source: Literal["system", "bundled"]

@@ -23,11 +23,10 @@ from secrets import token_urlsafe
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
-from blogdata.services import daemons, postgres_certificates, postgres_connection, postgres_roles, processes, secrets
+from blogdata.services import postgres_connection, postgres_roles, processes, secrets
 from blogdata.services.config import PostgresLogin, Settings
-from blogdata.services.daemons import ServiceStatus
 from blogdata.services.postgres_connection import Address, probe, without_password
-from blogdata.services.processes import ProcessIdentity
+from blogdata.services.processes import ProcessIdentity, ServiceStatus
 
 _log = logging.getLogger(__name__)
 _NAME = "postgres"
@@ -66,9 +65,9 @@ def up(settings: Settings) -> str:
     if outside is not None:
         probe(outside)
         return outside.url
-    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
+    with processes.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
-        certificates = postgres_certificates.kept(settings) if settings.postgres.login == "certificate" else ""
+        certificates = postgres_roles.kept_certificates(settings) if settings.postgres.login == "certificate" else ""
         if state is not None and state.login != settings.postgres.login:
             processes.stop(state.identity, first_signal=signal.SIGINT)
         if state is None or not processes.is_alive(state.identity):
@@ -77,7 +76,7 @@ def up(settings: Settings) -> str:
             os.kill(state.pid, signal.SIGHUP)
         if not state.roles:
             state = _with_roles(settings, state)
-        daemons.write(settings, _NAME, replace(state, wanted=True, certificates=certificates))
+        processes.write_state(settings, _NAME, replace(state, wanted=True, certificates=certificates))
     return _superuser(settings, state)
 
 
@@ -101,7 +100,7 @@ def address_of(settings: Settings, login: str) -> Address:
     state = _read(settings)
     assert state is not None
     if state.login == "certificate":
-        return Address(url=postgres_certificates.address(settings, login, state.port, DATABASE))
+        return Address(url=postgres_roles.certified_address(settings, login, state.port, DATABASE))
     password = secrets.pointer(settings, postgres_roles.secret_of(login))
     return Address(url=f"postgresql://{login}@127.0.0.1:{state.port}/{DATABASE}", password=password)
 
@@ -122,12 +121,12 @@ def _named(settings: Settings, url: str | None, secret: str | None) -> Address |
 
 def stop(settings: Settings) -> bool:
     """Stop the own server and remove it until the next :func:`up`; its data stay. Return whether it was running."""
-    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
+    with processes.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
         if state is None:
             return False
         stopped = processes.stop(state.identity, first_signal=signal.SIGINT)
-        daemons.write(settings, _NAME, replace(state, wanted=False))
+        processes.write_state(settings, _NAME, replace(state, wanted=False))
     return stopped
 
 
@@ -139,7 +138,9 @@ def status(settings: Settings) -> ServiceStatus:
     if address is None:
         return ServiceStatus(state="stopped", detail="No server was started here")
     at, log = address, log_file(settings)
-    return daemons.status(identity, without_password(at.url), log=log, probe=lambda: f"PostgreSQL {probe(at)} answers")
+    return processes.status(
+        identity, without_password(at.url), log=log, probe=lambda: f"PostgreSQL {probe(at)} answers"
+    )
 
 
 def log_file(settings: Settings) -> Path:
@@ -149,16 +150,16 @@ def log_file(settings: Settings) -> Path:
 def _start(settings: Settings, before: _State | None) -> _State:
     folder = settings.service_folder(_NAME)
     certified = settings.postgres.login == "certificate"
-    binaries = postgres_certificates.binaries(settings) if certified else _binaries()
+    binaries = postgres_roles.binaries_with_tls(settings) if certified else _binaries()
     port = settings.postgres.port or (before.port if before else 0)
     if not port or (before is not None and not settings.postgres.port and not processes.port_is_free(port)):
         port = processes.free_port()
-    daemons.require_free(port, "BLOGDATA_POSTGRES_PORT")
+    processes.require_free(port, "BLOGDATA_POSTGRES_PORT")
     prefix = _unprivileged(binaries, folder)
     state = replace(before or _State(port=port, password=token_urlsafe(24), wanted=True), port=port)
     state = replace(state, login=settings.postgres.login)
     # Saved before port and password are used, so that an interrupted start can be continued.
-    daemons.write(settings, _NAME, state)
+    processes.write_state(settings, _NAME, state)
     if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():
         _make(binaries, folder, prefix, state.password)
     _release_copied(folder / "data")
@@ -167,13 +168,13 @@ def _start(settings: Settings, before: _State | None) -> _State:
         "unix_socket_directories": "",
         "wal_level": "logical",
         "max_connections": "50",
-        **(postgres_certificates.options(settings) if certified else {}),
+        **(postgres_roles.certificate_options(settings) if certified else {}),
     }
     command = [*prefix, str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     identity = processes.start(command, environment=_ENVIRONMENT, log=log_file(settings), folder=folder)
     state = replace(state, home=str(settings.home), pid=identity.pid, created=identity.created)
-    daemons.write(settings, _NAME, state)
+    processes.write_state(settings, _NAME, state)
     _wait(settings, state)
     return state
 
@@ -201,7 +202,7 @@ def _with_roles(settings: Settings, state: _State) -> _State:
 
 def _superuser(settings: Settings, state: _State, database: str = DATABASE) -> str:
     if state.login == "certificate":
-        return postgres_certificates.address(settings, USER, state.port, database)
+        return postgres_roles.certified_address(settings, USER, state.port, database)
     return f"postgresql://{USER}:{state.password}@127.0.0.1:{state.port}/{database}"
 
 
@@ -224,7 +225,7 @@ def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) ->
         secret.unlink(missing_ok=True)
     if made.returncode:
         raise PlatformError(
-            what=f"The database could not be made: {daemons.last_words(made.stdout)}",
+            what=f"The database could not be made: {processes.last_words(made.stdout)}",
             where=str(folder / "data"),
             next_step=Remedy("Read what it said; run: ", Diagnose()),
         )
@@ -249,7 +250,7 @@ def _wait(settings: Settings, state: _State) -> None:
     processes.stop(state.identity, first_signal=signal.SIGINT)
     said = log_file(settings).read_text(encoding="utf-8", errors="replace")
     raise PlatformError(
-        what=f"PostgreSQL {reason}: {daemons.last_words(said)}",
+        what=f"PostgreSQL {reason}: {processes.last_words(said)}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -300,10 +301,10 @@ def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[st
 
 
 def _read(settings: Settings) -> _State | None:
-    file = daemons.state_file(settings, _NAME)
+    file = processes.state_file(settings, _NAME)
     try:
         state = _State(**json.loads(file.read_text(encoding="utf-8")))
-        own = daemons.is_own(settings, _NAME, state.identity, state.home)
+        own = processes.is_own(settings, _NAME, state.identity, state.home)
         # Port and password belong to the data, which a copy has, too.
         return state if own else replace(state, pid=0, created="")
     except FileNotFoundError:

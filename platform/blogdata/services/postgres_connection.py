@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.errors.remedies import Remedy, Run, ShowService
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secrets_pointer import Pointer, SecretInUse, fetch
@@ -23,20 +23,6 @@ _OF_CERTIFICATES = re.compile(r"\b(SSL|certificate|pg_hba\.conf)\b")
 
 class PostgresUnreachable(PlatformError):
     """Raised when the server does not answer, or the connection is lost."""
-
-    transient = True
-
-
-class PostgresLoginRefused(PostgresUnreachable):
-    """Raised when the server refuses the login; transient, because a password may be replaced at this moment."""
-
-
-class PostgresRefused(PlatformError):
-    """Raised when the server rejects a statement for a permanent reason, for instance a full disk."""
-
-
-class PostgresBusy(PlatformError):
-    """Raised when other clients are in the way: a deadlock, a lock, or too many connections."""
 
     transient = True
 
@@ -93,13 +79,13 @@ def _translated(error: psycopg.OperationalError, address: Address) -> PlatformEr
         place = "in the address" if address.password is None else address.password.place
         step = Remedy(f"see whether user, database and password are right: {place}")
         said = f"PostgreSQL refuses the login: {said}"
-        return PostgresLoginRefused(what=said, where=where, next_step=step)
+        return PostgresUnreachable(what=said, where=where, next_step=step)
     if not code and _OF_CERTIFICATES.search(said):
         step = Remedy(
             "see which of the deployment's certificates the address names, and until when it is accepted: ",
             ShowService(name="postgres"),
         )
-        return PostgresLoginRefused(what=f"no connection by certificate: {said}", where=where, next_step=step)
+        return PostgresUnreachable(what=f"no connection by certificate: {said}", where=where, next_step=step)
     if is_lost(code):
         step = Remedy(f"see whether a server runs at {where}, and lets this machine in")
         if address.is_service:
@@ -110,12 +96,12 @@ def _translated(error: psycopg.OperationalError, address: Address) -> PlatformEr
         return PostgresUnreachable(what=said, where=where, next_step=step)
     if code.startswith("40") or code in ("53300", "55P03"):
         step = Remedy("nothing of it was committed; it is retried, or run it again")
-        return PostgresBusy(what=f"PostgreSQL is busy with others: {said}", where=where, next_step=step)
+        return TransientError(what=f"PostgreSQL is busy with others: {said}", where=where, next_step=step)
     what, mend = "PostgreSQL could not do it", f"its log says more of {code}; mend that"
     if code == "53100":
         what, mend = "the disk of PostgreSQL is full", "free space for it"
     step = Remedy(f"nothing of it was committed; {mend}, then: ", Run())
-    return PostgresRefused(what=f"{what}: {said}", where=where, next_step=step)
+    return PlatformError(what=f"{what}: {said}", where=where, next_step=step)
 
 
 def is_lost(code: str) -> bool:
@@ -132,7 +118,6 @@ def without_password(url: str) -> str:
 
 
 def probe(address: str | Address) -> str:
-    """Return the version of the server at an address."""
     with connected(address) as connection:
         row = connection.execute("SHOW server_version").fetchone()
     assert row is not None

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
+import logging
 import os
 import random
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import psutil
 
-from blogdata.services.files import for_owner
+from blogdata.durable.whole_file import write_atomically
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.services.config import Settings
+from blogdata.services.files import for_owner, is_same_folder, locked
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 # How long a process may take to end by itself before it is killed.
@@ -163,3 +170,102 @@ def _wait(process: psutil.Process, seconds: float) -> None:
             process.wait(timeout=seconds)
     except (psutil.TimeoutExpired, subprocess.TimeoutExpired):
         return
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceStatus:
+    """State of a service.
+
+    Args:
+        state: `running`, `silent` (its process runs, or one of others is configured, and it does not answer),
+            `stopped`, or `dead` (it ended by itself, or was killed).
+    """
+
+    state: Literal["running", "silent", "stopped", "dead"]
+    url: str | None = None
+    pid: int | None = None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    pid: int
+    created: str
+    home: str
+    url: str
+    fingerprint: str
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        return ProcessIdentity(pid=self.pid, created=self.created)
+
+
+def lock(settings: Settings, service: str, *, start_seconds: float) -> AbstractContextManager[None]:
+    """Hold the lock of a service, waiting for it longer than a start takes."""
+    return locked(settings.service_folder(service) / "lock", seconds=start_seconds + 60)
+
+
+def state_file(settings: Settings, service: str) -> Path:
+    """Return the path of a service's state file; without its folder, which a deployment without the service lacks."""
+    return settings.home / "services" / service / "server.json"
+
+
+def write_state(settings: Settings, service: str, state: Any) -> None:
+    """Write the state of a service, a dataclass; only its owner can read the file."""
+    settings.service_folder(service)
+    write_atomically(state_file(settings, service), json.dumps(asdict(state)).encode(), mode=0o600)
+
+
+def is_own(settings: Settings, service: str, process: ProcessIdentity, home: str) -> bool:
+    """Return whether a process serves this home; one of another home is neither used nor stopped."""
+    if is_same_folder(home, settings.home):
+        return True
+    if not Path(home).exists() and is_alive(process):
+        _log.warning(
+            "%s of %s, which is no more, still runs: process %d; if this home was moved from there, end that process",
+            *(service, home, process.pid),
+        )
+    return False
+
+
+def last_words(log: str) -> str:
+    """Return the line of a log that tells why a process has ended: the last one with an error, or the last one."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    telling = [line for line in lines if "Exception" in line or "Error" in line]
+    return (telling or lines or ["it said nothing"])[-1][:300]
+
+
+def read_state(settings: Settings, service: str) -> Started | None:
+    """Read the state of a service; None if it was not started for this home, or another version wrote the file."""
+    file = state_file(settings, service)
+    try:
+        state = Started(**json.loads(file.read_text(encoding="utf-8")))
+        return state if is_own(settings, service, state.identity, state.home) else None
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        _log.warning("The state file %s is damaged; it is taken as absent", file)
+        return None
+
+
+def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Callable[[], str]) -> ServiceStatus:
+    """Find the state of a service; without a process others run it. The probe raises a PlatformError if silent."""
+    if identity is not None and not is_alive(identity):
+        return ServiceStatus(state="dead", url=url, detail=f"Process {identity.pid} is no more; its log is {log}")
+    pid = None if identity is None else identity.pid
+    try:
+        return ServiceStatus(state="running", url=url, pid=pid, detail=probe())
+    except PlatformError as error:
+        return ServiceStatus(state="silent", url=url, pid=pid, detail=error.what)
+
+
+def require_free(port: int, setting: str) -> None:
+    if not port_is_free(port):
+        raise ConfigurationError(
+            what=f"Port {port} is taken by {port_owner(port)}",
+            where=f"{setting}={port}",
+            next_step=f"Set {setting} to a free port (0 has one chosen), or end that process",
+        )

@@ -1,4 +1,4 @@
-"""Spark's configuration, the same for the server, for a classic session and for a cluster's driver."""
+"""Spark's configuration, the same for the server and for a cluster's driver."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 @dataclass(frozen=True, kw_only=True)
 class SparkParts:
-    """The parts that must be in place before Spark starts."""
-
     java: java.Java
     java_home: Path
     class_path: tuple[Path, ...]

@@ -21,13 +21,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import PlatformError
+from blogdata.errors import TransientError
 from blogdata.errors.remedies import Diagnose, Remedy
-from blogdata.services import daemons, processes, spark_conf, spark_launch, spark_probe
+from blogdata.services import processes, spark_conf, spark_launch, spark_probe
 from blogdata.services.config import Settings
-from blogdata.services.daemons import ServiceStatus, Started
 from blogdata.services.jars import package_folder
-from blogdata.services.processes import ProcessIdentity
+from blogdata.services.processes import ProcessIdentity, ServiceStatus, Started
 
 _log = logging.getLogger(__name__)
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -40,20 +39,12 @@ _ENDING = ("SparkContext was shut down", "stopped SparkContext", "No active or d
 """What a server that is ending itself answers."""
 
 
-class SparkServerFailed(PlatformError):
-    """Raised when a starting Spark server ended, or did not answer in time."""
-
-    # It says nothing about any rows: as a lasting fault it would have every partition wait for a person.
-    transient = True
-
-
 @dataclass(frozen=True, kw_only=True)
 class SparkServer:
-    """A running Spark Connect server; a remote one has no process. The notices are the repairs that were necessary."""
+    """A running Spark Connect server; a remote one has no process."""
 
     url: str
     process: ProcessIdentity | None
-    notices: tuple[str, ...] = ()
 
     @property
     def pid(self) -> int | None:
@@ -71,17 +62,12 @@ def running_server(settings: Settings) -> SparkServer:
     parts = spark_conf.prepare(settings)
     conf = {**spark_conf.build(settings, parts), **_CONNECT_CONF}
     fingerprint = _fingerprint(settings, parts, conf)
-    state = daemons.read(settings, settings.spark.service)
+    state = processes.read_state(settings, settings.spark.service)
     if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
         return SparkServer(url=state.url, process=state.identity)
-    with daemons.lock(settings, settings.spark.service, start_seconds=settings.spark.start_seconds):
-        notices: list[str] = []
-        state = _settle(settings, fingerprint, notices)
-        if state is None:
-            state = _start(settings, parts, conf, fingerprint)
-    for notice in notices:
-        _log.warning(notice)
-    return SparkServer(url=state.url, process=state.identity, notices=tuple(notices))
+    with processes.lock(settings, settings.spark.service, start_seconds=settings.spark.start_seconds):
+        state = _settle(settings, fingerprint) or _start(settings, parts, conf, fingerprint)
+    return SparkServer(url=state.url, process=state.identity)
 
 
 def of_roles(settings: Settings) -> Settings:
@@ -102,24 +88,24 @@ def of_roles(settings: Settings) -> Settings:
 def stop(settings: Settings) -> bool:
     """Stop the deployment's own servers; return whether one was running."""
     roles = of_roles(settings)
-    stopped = daemons.state_file(roles, roles.spark.service).parent.is_dir() and _stop(roles)
+    stopped = processes.state_file(roles, roles.spark.service).parent.is_dir() and _stop(roles)
     return _stop(settings) or stopped
 
 
 def _stop(settings: Settings) -> bool:
-    with daemons.lock(settings, settings.spark.service, start_seconds=settings.spark.start_seconds):
-        state = daemons.read(settings, settings.spark.service)
+    with processes.lock(settings, settings.spark.service, start_seconds=settings.spark.start_seconds):
+        state = processes.read_state(settings, settings.spark.service)
         stopped = state is not None and processes.stop(state.identity)
         for orphan in _orphans(settings):
             stopped = processes.stop(orphan) or stopped
-        daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
+        processes.state_file(settings, settings.spark.service).unlink(missing_ok=True)
         shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
     return stopped
 
 
 def status(settings: Settings) -> ServiceStatus:
     remote = settings.spark.remote
-    state = daemons.read(settings, settings.spark.service) if remote is None else None
+    state = processes.read_state(settings, settings.spark.service) if remote is None else None
     address = state.url if state is not None else remote
     if address is None:
         return ServiceStatus(state="stopped", detail="No server was started here")
@@ -129,12 +115,12 @@ def status(settings: Settings) -> ServiceStatus:
         return "It answers"
 
     identity = state.identity if state is not None else None
-    return daemons.status(identity, spark_probe.without_token(address), log=log_file(settings), probe=probe)
+    return processes.status(identity, spark_probe.without_token(address), log=log_file(settings), probe=probe)
 
 
 def is_running(settings: Settings) -> bool:
     """Check whether the process of the deployment's own server runs, without a request to it."""
-    state = daemons.read(settings, settings.spark.service)
+    state = processes.read_state(settings, settings.spark.service)
     return state is not None and processes.is_alive(state.identity)
 
 
@@ -161,9 +147,9 @@ _CONNECT_CONF = {
 }
 
 
-def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started | None:
+def _settle(settings: Settings, fingerprint: str) -> Started | None:
     """Return the usable server, or stop unusable ones and return None; the caller holds the lock."""
-    state = daemons.read(settings, settings.spark.service)
+    state = processes.read_state(settings, settings.spark.service)
     if state is not None:
         if not processes.is_alive(state.identity):
             reason = "had ended"
@@ -173,11 +159,11 @@ def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started
             return state
         else:
             reason = f"did not answer for {_PATIENCE_SECONDS:g} s"
-        notices.append(f"The Spark server (process {state.pid}) {reason}; a new one was started")
+        _log.warning("The Spark server (process %d) %s; a new one is started", state.pid, reason)
         processes.stop(state.identity)
-        daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
+        processes.state_file(settings, settings.spark.service).unlink(missing_ok=True)
     for orphan in _orphans(settings):
-        notices.append(f"A Spark server that nobody knew of (process {orphan.pid}) was stopped")
+        _log.warning("A Spark server that nobody knew of (process %d) is stopped", orphan.pid)
         processes.stop(orphan)
     return None
 
@@ -185,7 +171,7 @@ def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started
 def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str) -> Started:
     folder = settings.service_folder(settings.spark.service)
     port = settings.spark.port or processes.free_port()
-    daemons.require_free(port, "BLOGDATA_SPARK_PORT")
+    processes.require_free(port, "BLOGDATA_SPARK_PORT")
     token = secrets.token_urlsafe(24)
     shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
     own = {"spark.connect.grpc.binding.port": str(port)}
@@ -207,7 +193,7 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
         url=f"sc://localhost:{port}/;token={token}",
         fingerprint=fingerprint,
     )
-    daemons.write(settings, settings.spark.service, state)
+    processes.write_state(settings, settings.spark.service, state)
     # About a second of work, while the server is starting anyway.
     import pyspark.sql.connect.client.core  # noqa: F401
 
@@ -215,10 +201,10 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
         return state
     ended = not processes.is_alive(identity)
     processes.stop(identity)
-    daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
+    processes.state_file(settings, settings.spark.service).unlink(missing_ok=True)
     reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
-    raise SparkServerFailed(
-        what=f"The Spark server {reason}: {daemons.last_words(_log_text(settings))}",
+    raise TransientError(
+        what=f"The Spark server {reason}: {processes.last_words(_log_text(settings))}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )

@@ -9,8 +9,6 @@ from blogdata.errors.remedies import Remedy, ShowService
 
 
 class SparkServerUnreachable(PlatformError):
-    """Raised when a Spark Connect server does not answer."""
-
     transient = True
 
 

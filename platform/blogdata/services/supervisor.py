@@ -9,18 +9,12 @@ import contextlib
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from blogdata.errors import PlatformError
+from blogdata.errors import TransientError
 from blogdata.services.processes import Detached
 
 _LOOK_SECONDS = 0.5
-
-
-class ProcessEnded(PlatformError):
-    """Raised when a process ended that nobody has told to."""
-
-    transient = True
 
 
 class Supervisor:
@@ -39,21 +33,19 @@ class Supervisor:
         )
 
     def check(self) -> None:
-        """Raise ProcessEnded if one of them has ended."""
         for name, process in self._running.items():
             if (code := process.poll()) is not None:
                 how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-                raise ProcessEnded(
+                raise TransientError(
                     what=f"{name} ended by itself: {how}",
                     where=f"process {process.pid}",
                     next_step="look at its output above, and start again",
                 )
 
-    def watch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Wait until one of them ends, which raises ProcessEnded."""
+    def watch(self) -> None:
+        """Wait until one of them ends, which raises TransientError."""
         while True:
             self.check()
-            meanwhile()
             time.sleep(_LOOK_SECONDS)
 
     def stop(self, names: Sequence[str], *, seconds: float, kill: bool) -> None:

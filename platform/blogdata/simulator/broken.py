@@ -5,7 +5,7 @@ A fault does the same to visit events and to ad displays; what differs is in the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.simulator.changes import FieldChange
 from blogdata.simulator.displays import DISPLAY, Displays
 from blogdata.simulator.faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
-from blogdata.simulator.rendering import VISIT, Visits
-from blogdata.simulator.text import DAY_MS, Ints, Texts, date_time, join, literal, pick, texts
+from blogdata.simulator.text import DAY_MS, FieldChange, Ints, Texts, date_time, join, literal, pick, texts
+from blogdata.simulator.visits import VISIT, Visits
 
 ChangeEvents: TypeAlias = Visits | Displays
 """Events that one hour has made, in the order in which they arrive."""
@@ -94,20 +93,11 @@ def _field(events: ChangeEvents, rows: Ints, draw: np.random.Generator, *, value
     return events.changed(rows, changes), codes[choice]
 
 
-def _variants(
-    events: ChangeEvents, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str], ...]
-) -> _Variant:
+def _variant(events: ChangeEvents, rows: Ints, draw: np.random.Generator, *, of: str) -> _Variant:
+    table: tuple[tuple[str, str], ...] = getattr(events.shape, of)
     choice = draw.integers(0, len(table), len(rows))
     changes = [FieldChange(path=path, mask=choice == number, value=value) for number, (path, value) in enumerate(table)]
     return events.changed(rows, changes), np.array([_CODE[f"wrong_type:{path}"] for path, _ in table])[choice]
-
-
-def _wrong_type(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
-    return _variants(events, rows, draw, events.shape.wrong_types)
-
-
-def _number_as_string(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
-    return _variants(events, rows, draw, events.shape.numbers)
 
 
 def _time(events: ChangeEvents, rows: Ints, value: str | Texts, reason: str, path: str | None = None) -> _Variant:
@@ -149,12 +139,10 @@ def _truncated(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _
     return whole, _constant("truncated", rows)
 
 
-def _not_json(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
-    return pick(texts(_NOISE), draw.integers(0, len(_NOISE), len(rows))), _constant("not_json", rows)
-
-
-def _empty_line(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
-    return pick(texts(_EMPTY), draw.integers(0, len(_EMPTY), len(rows))), _constant("empty_line", rows)
+def _instead(
+    events: ChangeEvents, rows: Ints, draw: np.random.Generator, *, lines: Sequence[str], why: str
+) -> _Variant:
+    return pick(texts(lines), draw.integers(0, len(lines), len(rows))), _constant(why, rows)
 
 
 def _not_utf8(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
@@ -182,14 +170,14 @@ def _conflict(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _V
 BREAKERS: dict[str, Callable[[ChangeEvents, Ints, np.random.Generator], _Variant]] = {
     "null_field": partial(_field, value="null"),
     "missing_field": partial(_field, value=None),
-    "not_json": _not_json,
+    "not_json": partial(_instead, lines=_NOISE, why="not_json"),
     "truncated": _truncated,
-    "wrong_type": _wrong_type,
-    "number_as_string": _number_as_string,
+    "wrong_type": partial(_variant, of="wrong_types"),
+    "number_as_string": partial(_variant, of="numbers"),
     "future_time": _future_time,
     "epoch_time": _epoch_time,
     "several_objects": _several_objects,
-    "empty_line": _empty_line,
+    "empty_line": partial(_instead, lines=_EMPTY, why="empty_line"),
     "not_utf8": _not_utf8,
     "huge_line": _huge_line,
     "unknown_field": _unknown_field,

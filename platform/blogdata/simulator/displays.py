@@ -15,10 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.simulator.changes import FieldChange, Shape, braces, constant, pair
 from blogdata.simulator.spec import SimulationSpec
-from blogdata.simulator.text import HOUR_MS, Flags, Ints, Texts, join, literal, pick
-from blogdata.simulator.visits import Hour, local_time
+from blogdata.simulator.text import (
+    HOUR_MS,
+    FieldChange,
+    Flags,
+    Ints,
+    Shape,
+    Texts,
+    braces,
+    constant,
+    pair,
+    pick,
+)
+from blogdata.simulator.visits import Visits, local_time
 from blogdata.simulator.vocabulary import Pools
 
 BELONGS_MS = 30 * 60_000
@@ -61,10 +71,6 @@ class Displays:
     def times(self, rows: Ints | slice, moments: Ints) -> Texts:
         return local_time(moments, self.zone[rows])
 
-    def clean(self) -> Texts:
-        """Render every display as a JSON line with line feed."""
-        return join(self.changed(np.arange(len(self.event_ms))), literal("\n"))
-
     def changed(
         self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
     ) -> Texts:
@@ -84,7 +90,7 @@ class Shown:
     belongs: Flags
 
 
-def displays_of(spec: SimulationSpec, hour: int, visits: Hour, pools: Pools) -> Shown:
+def displays_of(spec: SimulationSpec, hour: int, visits: Visits, pools: Pools) -> Shown:
     """Simulates the displays in the visits that start in an hour of the span, 0 being its first."""
     draw = np.random.default_rng([spec.seed, 5, hour])
     count = len(visits.zone)
@@ -135,7 +141,7 @@ def _before(draw: np.random.Generator, rows: int) -> Ints:
     return np.where(early, long_ago, draw.integers(500, _LONGEST_BEFORE_MS, rows))
 
 
-def _matched(visits: Hour, named: Flags, session: Ints, moments: Ints) -> tuple[Flags, Flags]:
+def _matched(visits: Visits, named: Flags, session: Ints, moments: Ints) -> tuple[Flags, Flags]:
     """Finds which displays of the visits' own ads have an event, and which events that name an ad have a display."""
     events = np.flatnonzero(named[visits.session])
     of_events = visits.session[events]

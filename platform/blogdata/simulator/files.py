@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 FLAG = "_SUCCESS"
 ENDED = "_ENDED"
-_BLOCK = 1 << 20
 
 
 def write_whole(path: Path, blocks: Iterable[Any], *, synced: bool = False) -> None:
@@ -24,15 +22,6 @@ def write_whole(path: Path, blocks: Iterable[Any], *, synced: bool = False) -> N
             file.flush()
             os.fsync(file.fileno())
     partial.replace(path)
-
-
-def compressed(block: Any) -> Iterable[bytes]:
-    """Yields the gzip stream of a buffer; it is deterministic, since its header has no time and no file name."""
-    gzip = zlib.compressobj(level=1, wbits=31)
-    view = memoryview(block)
-    for begin in range(0, len(view), _BLOCK):
-        yield gzip.compress(view[begin : begin + _BLOCK])
-    yield gzip.flush()
 
 
 def flag_complete(folder: Path) -> None:

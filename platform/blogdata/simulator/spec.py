@@ -34,7 +34,6 @@ class SimulationSpec:
     seed: int
     start: date = date(2026, 1, 5)
     faults: FaultRates = field(default_factory=FaultRates)
-    gzip: bool = False
     part_lines: int = MAX_PART_LINES
     ads: bool = False
     added_hours: int = 0
@@ -57,7 +56,7 @@ class SimulationSpec:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> SimulationSpec:
-        given = {name: value for name, value in stored.items() if name != "format"}
+        given = {name: value for name, value in stored.items() if name not in ("format", "gzip")}
         start, faults = date.fromisoformat(given.pop("start")), FaultRates.none(**given.pop("faults"))
         return cls(start=start, faults=faults, **given)
 
@@ -92,7 +91,6 @@ class SimulationSpec:
         return (self.start + timedelta(days=day)).isoformat()
 
     def as_json(self) -> dict[str, Any]:
-        """Returns all parameters that determine the bytes, as JSON to be stored beside them."""
         return {"format": FORMAT, **asdict(self), "start": self.start.isoformat()}
 
     @property

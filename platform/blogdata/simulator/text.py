@@ -1,4 +1,4 @@
-"""Vectorized text: fixed-width digits, hexadecimal names and joined pieces as Arrow arrays.
+"""Vectorized text: times, digits, hexadecimal names and joined pieces as Arrow arrays.
 
 All functions work on whole columns, so the line of an event costs well under a microsecond of Python.
 """
@@ -6,7 +6,8 @@ All functions work on whole columns, so the line of an event costs well under a 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,13 +19,9 @@ Texts: TypeAlias = Any
 """An Arrow array of large strings; `Any`, because Arrow has no type stubs."""
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-
-_TWO_DIGITS: Bytes = np.frombuffer("".join(f"{n:02d}" for n in range(100)).encode(), np.uint8).reshape(100, 2)
-_TEMPLATE: Bytes = np.frombuffer(b"2000-01-01T00:00:00.000", np.uint8)
 
 
 def literal(text: str) -> Any:
@@ -51,32 +48,10 @@ def join_present(pieces: Iterable[Any], separator: str) -> Texts:
     return pc.binary_join_element_wise(*pieces, literal(separator), null_handling="skip")
 
 
-def fixed_width(characters: Bytes) -> Texts:
-    """Builds a column of equally long texts from a matrix of ASCII codes (rows x width)."""
-    rows, width = characters.shape
-    offsets = np.arange(rows + 1, dtype=np.int64) * width
-    data = np.ascontiguousarray(characters)
-    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(data))
-
-
 def date_time(milliseconds: Ints) -> Texts:
     """Formats milliseconds since 1970 as `YYYY-MM-DDTHH:MM:SS.mmm`, without a zone: the caller knows the clock."""
-    days, in_day = np.divmod(milliseconds, DAY_MS)
-    out = np.empty((len(milliseconds), len(_TEMPLATE)), np.uint8)
-    out[:] = _TEMPLATE
-    known, which = np.unique(days, return_inverse=True)
-    dates = "".join(np.datetime64(int(day), "D").item().isoformat() for day in known)
-    out[:, :10] = np.frombuffer(dates.encode(), np.uint8).reshape(len(known), 10)[which]
-    seconds, fraction = np.divmod(in_day, 1000)
-    minutes, second = np.divmod(seconds, 60)
-    hour, minute = np.divmod(minutes, 60)
-    out[:, 11:13] = _TWO_DIGITS[hour]
-    out[:, 14:16] = _TWO_DIGITS[minute]
-    out[:, 17:19] = _TWO_DIGITS[second]
-    tens, unit = np.divmod(fraction, 10)
-    out[:, 20:22] = _TWO_DIGITS[tens]
-    out[:, 22] = unit + ord("0")
-    return fixed_width(out)
+    moments = pa.array(milliseconds, pa.timestamp("ms")).cast(pa.large_string())
+    return pc.utf8_replace_slice(moments, 10, 11, "T")
 
 
 def quoted_time(milliseconds: Ints, suffix: Any = "Z") -> Texts:
@@ -86,8 +61,8 @@ def quoted_time(milliseconds: Ints, suffix: Any = "Z") -> Texts:
 
 
 def hexadecimal(generator: np.random.Generator, rows: int) -> Texts:
-    characters = generator.bytes(16 * rows).hex().encode()
-    return fixed_width(np.frombuffer(characters, np.uint8).reshape(rows, 32))
+    characters = generator.bytes(16 * rows).hex()
+    return texts(characters[begin : begin + 32] for begin in range(0, len(characters), 32))
 
 
 def offsets(column: Texts) -> Ints:
@@ -106,17 +81,12 @@ def data(column: Texts, begin: int, end: int) -> Any:
 
 
 def digits(numbers: Ints, width: int) -> Texts:
-    """Formats numbers as texts, zero-padded to `width` digits; the width must be even."""
-    characters = np.empty((len(numbers), width), np.uint8)
-    rest = numbers
-    for end in range(width, 0, -2):
-        rest, pair = np.divmod(rest, 100)
-        characters[:, end - 2 : end] = _TWO_DIGITS[pair]
-    return fixed_width(characters)
+    """Formats numbers as texts, zero-padded to a width."""
+    return pc.utf8_lpad(pa.array(numbers).cast(pa.large_string()), width, "0")
 
 
 def numbered(prefix: str, numbers: Ints, width: int) -> Texts:
-    """Formats numbers as JSON strings `"<prefix><number>"`, zero-padded to `width` digits (even)."""
+    """Formats numbers as JSON strings `"<prefix><number>"`, zero-padded to `width` digits."""
     return join(literal(f'"{prefix}'), digits(numbers, width), literal('"'))
 
 
@@ -125,3 +95,49 @@ def pick(pool: Texts, codes: Ints) -> Texts:
     if len(codes) and codes.min() < 0:
         return pool.take(pa.array(codes, mask=codes < 0))
     return pool.take(pa.array(codes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldChange:
+    """Replaces the JSON value of a field in some rows by a text, one for all or a column; None removes the field."""
+
+    path: str
+    mask: Flags
+    value: str | Texts | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Which fields events of one kind have, and how single ones go wrong.
+
+    Args:
+        wrong_types: Fields, each with a value of another type.
+        numbers: Fields, each with a number or boolean in place of a text or the reverse.
+    """
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    time: str
+    wrong_types: tuple[tuple[str, str], ...]
+    numbers: tuple[tuple[str, str], ...]
+    other: tuple[str, tuple[str, ...]]
+
+
+def pair(path: str, value: Texts, changes: Sequence[FieldChange]) -> Texts:
+    """Render a field of some rows as `"name":value`, changed where a change says so; null where it is removed."""
+    for change in changes:
+        if change.path == path:
+            new = literal(change.value) if isinstance(change.value, str) else change.value
+            new = pa.scalar(None, pa.large_string()) if new is None else new
+            value = pc.if_else(pa.array(change.mask), new, value)
+    return join(literal(f'"{path.rpartition(".")[2]}":'), value)
+
+
+def braces(pairs: Sequence[Texts]) -> Texts:
+    """Render an object of its fields; those that are null are left out."""
+    return join(literal("{"), join_present(pairs, ","), literal("}"))
+
+
+def constant(piece: str | None, rows: int) -> list[Texts]:
+    """Return a text as a column of so many rows, in a list; an empty one without it."""
+    return [] if piece is None else [texts([piece]).take(pa.array(np.zeros(rows, np.int64)))]

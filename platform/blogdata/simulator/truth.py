@@ -105,8 +105,6 @@ def _total(figure: str, arrivals: Iterable[ArrivalTruth], events: Iterable[Event
 
 
 class Counter:
-    """Counts the lines that land, hour by hour in arrival order."""
-
     def __init__(self, spec: SimulationSpec) -> None:
         self._spec = spec
         self.hours: list[ArrivalTruth] = []
@@ -158,8 +156,6 @@ class Counter:
 
 
 class MatchCounter:
-    """Counts which displays and visit events belong together."""
-
     def __init__(self, spec: SimulationSpec) -> None:
         self._spec = spec
         self._counts = np.zeros((4, spec.hours), np.int64)

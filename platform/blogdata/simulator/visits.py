@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +14,18 @@ from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import (
     DAY_MS,
     HOUR_MS,
+    FieldChange,
     Flags,
     Ints,
+    Shape,
     Texts,
+    braces,
+    constant,
     encoded,
     hexadecimal,
     join,
     literal,
+    pair,
     pick,
     quoted_time,
     texts,
@@ -39,8 +46,48 @@ _CONNECTED = 0.35
 _ADDRESS = texts(str(n) for n in range(256))
 
 
+CONTEXT = "context"
+USER = "context.user"
+TECHNICAL = "context.technical"
+_TECHNICAL_FIELDS = ("browser", "browser_version", "network_type", "device_type", "device_version")
+VISIT = Shape(
+    required=("visit_id", "event_time", "user_id", "page"),
+    optional=(
+        "keep_private",
+        CONTEXT,
+        "context.referral",
+        "context.ad_id",
+        USER,
+        "context.user.ip",
+        "context.user.login",
+        "context.user.connected_since",
+        TECHNICAL,
+        *(f"context.technical.{name}" for name in _TECHNICAL_FIELDS),
+    ),
+    time="event_time",
+    wrong_types=(
+        ("visit_id", "12345"),
+        ("event_time", "1767571200000"),
+        ("user_id", '{"id":1}'),
+        ("page", '["/"]'),
+        ("keep_private", "1"),
+        (CONTEXT, '"none"'),
+        (USER, "[]"),
+        (TECHNICAL, "7"),
+    ),
+    numbers=(
+        ("keep_private", '"true"'),
+        ("context.technical.browser_version", "12"),
+        ("context.technical.device_version", "17.20"),
+        ("context.ad_id", "1e3"),
+        ("context.user.login", "true"),
+    ),
+    other=("context.ad_id", ('"ad-conflict-1"', '"ad-conflict-2"')),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Hour:
+class Visits:
     """The visit events of the sessions that start in one hour, ordered by arrival.
 
     Args:
@@ -55,17 +102,36 @@ class Hour:
     sessions: dict[str, Texts]
     page: Texts
     referral: Texts
+    shape: ClassVar[Shape] = VISIT
 
-    def __len__(self) -> int:
-        return len(self.event_ms)
-
-    def times(self, rows: Ints | slice = slice(None), moments: Ints | None = None) -> Texts:
+    def times(self, rows: Ints, moments: Ints | None = None) -> Texts:
         """Renders the event times of some rows, or other moments, as JSON values in the browsers' time zones."""
         return local_time(self.event_ms[rows] if moments is None else moments, self.zone[self.session[rows]])
 
+    def changed(
+        self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
+    ) -> Texts:
+        """Render some events with changed fields, without line feed; `inner` is added to the context."""
+        at = pa.array(self.session[rows])
+        values = {name: column.take(at) for name, column in self.sessions.items()}
+        values["event_time"] = self.times(rows)
+        values["page"] = self.page.take(pa.array(rows))
+        values["referral"] = self.referral.take(pa.array(rows))
+
+        def named(parent: str, name: str, value: Texts | None = None) -> Texts:
+            path = f"{parent}.{name}" if parent else name
+            return pair(path, values[name] if value is None else value, changes)
+
+        user = braces([named(USER, name) for name in ("ip", "login", "connected_since")])
+        technical = braces([named(TECHNICAL, name) for name in _TECHNICAL_FIELDS])
+        parts = [named(CONTEXT, name) for name in ("referral", "ad_id")]
+        parts += [named(CONTEXT, "user", user), named(CONTEXT, "technical", technical)]
+        context = braces(parts + constant(inner, len(rows)))
+        top = [named("", name) for name in ("visit_id", "event_time", "user_id", "keep_private", "page")]
+        return braces([*top, named("", CONTEXT, context), *constant(extra, len(rows))])
+
 
 def local_time(moments: Ints, zone: Ints) -> Texts:
-    """Renders moments as JSON values in the browsers' time zones."""
     shift = np.array([shift for _, shift in ZONES])[zone]
     return quoted_time(moments + shift, pick(texts(name for name, _ in ZONES), zone))
 
@@ -83,7 +149,7 @@ def events_per_hour(spec: SimulationSpec, hours: int) -> Ints:
     return np.concatenate([np.diff(np.round(part).astype(np.int64), prepend=0) for part in bounds])
 
 
-def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population, pools: Pools) -> Hour:
+def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population, pools: Pools) -> Visits:
     """Simulates the sessions that start in an hour of the span, 0 being its first."""
     draw = np.random.default_rng([spec.seed, 2, hour])
     end_ms = spec.end_ms(hour)
@@ -99,7 +165,7 @@ def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population
     pages = _zipf(draw, rows, len(pools.pages), 1.05)
     users = population.choose(draw, count)
     order = np.argsort(arrival_ms, kind="stable")
-    return Hour(
+    return Visits(
         session=session[order],
         event_ms=event_ms[order],
         arrival_ms=arrival_ms[order],

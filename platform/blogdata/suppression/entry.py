@@ -50,9 +50,6 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
         Each file that was changed, to the number of lines overwritten.
 
     Raises:
-        ListUnusable: The list cannot be read.
-        NotOverwritten: A file cannot be written.
-        FileChanged: A file was changed meanwhile; transient.
         LockTimeout: Others are overwriting or splitting for too long; transient.
     """
     if not files or SuppressionList.of(settings).suppressed() is None:

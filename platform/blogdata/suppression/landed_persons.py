@@ -15,7 +15,7 @@ import csv
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from enum import Enum
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from blogdata.landing.clients import normal_form
 from blogdata.landing.landed_formats import extension
 
 FIELDS = {
@@ -78,22 +79,23 @@ class Identifiers:
     addresses: frozenset[str] = frozenset()
 
     def __or__(self, other: Identifiers) -> Identifiers:
-        """Return what these and other persons are known by."""
         others = other.by_kind()
         return Identifiers(**{kind: values | others[kind] for kind, values in self.by_kind().items()})
 
     def by_kind(self) -> dict[str, frozenset[str]]:
-        """Return the values by the names of the arguments."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def values(self) -> frozenset[str]:
-        """Return all of them that are not empty."""
-        return frozenset().union(*self.by_kind().values()) - {""}
+        return frozenset().union(*(spelled(kind, values) for kind, values in self.by_kind().items())) - {""}
+
+
+def spelled(kind: str, values: Iterable[str]) -> frozenset[str]:
+    """Return values of one kind as they are, and addresses in their normal form as well: `2001:DB8::1`."""
+    values = frozenset(values)
+    return values.union(filter(None, map(normal_form, values))) if kind == "addresses" else values
 
 
 class Kind(Enum):
-    """What the lines of a landed file are."""
-
     USERS = "users"
     EVENTS = "events"
     LOG = "log"
@@ -117,7 +119,6 @@ class Named:
 
 
 def kind_of(file: Path, landing: Path) -> Kind:
-    """Return what the lines of a landed file are, by its table and its extension."""
     table = file.relative_to(landing).parts[0]
     if table == "users":
         return Kind.USERS
@@ -129,8 +130,6 @@ class _Object(list[Any]):
 
 
 class Reader:
-    """Reads whom the lines of one file name, in the order of the file."""
-
     def __init__(self, file: Path, landing: Path) -> None:
         self._kind = kind_of(file, landing)
         self._header: list[str] | None = None
@@ -138,7 +137,6 @@ class Reader:
 
     @property
     def is_of_users(self) -> bool:
-        """True for delivered users."""
         return self._kind is Kind.USERS
 
     def named(self, offset: int, raw: bytes) -> Named:

@@ -18,7 +18,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy
 from blogdata.services import secrets
 from blogdata.services.config import Settings
-from blogdata.suppression.landed_persons import Identifiers, Named, Values
+from blogdata.suppression.landed_persons import Identifiers, Named, Values, spelled
 
 SECRET = "suppression"
 """Name of the key among the secrets of a deployment."""
@@ -58,7 +58,6 @@ class SuppressionList(SqliteStore):
 
     @classmethod
     def of(cls, settings: Settings) -> SuppressionList:
-        """Return the list of a deployment; its file may not exist yet."""
         return cls(path=settings.home / FILE, settings=settings)
 
     def add(self, persons: Identifiers, at: float, registered: float | None = None) -> None:
@@ -67,9 +66,6 @@ class SuppressionList(SqliteStore):
         Args:
             at: When they were forgotten, seconds since 1970.
             registered: The newest time at which any of them registered, by what has landed; None: unknown.
-
-        Raises:
-            ListUnusable: It cannot be written.
         """
         # The file comes before the key: a key without a row says that the list was lost, or that this was cut off.
         with self.connected():
@@ -82,11 +78,7 @@ class SuppressionList(SqliteStore):
             connection.executemany("INSERT OR REPLACE INTO suppressed VALUES (?, ?, NULL)", rows)
 
     def suppressed(self) -> Suppressed | None:
-        """Read the list; None if nobody was forgotten, which costs no more than a look for the file and the key.
-
-        Raises:
-            ListUnusable: It cannot be read, it is gone although its key is there, or it was made with another key.
-        """
+        """Read the list; None if nobody was forgotten, which costs no more than a look for the file and the key."""
         rows = self.rows("SELECT * FROM suppressed")
         secret = secrets.pointer(self.settings, SECRET)
         has_key = bool(secret.provider.versions(SECRET))
@@ -145,7 +137,6 @@ class Suppressed:
         return cls(key=key, known=dict.fromkeys(_hashes(key, persons), for_ever))
 
     def goes(self, line: Named, *, is_of_users: bool) -> bool:
-        """Return whether a line is that of a forgotten person."""
         at = line.logged if line.at is None else line.at
         found = self._found(line.fields, at) | self._found(line.words, at)
         if not found:
@@ -165,7 +156,7 @@ class Suppressed:
         return {
             hashed: self._known[hashed]
             for kind, named in values.items()
-            for value in named
+            for value in spelled(kind, named)
             if (hashed := _hashed(self._key, kind, value)) in self._known
             # Providers give an address to one after the other: later on, it is that of strangers.
             and (kind != "addresses" or at is None or at <= self._known[hashed].forgotten)
@@ -173,7 +164,8 @@ class Suppressed:
 
 
 def _hashes(key: bytes, persons: Identifiers) -> set[bytes]:
-    return {_hashed(key, kind, value) for kind, values in persons.by_kind().items() for value in values if value}
+    found = ((kind, value) for kind, values in persons.by_kind().items() for value in spelled(kind, values) if value)
+    return {_hashed(key, kind, value) for kind, value in found}
 
 
 def _hashed(key: bytes, kind: str, value: str) -> bytes:

@@ -27,8 +27,6 @@ from blogdata.publish.partitions import Grain, finer
 
 @dataclass(frozen=True, kw_only=True)
 class Completeness:
-    """The partitions that a period is computed from, and which of them are missing."""
-
     needed: tuple[str, ...]
     missing: tuple[str, ...]
 
@@ -44,7 +42,6 @@ class Completeness:
 def completeness(
     periods: Sequence[str], grain: Grain, of: Grain, published: Collection[str]
 ) -> dict[str, Completeness]:
-    """Find out which of the partitions that periods are computed from are published."""
     there = set(published)
     result = {}
     for period in periods:

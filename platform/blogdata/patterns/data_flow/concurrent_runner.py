@@ -40,5 +40,4 @@ BACKGROUND = {LANE: "background"}
 
 
 def pool_of(dataset: str) -> str:
-    """Return the pool name of a table."""
     return dataset.replace(".", "_")

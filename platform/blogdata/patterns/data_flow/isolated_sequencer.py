@@ -65,28 +65,19 @@ class Call:
 
 
 class Consumer(Protocol):
-    """The interface of another team's pipelines."""
-
     def run_for(self, call: Call, period: str) -> str | None:
-        """Find the run that was started for a period; None if there is none.
-
-        Raises:
-            ConsumerUnreachable: Nothing answers.
-        """
+        """Find the run that was started for a period; None if there is none."""
 
     def start(self, call: Call, period: str) -> str:
         """Start the job for a period; returns the run.
 
         Raises:
-            ConsumerUnreachable: Nothing answers.
             ConsumerFault: It has no such job, or refuses the call.
         """
 
 
 @dataclass(kw_only=True)
 class Called:
-    """What came of some calls."""
-
     runs: dict[str, str] = field(default_factory=dict)
     faults: dict[str, ConsumerFault] = field(default_factory=dict)
 

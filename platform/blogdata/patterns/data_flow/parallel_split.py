@@ -48,7 +48,6 @@ class Writer:
     decode: Callable[[bytes], Iterable[tuple[str | int, ...]]]
 
     def path(self, folder: Path, key: str) -> Path:
-        """Return the file of a partition below a folder."""
         return folder / self.name / f"date={key}" / self.file
 
 

@@ -53,8 +53,6 @@ class PeriodSource:
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
-    """What a period is computed from."""
-
     parts: Mapping[str, Completeness]
     read: frozenset[str]
 

@@ -35,8 +35,6 @@ SET = "grouping_set"
 
 
 class How(str, Enum):
-    """How a measure is aggregated."""
-
     COUNT = "count"
     DISTINCT = "distinct"
     APPROXIMATE = "approximate"

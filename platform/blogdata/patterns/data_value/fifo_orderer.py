@@ -34,11 +34,9 @@ class Fifo:
         self._fails = 0
 
     def next(self) -> Sequence[Delivery]:
-        """Return the first record of the line; empty if there is none."""
         return [self._line[0]] if self._line and self._fails < MOST_TRIES else []
 
     def settle(self, records: Sequence[Delivery], failed: Collection[int]) -> None:
-        """Take the outcome of a request."""
         if failed:
             self._fails += len(records)
         else:

@@ -10,7 +10,7 @@ so equal rows give equal results to the byte, also of sketches, which depend on 
 
 The trap: trust. If a group is spread over two tasks, the result has it twice, and no error says so. So the
 partitioning is read from the table's log, at the version that is read: a table that is not partitioned, or an
-aggregation by other columns, is refused (:class:`RowsNotTogether`). A column that is computed from the partition column
+aggregation by other columns, is refused. A column that is computed from the partition column
 is another column.
 
 When not to use it: for groups across partitions, which need the Distributed Aggregator; and with few partitions, or one
@@ -37,10 +37,6 @@ from blogdata.patterns.data_value.distributed_aggregator import Measure
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-
-class RowsNotTogether(PlatformError):
-    """Raised when the rows of a group may lie in several partitions, so that no task sees all of them."""
 
 
 def aggregate(
@@ -72,7 +68,7 @@ def aggregate(
     for keys in dealt(counted, shuffled if tasks is None else tasks) or [()]:
         part = table.where(F.col(column).isin(*keys)).coalesce(1).select("*", *computed)
         if part.columns.count(column) > 1:
-            raise RowsNotTogether(
+            raise PlatformError(
                 what=f"a computed column has the name of the partition column {column}",
                 where=stored.dataset,
                 next_step="give it another name; groups by it would be spread over partitions",
@@ -96,7 +92,7 @@ def _partition_column(stored: Stored, by: Sequence[str]) -> str:
     """Return the partition column, by the log of the version that is read."""
     table = stored.lake.at(stored.dataset, stored.version)
     if members.is_pointer(table):
-        raise RowsNotTogether(
+        raise PlatformError(
             what="the dataset lives in several tables, which may have the same partitions",
             where=stored.dataset,
             next_step="use the Distributed Aggregator",
@@ -104,7 +100,7 @@ def _partition_column(stored: Stored, by: Sequence[str]) -> str:
     columns = table.metadata().partition_columns
     if len(columns) != 1 or columns[0] not in by:
         partitioned = ", ".join(columns) or "nothing"
-        raise RowsNotTogether(
+        raise PlatformError(
             what=f"the table is partitioned by {partitioned}, and the groups are by {', '.join(by)}",
             where=f"{stored.dataset}, version {stored.version}",
             next_step="group by the partition column as well, or use the Distributed Aggregator",

@@ -59,10 +59,6 @@ class OutboxUnusable(PlatformError):
     transient = True
 
 
-class RowsUnaccounted(PlatformError):
-    """Raised when the rows of a partition are not those of the ledger, or not all of them are accounted for."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """A row that may be sent, with its event time in microseconds since 1970."""
@@ -75,8 +71,6 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """A record to deliver."""
-
     id: str
     key: str
     sequence: int
@@ -119,8 +113,6 @@ class Forgotten:
 
 @dataclass(frozen=True, kw_only=True)
 class Outbox(SqliteStore):
-    """The outbox of a deployment."""
-
     # A commit is on the disk when it returns: the request may be at the target a moment later.
     schema = _SCHEMA
     busy_seconds = 10.0
@@ -165,7 +157,7 @@ class Outbox(SqliteStore):
             )
             line = _line(connection.execute(_LINES, (partition,)).fetchone())
             if line.missing:
-                raise RowsUnaccounted(
+                raise PlatformError(
                     what=f"{line.missing} of {rows_in} rows are not accounted for",
                     where=f"{partition}, {source}",
                     next_step=Remedy("nothing of it was taken; look at the account: ", ShowLedger()),
@@ -173,7 +165,6 @@ class Outbox(SqliteStore):
         return line
 
     def lines(self) -> list[OutboxLine]:
-        """Return the account of each partition, in order."""
         return [_line(row) for row in self.rows(_LINES, None)]
 
     def due(self, *, before: str) -> list[Delivery]:
@@ -246,7 +237,6 @@ class Outbox(SqliteStore):
 
 
 def _merge(connection: sqlite3.Connection, partition: str, row: Row, known: Mapping[str, sqlite3.Row]) -> str:
-    """Take a row, and return the id of its record."""
     identity = _digest(list(row.identity))
     payload = json.dumps(row.payload, sort_keys=True, separators=(",", ":"))
     digest, before = _digest([row.key, payload]), known.get(identity)

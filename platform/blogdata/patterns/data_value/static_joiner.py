@@ -3,8 +3,7 @@
 Problem: a fact contains only an identifier, its readers want the attributes behind it, and these change over time.
 How it works: versions are valid for half-open ranges (`valid_from` <= t < `valid_to`, null is open), and a fact is
 joined with the version valid at its own event time (:func:`join_as_of`), so a rerun next year yields the same version.
-Before the join the versions of a key are made disjoint: each ends, at the latest, where the next begins. So a join
-never returns more rows than facts, whatever is wrong with the versions. A fact without a match is kept, with a flag.
+A fact without a match is kept, with a flag.
 Small reference data is broadcast, by the engine's own threshold.
 The trap: joining rows that are computed again with what holds now, or with ranges closed at both ends: a fact on the
 boundary is duplicated. Overlapping versions raise no error, either: only the account of the joined dataset (as many
@@ -18,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 _START, _END, _FOUND = "__start", "__end", "__found"
@@ -35,22 +34,20 @@ def join_as_of(
     valid_from: str,
     valid_to: str,
     matched_column: str,
-    disjoint: bool = False,
 ) -> DataFrame:
     """Join every fact with the version of its key that was valid at its time.
 
     Args:
-        versions: One row per version, with the `on` columns and both ends of its range (TIMESTAMP).
+        versions: One row per version, with the `on` columns and both ends of its range (TIMESTAMP); no two of a key
+            overlap.
         at: Column with the fact's time (TIMESTAMP); a null matches nothing.
         matched_column: Name of the BOOLEAN column to add: true if a version matched; never null.
-        disjoint: The caller guarantees that no two versions of a key overlap; saves a sort of the
-            versions. If that is not true, a fact is duplicated, and the account of its dataset fails.
 
     Returns:
         One row per fact: its columns, the versions' columns except `on` (null without a match), and `matched_column`.
     """
     added = [name for name in versions.columns if name not in on]
-    ranges = _ranges(versions, on, valid_from, valid_to, disjoint)
+    ranges = _ranges(versions, valid_from, valid_to)
     left, right = facts.alias("fact"), ranges.alias("version")
     same_key = [F.col(f"fact.{name}") == F.col(f"version.{name}") for name in on]
     moment = F.col(f"fact.{at}")
@@ -62,14 +59,7 @@ def join_as_of(
     )
 
 
-def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: str, disjoint: bool) -> DataFrame:
-    """Compute the range of each version, cut off at the start of the next version of its key unless `disjoint`."""
+def _ranges(versions: DataFrame, valid_from: str, valid_to: str) -> DataFrame:
     start = F.coalesce(F.col(valid_from), F.lit(_ALWAYS).cast("timestamp"))
     end = F.coalesce(F.col(valid_to), F.lit(_NEVER).cast("timestamp"))
-    ranges = versions.withColumns({_START: start, _END: end, _FOUND: F.lit(True)})
-    if disjoint:
-        return ranges
-    by_start = Window.partitionBy(*on).orderBy(_START, _END)
-    # An empty range must not shorten the range of another version.
-    lasting = ranges.where(F.col(_START) < F.col(_END))
-    return lasting.withColumn(_END, F.least(F.col(_END), F.lead(_START).over(by_start)))
+    return versions.withColumns({_START: start, _END: end, _FOUND: F.lit(True)})

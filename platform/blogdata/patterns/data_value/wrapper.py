@@ -2,14 +2,16 @@
 
 Problem: producers send values in any form, consumers need computed and typed ones, and later the original values are
 needed as well.
-How it works: of the four layouts of the book's figure 5-4 the lineage has two. In a table the columns that a line was
-read into stand beside `raw`, the line byte for byte (:mod:`blogdata.landing.lines`). A record for a partner is an
-:func:`envelope`: computed values at the top, the published row as it is in one field of its own. The two others have
-no use here: with computed columns in a struct each query would name the struct, and with a table of its own for each
-part each would join them (where parts have lifetimes of their own, see Vertical Partitioner).
-The trap: beside each other, only the name distinguishes raw from computed values; in an envelope, a computed value with
-the name of the raw one is refused, as it would replace it. Rows get larger, but columnar files read only the selected
-columns.
+How it works: of the four layouts of the book's figure 5-4 the lineage has two. In `bronze.visits` and `bronze.ads` the
+columns that a line was read into stand beside `raw`, the line byte for byte (:mod:`blogdata.landing.lines`); silver
+takes the columns. A record for a partner is an :func:`envelope`: computed values at the top, the published row as it is
+in one field of its own. The two others have no use here: with computed columns in a struct each query would name the
+struct, and with a table of its own for each part each would join them (where parts have lifetimes of their own, see
+Vertical Partitioner).
+The trap: computed values are those of the code and the settings with which the row was published, such as the client
+behind a proxy: other settings change them only when the hour is published again from its landed lines. Beside each
+other, only the name distinguishes raw from computed values; in an envelope, a computed value with the name of the raw
+one is refused, as it would replace it. Rows get larger, but columnar files read only the selected columns.
 When not to use it: for values that only engineers need (Metadata Decorator), or in the layer that consumers read.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
@@ -22,14 +24,9 @@ from typing import Any
 from blogdata.errors import PlatformError
 
 
-class NotWrappable(PlatformError):
-    """Raised when raw and computed values could not be distinguished."""
-
-
 def envelope(record: Mapping[str, Any], computed: Mapping[str, Any], *, field: str) -> dict[str, Any]:
-    """Put a record into an envelope of computed values."""
     if field in computed:
-        raise NotWrappable(
+        raise PlatformError(
             what=f"{field} would be both raw and computed",
             where="the computed values",
             next_step="give each computed value a name of its own",

@@ -46,14 +46,6 @@ _SPEC = "stream.json"
 _NUMBERED = re.compile(r"v([1-9][0-9]*)")
 
 
-class IncompatibleCheckpoint(PlatformError):
-    """Raised when a stream's spec differs from the one its checkpoint was created with."""
-
-
-class CheckpointDamaged(PlatformError):
-    """Raised when a checkpoint file is missing, or its content cannot be what Spark wrote."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class StreamSpec:
     """The definition of a stream that its checkpoint depends on; after any change the checkpoint no longer fits."""
@@ -65,7 +57,6 @@ class StreamSpec:
     watermark: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the spec as plain values, as stored beside the checkpoint."""
         return {**asdict(self), "source": dict(self.source), "key": list(self.key)}
 
 
@@ -89,7 +80,7 @@ class PlannedBatch:
 class Checkpoint:
     """One checkpoint of a stream, on a file system of this machine.
 
-    What reads its files raises :class:`CheckpointDamaged` where they are not what Spark wrote.
+    What reads its files raises :class:`PlatformError` where they are not what Spark wrote.
     """
 
     stream: str
@@ -98,7 +89,6 @@ class Checkpoint:
 
     @property
     def location(self) -> str:
-        """The checkpoint location to pass to Spark."""
         return str(self.folder / "query")
 
     @property
@@ -165,7 +155,6 @@ class Checkpoint:
         return tuple(sorted(found))
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Build the rows of :data:`STREAM_OFFSETS` for this checkpoint, with the columns of :data:`OFFSETS_DDL`."""
         files = {source: self._batch_files(source) for source in self._sources()}
         return [
             (
@@ -197,7 +186,6 @@ class Checkpoint:
         return found
 
     def _source_log(self, source: int) -> list[tuple[int, str]]:
-        """List the offset and the path of each file that a source has noted."""
         folder = self._notes("sources", str(source))
         compacted = sorted((int(file.name.split(".")[0]), file) for file in folder.glob("[0-9]*.compact"))
         files = [file for _, file in compacted[-1:]]
@@ -251,7 +239,7 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
     if changed:
         was, new = ({name: json.dumps(each.get(name)) for name in changed} for each in (made_by, now))
         diff = "; ".join(f"{name} was {was[name]} and is {new[name]}" for name in changed)
-        raise IncompatibleCheckpoint(
+        raise PlatformError(
             what=f"the stream '{spec.name}' has changed since its checkpoint was made: {diff}",
             where=str(checkpoint.folder),
             next_step=Remedy(
@@ -276,7 +264,6 @@ def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
 
 
 def parsed(file: Path, text: str) -> dict[str, Any]:
-    """Parse a line of a checkpoint's file as a JSON object."""
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -307,10 +294,10 @@ def _text(file: Path) -> str:
         raise _damaged(file, f"cannot be read: {error}") from error
 
 
-def _damaged(file: Path, problem: str) -> CheckpointDamaged:
+def _damaged(file: Path, problem: str) -> PlatformError:
     # The greedy match finds the last such folder: a parent of the checkpoints may be named like `v1`, too.
     named = re.match(r".*/([^/]+)/v\d+/", file.as_posix())
-    return CheckpointDamaged(
+    return PlatformError(
         what=f"a file of the checkpoint {problem}",
         where=str(file),
         next_step=Remedy(

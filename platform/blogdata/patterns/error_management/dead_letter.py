@@ -53,7 +53,6 @@ def error_above_share(
 
 
 def query(dataset: str, selection: str) -> Query:
-    """Build the query that counts rejected rows by their reasons."""
     return Query(sql=f"SELECT reasons, count(*) FROM {dataset} WHERE {selection} GROUP BY reasons")
 
 

@@ -1,8 +1,7 @@
 """Replays of dead letters (see Dead-Letter): a corrected line is landed in the arrival hour of the line it corrects.
 
 The correction is a file named after the position of the dead letter, so a better correction replaces it. The name also
-contains a hash of the payload, because a stream reads no name twice. A file in a planned batch is not replaced before
-that batch is committed.
+contains a hash of the payload, because a stream reads no name twice.
 
 The trap: an hour whose landed files are gone. Bronze is computed from the landed files, so the hour would consist of
 the correction alone.
@@ -15,15 +14,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from blogdata.errors import PlatformError, foreign
-from blogdata.errors.remedies import Query, Remedy, RunStream
+from blogdata.errors.remedies import Query, Remedy
 from blogdata.landing.landed_formats import extension
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import REPLAY_PREFIX
+from blogdata.patterns.ingestion.log_splitter import last_header
 from blogdata.patterns.ingestion.readiness_marker import FLAG, Convention, mark
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.contract import Contract
@@ -32,21 +32,14 @@ Position = tuple[str, int]
 HOUR_FOLDER = re.compile(r"([^/]+)/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
 
 
-class ReplayRefused(PlatformError):
-    """Raised when a correction cannot be replayed; nothing was landed."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """The corrected line of a dead letter."""
-
     source_file: str
     source_offset: int
     payload: str
 
     @property
     def position(self) -> Position:
-        """Position of the dead letter."""
         return (self.source_file, self.source_offset)
 
     @property
@@ -63,7 +56,7 @@ class Correction:
     def _hour_folder(self) -> re.Match[str]:
         found = HOUR_FOLDER.match(self.source_file)
         if found is None:
-            raise ReplayRefused(
+            raise PlatformError(
                 what=f"'{self.source_file}' is not a file of an hour of arrival",
                 where="source_file",
                 next_step="take source_file and source_offset from the dead letter as they are",
@@ -90,7 +83,7 @@ def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
                 source_file=str(item["source_file"]), source_offset=int(item["source_offset"]), payload=text
             )
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise ReplayRefused(
+            raise PlatformError(
                 what=f"line {number} is not a correction: {foreign.unquoted(error)}",
                 where=where,
                 next_step='write {"source_file": …, "source_offset": …, "payload": …} a line, and no line breaks in it',
@@ -105,7 +98,6 @@ def land_corrections(
     landing: Path,
     *,
     letters: Contract,
-    awaited: Callable[[], Collection[str]] = tuple,
     convention: Convention = "flag",
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Land corrections in the arrival hours of their dead letters; if one is refused, none is landed.
@@ -113,13 +105,6 @@ def land_corrections(
     Returns all files of the corrections, and those that changed, relative to the landing zone.
 
     After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
-
-    Args:
-        awaited: Returns the paths of the files in planned, uncommitted batches of a stream; called only when a file
-            would be replaced.
-
-    Raises:
-        LinkRefused: The hour lies behind a link that leads out of the landing zone.
     """
     corrections = _last_ones(corrections)
     there = set(dead)
@@ -127,20 +112,19 @@ def land_corrections(
     if unknown:
         hour = f"{letters.partition_column} = '{unknown[0].arrival_hour}'"
         query = f"SELECT source_file, source_offset, reasons FROM {letters.dataset} WHERE {hour}"
-        raise ReplayRefused(
+        raise PlatformError(
             what=f"{len(unknown)} position(s) are not those of dead letters, the first is {unknown[0].position}",
             where=letters.dataset,
             next_step=Remedy("list those of its hour: ", Query(sql=query)),
         )
     _require_hours(corrections, landing, convention)
-    contents = {_place(correction): correction.payload.encode() + b"\n" for correction in corrections}
+    contents = {_place(correction): _content(correction, landing) for correction in corrections}
     # Rewriting an unchanged file would change its time, and its hour would be published again for nothing.
     changed = {
         place: content
         for place, content in contents.items()
         if not (landing / place).is_file() or (landing / place).read_bytes() != content
     }
-    _require_unawaited([landing / place for place in changed], awaited)
     for place, content in changed.items():
         _write(landing / place, content)
     for folder in sorted({(landing / place).parent for place in contents}):
@@ -158,28 +142,12 @@ def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
     return list({correction.position: correction for correction in corrections}.values())
 
 
-def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[str]]) -> None:
-    replaced = {str(earlier) for file in files for earlier in _earlier(file) if earlier != file}
-    needed = sorted(replaced.intersection(awaited())) if replaced else []
-    if needed:
-        raise ReplayRefused(
-            what=f"{len(needed)} earlier correction(s) belong to a batch that the stream has planned and not done, "
-            "and would be gone from it",
-            where=needed[0],
-            next_step=Remedy(
-                "nothing was landed; let the stream finish its batch: ",
-                RunStream(once=True),
-                ", then land the corrections again",
-            ),
-        )
-
-
 def _require_hours(corrections: Iterable[Correction], landing: Path, convention: Convention) -> None:
     files = sorted({correction.source_file for correction in corrections})
     require_within([landing / file for file in files], landing)
     gone = [file for file in files if not (landing / file).is_file()]
     if gone:
-        raise ReplayRefused(
+        raise PlatformError(
             what=f"{len(gone)} file(s) with dead letters are not in the landing zone any more, the first is {gone[0]}",
             where=str(landing),
             next_step="bring all files of its hour back first: the hour is computed again from what is landed there, "
@@ -188,7 +156,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
     unflagged = [file for file in files if not (landing / _folder(file) / FLAG).is_file()]
     # Without flags it is enough that the hour has been published, which its dead letters prove.
     if unflagged and convention == "flag":
-        raise ReplayRefused(
+        raise PlatformError(
             what=f"the hour of {unflagged[0]} has no {FLAG}",
             where=str(landing),
             next_step="wait for the producer, or put the flag there once the files are whole",
@@ -208,6 +176,13 @@ def _place(correction: Correction) -> str:
     # A stream reads no name twice.
     payload = hashlib.sha256(correction.payload.encode()).hexdigest()[:16]
     return f"{correction.table}/date={hour[:10]}/hour={hour[11:]}/{_stem(correction.position)}-{payload}.{kind}"
+
+
+def _content(correction: Correction, landing: Path) -> bytes:
+    """Return the corrected line; of a log, the `#Fields` line above the dead letter tells its columns."""
+    file = landing / correction.source_file
+    header = last_header(file, correction.source_offset) if extension(file.name) == "log" else ""
+    return f"{header}\n{correction.payload}\n".removeprefix("\n").encode()
 
 
 def _stem(position: Position) -> str:

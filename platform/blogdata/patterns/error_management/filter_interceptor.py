@@ -2,48 +2,39 @@
 
 Problem: a job that keeps 5 % of its rows looks like one that keeps 95 %; the engine fuses all conditions into
 one step and its plan counts them together.
-How it works: the filters become one CASE that names the first filter that removes a row (:func:`first_match`). The
-rows are counted by that name in the pass that writes them, like any measure of a dataset, and its readers skip them.
-No accumulator, because retried tasks would count twice. The dataset's check `filters` compares each share with those
-of the preceding partitions. In the lineage only lines of access logs are filtered: what a line shows by itself is
-named by its reader, and the CASE names what takes the lines around it.
-The trap: a condition that is null removes nothing under CASE, but would remove the row under `WHERE NOT`.
-Here only true removes.
+How it works: what reads a line names the first filter that removes it (:func:`first_match`), and the row is written
+with this name. The rows are counted by it in the pass that writes them, like any measure of a dataset, and its readers
+skip them. No accumulator, because retried tasks would count twice. The dataset's check `filters` compares each share
+with those of the preceding partitions. In the lineage requests of access logs are filtered, and only who acts like a
+crawler is known from other lines than their own.
+The trap: the order of the filters. A row counts for the first one that removes it, so a filter that comes in front
+takes rows from those behind it, whose shares fall although nothing has changed.
 When not to use it: for rows that are *wrong*; those are dead letters and keep all their reasons.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from blogdata.lake.commit import Entry
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
+Item = TypeVar("Item")
 REASON = "filtered."
 """Prefix of a filter's name in the reasons of an account."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filter:
-    """A named reason to leave a row out."""
-
+class Filter(Generic[Item]):
     name: str
-    removes: Column
+    removes: Callable[[Item], bool]
 
 
-def first_match(filters: Sequence[Filter]) -> Column:
-    """Build the Column with the name of the first filter that removes the row; null if none does."""
-    from pyspark.sql import functions as F
-
-    chain = F.when(filters[0].removes, F.lit(filters[0].name))
-    for one in filters[1:]:
-        chain = chain.when(one.removes, F.lit(one.name))
-    return chain
+def first_match(filters: Iterable[Filter[Item]], item: Item) -> str | None:
+    """Return the name of the first filter that removes something; None if none does."""
+    return next((one.name for one in filters if one.removes(item)), None)
 
 
 def shares(entries: Mapping[str, Entry]) -> dict[str, float]:

@@ -33,8 +33,6 @@ CLOCK_TOLERANCE = timedelta(minutes=5)
 
 
 class Strategy(str, Enum):
-    """How the progress of several sources is combined."""
-
     MIN = "min"
     MAX = "max"
 
@@ -82,7 +80,6 @@ class StreamProgress:
         return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the progress as plain values, for the commit of a batch."""
         return {
             "seen": {source: _text(time) for source, time in self.seen.items()},
             "watermark": _text(self.watermark),
@@ -90,7 +87,6 @@ class StreamProgress:
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> StreamProgress:
-        """Restore the progress from the output of :meth:`as_json`."""
         seen = {source: _time(text) for source, text in kept["seen"].items()}
         return cls(seen=seen, watermark=_time(kept["watermark"]))
 

@@ -27,18 +27,14 @@ from blogdata.publish.partitions import Grain, key_of, start_of
 
 @dataclass(frozen=True, kw_only=True)
 class Lookback:
-    """How far a run looks back."""
-
     length: int
     grain: Grain
 
     def window(self, execution: str) -> tuple[str, ...]:
-        """List the partitions of an execution's lookback window, in order, without its own."""
         current = start_of(execution, self.grain)
         return tuple(key_of(current - back * self.grain.length, self.grain) for back in range(self.length, 0, -1))
 
     def is_final(self, partition: str, execution: str) -> bool:
-        """Return whether a partition lies before the window of an execution."""
         return start_of(partition, self.grain) < start_of(execution, self.grain) - self.length * self.grain.length
 
 

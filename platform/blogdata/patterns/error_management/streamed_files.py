@@ -5,6 +5,7 @@ Another source, such as a broker topic, is another class with the same methods.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.lake.commit import Commit
 from blogdata.lake.store_faults import LandedFileVanished
 from blogdata.landing.landed_links import leading_out
-from blogdata.landing.lines import Bounds, as_pattern, read_listed
+from blogdata.landing.lines import Bounds, read_listed
 from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, measure_all
 from blogdata.patterns.error_management.checkpointer import Checkpoint
@@ -58,7 +59,6 @@ class StreamedFiles:
     files_per_batch: int = 200
 
     def checkpoint_properties(self, landing: Path) -> Mapping[str, str]:
-        """Return the properties of the source that a checkpoint depends on."""
         return {"kind": "files", "place": str(landing / self.table), "suffixes": " ".join(self.suffixes)}
 
     def lines(self, spark: SparkSession, landing: Path, reader: LineReader, bounds: Bounds) -> DataFrame:
@@ -74,7 +74,7 @@ class StreamedFiles:
             # By default Spark silently skips files that are a week older than the newest one it has seen.
             .option("maxFileAge", _FOR_EVER)
             # A glob pattern may match nothing yet; a plain folder would have to exist.
-            .load(f"{as_pattern(landing / self.table)}/date=*/hour=*")
+            .load(f"{_pattern(landing / self.table)}/date=*/hour=*")
         )
         return read_listed(listed, landing, reader, arrival_hour, bounds)
 
@@ -119,6 +119,11 @@ class StreamedFiles:
                 ),
             ) from error
         return [_batch_file(str(path.relative_to(landing)), sizes.get(path), stray.get(path)) for path in paths]
+
+
+def _pattern(path: Path) -> str:
+    """Return the pattern by which Spark's own sources find exactly this path; they take every path for a pattern."""
+    return re.sub(r"([\\*?{}\[\]])", r"\\\1", str(path))
 
 
 def _batch_file(name: str, size: LandedSize | None, stray: str | None) -> BatchFile:

@@ -65,8 +65,6 @@ def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
 
 
 class Verdict(str, Enum):
-    """Classification of a row of a batch, compared with all rows before it."""
-
     FIRST = "first"
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"

@@ -60,7 +60,6 @@ class DataFile:
 
 
 def files(table: DeltaTable) -> list[DataFile]:
-    """List the data files of a table at its opened version, from its log alone."""
     columns = table.metadata().partition_columns
     names = ["size_bytes", "modification_time", *(f"partition.{column}" for column in columns)]
     return [

@@ -167,7 +167,6 @@ def read(file: Path, datasets: Collection[str]) -> TriggerEvent | None:
 
 
 def set_aside(file: Path, why: EventRefused) -> None:
-    """Move a file that starts no run out of the way, beside its reason."""
     folder = file.parent / REFUSED
     folder.mkdir(exist_ok=True)
     (folder / f"{file.name}.reason").write_text(f"{why}\n", encoding="utf-8")

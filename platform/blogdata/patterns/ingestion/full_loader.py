@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blogdata.errors import PlatformError
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing.landed_links import require_within
 from blogdata.patterns.ingestion import table_rows
@@ -56,7 +56,6 @@ class FullLoadRefused(PlatformError):
 
 
 def guard(last_rows: int | None, rows: int, *, where: str) -> None:
-    """Refuse a load whose number of rows is implausible."""
     last = last_rows or 0
     if rows == 0:
         problem = f"the source has 0 rows, the last load had {last}"
@@ -75,8 +74,6 @@ def guard(last_rows: int | None, rows: int, *, where: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A table as it landed."""
-
     file: Path
     rows: int
     changed: bool
@@ -120,7 +117,7 @@ def _require_alone(target: Path) -> None:
         if is_data(path.name) and path != target
     )
     if others:
-        raise table_rows.TableRefused(
+        raise ConfigurationError(
             what=f"the day has files of another producer: {', '.join(others[:3])}",
             where=str(target.parent),
             next_step="nothing was loaded; take them away, or take the table out of the section [tables]",

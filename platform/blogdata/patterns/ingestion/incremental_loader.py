@@ -17,8 +17,7 @@ loaded by name.
 
 Rows whose time is null or still to come are in no window. They land apart, once each, to be dead-lettered
 (:data:`UNTIMED`). Soft deletes travel: a row that is marked as deleted, with a new time, lands as another line. Hard
-deletes are unseen, as a row that is gone cannot be read; :attr:`Load.unseen` counts them in windows that are read
-again.
+deletes are unseen, as a row that is gone cannot be read.
 
 The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
 committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
@@ -31,10 +30,8 @@ Source: Data Engineering Design Patterns, ch. 2.
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -42,12 +39,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blogdata.landing import erased_lines
 from blogdata.landing.landed_links import require_within
+from blogdata.landing.lines import kept_lines
+from blogdata.landing.sizes import count_erased
 from blogdata.patterns.ingestion import table_rows
-from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition, Obstacle, is_data
-from blogdata.patterns.ingestion.passthrough_replicator import replicate
-from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, scan
+from blogdata.patterns.ingestion.landed_partition import is_data
+from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
 from blogdata.patterns.ingestion.whole_files import alone, hidden
 from blogdata.publish.column_types import Field
 from blogdata.publish.partitions import Grain, between, following, start_of
@@ -74,7 +71,6 @@ class DeltaTable:
 
     name: str
     delta: str
-    key: tuple[str, ...]
     announced: tuple[Field, ...]
     shape: Shape
     prefix: str
@@ -92,8 +88,6 @@ class Load:
 
     rows: Mapping[str, int]
     new: Mapping[str, int]
-    moved: int
-    unseen: int
 
 
 def load(
@@ -112,9 +106,6 @@ def load(
     Args:
         untimed_in: The window in which rows without a usable time land that have not landed yet; None: they are not
             read.
-
-    Raises:
-        LinkRefused: A window's folder is a link that leads out of the landing zone.
     """
     from psycopg import sql
 
@@ -129,9 +120,7 @@ def load(
         if untimed_in is not None:
             lines = [line for _, line in _lines(connection, table, source, untimed)]
             loading.window(untimed_in, lines, UNTIMED)
-        gone = sorted(loading.gone)
-        unseen = _absent(connection, table, source, gone) if gone else 0
-    return Load(rows=loading.rows, new=loading.new, moved=len(gone) - unseen, unseen=unseen)
+    return Load(rows=loading.rows, new=loading.new)
 
 
 def _lines(
@@ -161,28 +150,6 @@ def _object(shape: Shape) -> sql.Composable:
     return sql.SQL("json_build_object({})").format(sql.SQL(", ").join(parts))
 
 
-def _absent(
-    connection: psycopg.Connection,
-    table: DeltaTable,
-    source: table_rows.SourceTable,
-    keys: Sequence[tuple[str, ...]],
-) -> int:
-    """Count the keys of which the table has no row any more, whatever its time."""
-    from psycopg import sql
-
-    # A time is compared as JSON writes it; a part of a key that is null, as an empty text.
-    there = sql.SQL(", ").join(
-        sql.SQL("coalesce(to_json({}) #>> '{{}}', '')").format(sql.Identifier(name)) for name in table.key
-    )
-    gone = sql.SQL(", ").join(sql.SQL("{}::text[]").format(sql.Literal(list(part))) for part in zip(*keys, strict=True))
-    query = sql.SQL("SELECT count(*) FROM (SELECT * FROM unnest({}) EXCEPT SELECT {} FROM ({}) r) missing").format(
-        gone, there, table_rows.columns_of(source)
-    )
-    row = connection.execute(query).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 @dataclass(frozen=True)
 class _Loading:
     table: DeltaTable
@@ -190,28 +157,20 @@ class _Loading:
     prepare: Callable[[Path], object]
     rows: dict[str, int] = field(default_factory=dict)
     new: dict[str, int] = field(default_factory=dict)
-    gone: set[tuple[str, ...]] = field(default_factory=set)
-    """Keys of rows that landed in the windows and are not in them any more."""
 
     def windows(self, lines: Iterator[tuple[str, bytes]], keys: Sequence[str]) -> None:
         """Land what is new in each window; `lines` are in the order of the windows."""
         for key, own in groupby(lines, key=lambda row: row[0]):
             self.window(key, [line for _, line in own])
         for key in keys:
-            # Rows may be gone of a window that has none any more.
+            # Rows that have left a window since a crash between their file and its flag.
             if key not in self.rows and self._files(key, "-"):
                 self.window(key, [])
 
     def window(self, key: str, lines: Sequence[bytes], part: str = "-") -> None:
-        """Land the lines that have not landed."""
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
-        for file, line in ((each, line) for each in files for _, line in erased_lines.kept(each)):
-            digest = _digest(line)
-            if left[digest]:
-                left[digest] -= 1
-            elif part == "-":
-                self.gone.add(self._key_of(file, line))
+        left -= Counter(_digest(line) for each in files for _, line in kept_lines(each))
         new = []
         # The newest of equal rows are the new ones, which makes no difference.
         for line in reversed(lines):
@@ -236,7 +195,7 @@ class _Loading:
         partial = hidden(target)
         partial.write_bytes(b"".join(line + b"\n" for line in lines))
         self.prepare(partial)
-        kept = len(lines) - erased_lines.count(partial)[0]
+        kept = len(lines) - count_erased(partial)[0]
         if not kept:
             # All of them are rows of persons who were forgotten.
             partial.unlink()
@@ -250,18 +209,6 @@ class _Loading:
         others = any(is_data(path.name) and not self._is_own(path.name) for path in folder.iterdir())
         if not others or (folder / FLAG).exists():
             mark(folder)
-
-    def _key_of(self, file: Path, line: bytes) -> tuple[str, ...]:
-        names = {value: name for name, value in self.table.shape.items() if isinstance(value, str)}
-        try:
-            row = json.loads(line)
-            values = [row[names[column]] for column in self.table.key]
-        except (ValueError, KeyError, TypeError):
-            raise Obstacle(
-                path=str(file),
-                why=f"has the name of a loaded window of {self.table.name} and a line that is no row of it",
-            ).refusal() from None
-        return tuple("" if value is None else str(value) for value in values)
 
     def _files(self, key: str, part: str) -> list[Path]:
         # Rows without a time may have landed in any window.
@@ -289,68 +236,3 @@ def _number(file: Path) -> str:
 
 def _digest(line: bytes) -> bytes:
     return blake2b(line, digest_size=16).digest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Partitions:
-    """Files of a provider by hours, and where they land, byte for byte: a window is a folder, and needs no column.
-
-    Args:
-        source: The provider's folder, with `date=2026-01-05/hour=10` in it.
-    """
-
-    source: Path
-    landed: Path
-    prefix: str
-
-    def new(self) -> list[str]:
-        """List the complete hours of which files have not landed, or have changed since: by names and times."""
-        return [part.key for part in scan(self.source, Grain.HOUR) if part.ready and any(self._left(part))]
-
-    def load(self, hours: Iterable[str], *, prepare: Callable[[Path], object] = lambda _: None) -> dict[str, int]:
-        """Land the files of some hours, and return how many of each; hours that are not complete are left out.
-
-        Args:
-            prepare: Called with each landed file before its hour is complete; it may overwrite lines of it.
-
-        Raises:
-            SourceMissing: A file cannot be read.
-            LinkRefused: An hour is a link that leads out of the landing zone.
-        """
-        wanted = set(hours)
-        found: dict[str, int] = {}
-        with alone(self.landed):
-            for part in scan(self.source, Grain.HOUR, since=min(wanted, default="")):
-                if part.key in wanted and part.ready:
-                    found[part.key] = self._land(part, prepare)
-        return found
-
-    def _land(self, part: LandedPartition, prepare: Callable[[Path], object]) -> int:
-        folder = self._folder(part.key)
-        left = list(self._left(part))
-        for file in left:
-            target = folder / self._name(file)
-            require_within([target], self.landed.parent)
-            replicate(part.folder / file.name, target)
-            prepare(target)
-            os.utime(target, ns=(file.mtime_ns, file.mtime_ns))
-        if folder.is_dir():
-            others = any(is_data(path.name) and not path.name.startswith(self.prefix) for path in folder.iterdir())
-            # An hour in which another producer writes is complete when that producer says so.
-            if (folder / FLAG).exists() if others else left or not (folder / FLAG).exists():
-                mark(folder)
-        return len(left)
-
-    def _left(self, part: LandedPartition) -> Iterable[LandedFile]:
-        for file in part.files:
-            there = self._folder(part.key) / self._name(file)
-            state = there.stat() if there.exists() else None
-            # Not by size: lines of forgotten persons are overwritten, also in compressed files.
-            if state is None or state.st_mtime_ns != file.mtime_ns:
-                yield file
-
-    def _name(self, file: LandedFile) -> str:
-        return f"{self.prefix}-{file.name.replace('/', '-')}"
-
-    def _folder(self, key: str) -> Path:
-        return self.landed / f"date={key[:10]}" / f"hour={key[11:]}"

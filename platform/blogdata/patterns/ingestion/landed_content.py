@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blogdata.lake.lake import Lake
-from blogdata.landing import erased_lines
-from blogdata.landing.lines import faults_of
+from blogdata.landing.lines import faults_of, kept_lines
 from blogdata.publish.contract import Contract
 
 _ROWS = 10_000
@@ -27,11 +26,10 @@ def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
     for file in files:
         name = str(file.relative_to(root))
         with faults_of(file):
-            yield from (Line(name, offset, raw) for offset, raw in erased_lines.kept(file))
+            yield from (Line(name, offset, raw) for offset, raw in kept_lines(file))
 
 
 def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
-    """Read the published lines of a partition."""
     columns = ("source_file", "source_offset", "raw")
     found = lake.columns(contract.dataset, columns, only=_only(contract, key))
     for batch in found.to_batches(max_chunksize=_ROWS):

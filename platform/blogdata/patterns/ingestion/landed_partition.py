@@ -23,24 +23,16 @@ DEEPEST = 8
 """How many folders deep the files of a partition may lie."""
 
 
-class LandedEntryRefused(PlatformError):
-    """Raised when an entry of the landing zone can be neither read nor passed over."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Obstacle:
-    """An entry that can be neither read nor passed over."""
-
     path: str
     why: str
 
     def __str__(self) -> str:
-        """Return the entry and the problem, as one line."""
         return shown.line(f"{self.path} {self.why}")
 
-    def refusal(self) -> LandedEntryRefused:
-        """Build the error to raise where the entry would have to be read."""
-        return LandedEntryRefused(
+    def refusal(self) -> PlatformError:
+        return PlatformError(
             what=f"an entry of the landing zone {self.why}",
             where=self.path,
             next_step="what it belongs to is not published; make it readable, give it another name, or remove it",
@@ -87,7 +79,6 @@ def _is_utf8(name: str) -> bool:
 
 
 def unreadable(path: str, error: OSError) -> Obstacle:
-    """Build the obstacle for an entry that the operating system does not let us look at."""
     return Obstacle(path=printable(path), why=f"may not be read: {error.strerror}")
 
 
@@ -156,8 +147,6 @@ def _look(
 
 
 class Lack(str, Enum):
-    """Why a partition is not complete."""
-
     FLAG = "flag"
     """The producer has not written the flag."""
     SUCCESSOR = "successor"
@@ -201,7 +190,6 @@ class LandedPartition:
 
     @property
     def ready(self) -> bool:
-        """Whether it is complete."""
         return self.lacks is None
 
     @property

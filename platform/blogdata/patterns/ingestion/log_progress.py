@@ -27,14 +27,6 @@ PROGRESS = ".replicated"
 _OFFSET = re.compile(rf"-(?:{STAMP}-)?(\d{{12}})\.log(?:\.part)?")
 
 
-class LogRewritten(PlatformError):
-    """Raised when a log no longer begins with the bytes that were taken from it before."""
-
-
-class LogTaken(PlatformError):
-    """Raised when a log begins with what was taken from another one: it is that log, rotated or copied."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Taken:
     """Progress of a log: its complete lines, and possibly an incomplete last line in a part of its own.
@@ -64,13 +56,11 @@ _TAKEN = TypeAdapter(Taken)
 
 
 def file_of(log: Path) -> Path:
-    """Return the path of the file with the progress of a log."""
     # Written under `.….json.partial`.
     return log.parent / PROGRESS / f"{shortened(log.name, LONGEST_NAME - 14)}.json"
 
 
 def write(log: Path, taken: Taken) -> None:
-    """Keep the progress of a log."""
     write_whole(file_of(log), json.dumps(asdict(taken)).encode())
 
 
@@ -141,7 +131,7 @@ def require_new(log: Path) -> None:
             if position < covered:
                 return
             if digest.hexdigest() == sha256:
-                raise LogTaken(
+                raise PlatformError(
                     what=f"the log begins with what was taken from {name}: it is the same one, rotated or copied",
                     where=str(log),
                     next_step="nothing was taken from it: remove the copy; the command that lands logs knows a rotated "
@@ -149,9 +139,8 @@ def require_new(log: Path) -> None:
                 )
 
 
-def rewritten(log: Path) -> LogRewritten:
-    """Build the error of a log that no longer begins with what was taken from it."""
-    return LogRewritten(
+def rewritten(log: Path) -> PlatformError:
+    return PlatformError(
         what="the log no longer begins with what was taken from it",
         where=str(log),
         next_step="land it under another name, so that its lines are taken as a log of their own",

@@ -39,10 +39,6 @@ UNENDED = ".part"
 """Ending of the name of a part that is the begin of a line; it makes way for the whole line, under another name."""
 
 
-class LogNotSplit(PlatformError):
-    """Raised when a compressed log is damaged, or its parts cannot be written: a file is in the way, say."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class SplitReport:
     """What one call of :func:`split_by_hour` took from a log.
@@ -149,7 +145,7 @@ def split_by_hour(
     try:
         return _split(log_file, landing, known, now, stamp(taken_at or now))
     except OSError as error:
-        raise LogNotSplit(
+        raise PlatformError(
             what=f"the log cannot be split into hours: {error.strerror}",
             where=printable(error.filename or str(log_file)),
             next_step="make room, or remove what is in the way; it is tried again by each run",
@@ -172,7 +168,7 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
         end, size = _survey(log, taken, digest)
         hour = since or _first_hour(log, known, newest) or newest
     except DAMAGED as error:
-        raise LogNotSplit(
+        raise PlatformError(
             what=f"the log cannot be read to its end: {error}",
             where=str(log),
             next_step="land an undamaged copy of it, or a decompressed one",
@@ -181,7 +177,7 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
     run = _Run(prefix=prefix, landing=landing, log=known.of_log(), newest=newest, hour=hour, stamp=taken_at)
     above = taken.header if taken else ""
     if above is None:
-        above = _last_header(log, start)
+        above = last_header(log, start)
     if above:
         run.log.begin(above)
     run.starts = {offset for offset, _ in before}
@@ -220,7 +216,7 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
     return end, position
 
 
-def _last_header(log: Path, end: int) -> str:
+def last_header(log: Path, end: int) -> str:
     """Return the last `#Fields` line of the beginning of a log; empty if it has none."""
     header = b""
     with content(log) as file:
@@ -339,7 +335,6 @@ def _folder(landing: Path, hour: str) -> Path:
 
 
 def _prefix(log: Path) -> str:
-    """Return what the names of all parts of a log begin with."""
     stem = re.sub(r"[^A-Za-z0-9.-]", "-", re.sub(r"(\.log)?(\.(gz|bz2|xz|zst))?$", "", log.name)).lstrip(".") or "log"
     # Written under `.…-2026-03-01T10-59-58-000000000000.log.part.partial`.
     return f"{stem[: LONGEST_NAME - 60]}-{hashlib.sha256(os.fsencode(log.name)).hexdigest()[:8]}"

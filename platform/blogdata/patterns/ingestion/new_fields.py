@@ -1,8 +1,8 @@
 """Finds and records fields of landed files that their producer never announced (Schema Compatibility Enforcer).
 
-A new field breaks nothing, but somebody should know of it before it turns out to be personal. Samples of the files are
-read, in bounded time: a field that few lines have may be found later. The names come from outside, so their number and
-length are bounded, and what cannot be printed is replaced. Each is an event, once, when it was first seen.
+A new field breaks nothing, but somebody should know of it before it turns out to be personal. The beginning of a file
+is read, in bounded time: a field that few lines have may be found later. The names come from outside, so their number
+and length are bounded, and what cannot be printed is replaced. Each is an event, once, when it was first seen.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from typing import Any
 
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
-from blogdata.landing.landed_formats import MARK, content, extension, stored_as
+from blogdata.landing.landed_formats import MARK, content, extension
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import faults_of
 from blogdata.publish.column_types import DataType, Field, Struct
 
-BLOCK = 32 << 10
-"""Bytes of a block of lines that is looked at."""
-BLOCKS = 8
-"""Blocks of a file that are looked at; of a compressed one, the first blocks."""
-LINES = 50
-"""Lines of a block that are looked at."""
+HEAD = 256 << 10
+"""Bytes at the beginning of a file that are looked at."""
+LINES = 400
+"""Lines that are looked at."""
 MOST_NAMES = 50
 """Names that are reported; those of most lines first."""
 LONGEST = 64
@@ -43,16 +41,12 @@ OTHERS = "…"
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """What was found in some files."""
-
     lines: int
     names: Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewField:
-    """A field that nobody announced."""
-
     dataset: str
     name: str
     partition: str
@@ -74,7 +68,6 @@ def seen(events: EventLog, dataset: str) -> list[NewField]:
 
 
 def record(events: EventLog, found: Sequence[NewField], *, run_id: str) -> list[NewField]:
-    """Record the fields that were never seen before, and return these."""
     if not found:
         return []
     known = {field.name for field in seen(events, found[0].dataset)}
@@ -123,40 +116,18 @@ def _in_file(file: Path, announced: Sequence[Field]) -> Looked:
     kind = extension(file.name)
     if kind == "log":
         return Looked(lines=0, names={})
-    with faults_of(file):
-        blocks = list(_blocks(file))
+    with faults_of(file), content(file) as stream:
+        head = [line for line in stream.read(HEAD).removeprefix(MARK).split(b"\n") if line][:LINES]
     if kind == "csv":
-        return _in_header(blocks[0][:1] if blocks else [], announced)
+        return _in_header(head[:1], announced)
     counted, lines = Counter[str](), 0
-    for line in (line for block in blocks for line in block[:LINES]):
+    for line in head:
+        # The last one may be cut off: then it is not JSON.
         parsed = _parsed(line)
         lines += isinstance(parsed, dict)
         # A path counts once a line, however often the line has it.
         counted.update(set(_unannounced(parsed, announced, "")))
-        if len(counted) > 20 * MOST_NAMES:
-            # More names than any honest producer has: the rarest make room.
-            counted = Counter(dict(counted.most_common(10 * MOST_NAMES)))
-    return Looked(lines=lines, names=counted)
-
-
-def _blocks(file: Path) -> Iterator[list[bytes]]:
-    """Read whole lines from places spread over a file."""
-    if stored_as(file) is not None:
-        with content(file) as stream:
-            yield _whole_lines(stream.read(BLOCK * BLOCKS), first=True)[: LINES * BLOCKS]
-        return
-    size = file.stat().st_size
-    count = min(BLOCKS, -(-size // BLOCK))
-    with file.open("rb") as stream:
-        for number in range(count):
-            stream.seek(number * (size - BLOCK) // (count - 1) if number else 0)
-            yield _whole_lines(stream.read(BLOCK), first=number == 0)
-
-
-def _whole_lines(block: bytes, *, first: bool) -> list[bytes]:
-    lines = (block.removeprefix(MARK) if first else block).split(b"\n")
-    # A block may begin and end within a line; what is cut off at the end is not JSON, and so is not counted.
-    return [line for line in (lines if first else lines[1:]) if line]
+    return Looked(lines=lines, names=dict(counted.most_common(10 * MOST_NAMES)))
 
 
 def _parsed(line: bytes) -> Any:

@@ -34,9 +34,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, ClassVar, Literal
+from typing import IO, Literal
 
-from blogdata.errors import PlatformError
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing.landed_formats import DAMAGED
 from blogdata.landing.landed_links import require_within
 from blogdata.patterns.ingestion import log_comparison
@@ -72,16 +72,8 @@ class SourceChanged(PlatformError):
     transient = True
 
 
-class LinesRepeated(PlatformError):
-    """Raised when another landed log begins within a log: its lines would land twice."""
-
-    exit_code: ClassVar[int] = 2
-
-
 @dataclass(frozen=True, kw_only=True)
 class Replica:
-    """A complete, verified copy."""
-
     bytes: int
     sha256: str
 
@@ -203,7 +195,7 @@ def _settled(
         return Replicated(path=known.copy, outcome=known.relation)
     others = [copy for copy in copies if not known or copy != known.copy]
     if twice := log_comparison.repeated(staged, others, behind=known.bytes if known else 0):
-        raise LinesRepeated(
+        raise ConfigurationError(
             what=f"from its byte {twice[1]:,} on (decompressed) it has the lines that landed as {twice[0].name}",
             where=str(source),
             next_step="nothing of it landed; land the logs that it was put together of, each as a file of its own",

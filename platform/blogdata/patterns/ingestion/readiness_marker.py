@@ -63,7 +63,6 @@ class LandingZone:
         return landing if isinstance(landing, LandingZone) else cls(folder=landing)
 
     def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
-        """Read all partitions of a landed table, as :func:`scan` does."""
         return scan(self.folder / table, grain, convention=self.convention, since=since)
 
     @property
@@ -81,7 +80,6 @@ class LandingZone:
         return end if end.tzinfo else end.replace(tzinfo=timezone.utc)
 
     def astray(self, table: str, grain: Grain) -> list[str]:
-        """List the entries of a landed table that lie in no partition, by path."""
         prefixes = ("date=", "hour=") if grain is Grain.HOUR else ("date=",)
         return landed_partition.astray(os.fspath(self.folder / table), os.path.realpath(self.folder), prefixes)
 
@@ -161,7 +159,6 @@ def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
 
 
 def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
-    """Apply convention (b) to the partitions without a flag."""
     # A partition in the future, such as one of the year 2099, does not count as a successor.
     times = [one.key for one in found if one.files and (start := start_of_key(one.key, grain)) and start <= now]
     last = max(times, default="")

@@ -50,9 +50,6 @@ def copy_table(store: Store, table: str, version: int, target: Path) -> None:
 
     Whoever writes to the table meanwhile is not waited for: later commits are not copied. Earlier versions that are
     still in the log are in the copy as after a vacuum, without their files.
-
-    Raises:
-        SourceMoved: Files of that version were removed meanwhile; a newer version can be copied.
     """
     folder = store.folder(table)
     assert folder is not None
@@ -83,13 +80,11 @@ def keep_readable(before: Path, target: Path) -> None:
 
 
 def data_files(table: DeltaTable, folder: Path) -> Iterator[Path]:
-    """List the data files of the version at which a table is opened."""
     for action in arrow.rows_of(table.get_add_actions(flatten=True), ["path"]):
         yield file_of(folder, action["path"])
 
 
 def _log_files(log: Path, version: int) -> Iterator[Path]:
-    """List the files of a log up to a version, in the order of the versions."""
     numbered = [(int(match[1]), file) for file in log.iterdir() if (match := _OF_VERSION.match(file.name))]
     yield from (file for number, file in sorted(numbered) if number <= version)
     last = log / _LAST

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, ClassVar
+from typing import IO, TYPE_CHECKING
 
-from blogdata.errors import PlatformError
+from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field
 
 if TYPE_CHECKING:
@@ -42,12 +42,6 @@ _COLUMNS = """
 """
 
 
-class TableRefused(PlatformError):
-    """Raised when a table is not there, lacks an announced column, or has a type that is not adapted."""
-
-    exit_code: ClassVar[int] = 2
-
-
 @dataclass(frozen=True, kw_only=True)
 class SourceTable:
     """A table, or a view; `adapted`: each column to the type it is cast to before it becomes JSON (None: as it is)."""
@@ -57,7 +51,6 @@ class SourceTable:
 
     @property
     def identifier(self) -> sql.Identifier:
-        """The quoted name."""
         from psycopg import sql
 
         return sql.Identifier(*self.name.split("."))
@@ -83,7 +76,7 @@ def snapshot(connection: psycopg.Connection) -> Iterator[None]:
             if isinstance(error, psycopg.DataError)
             else error.diag.message_primary
         )
-        raise TableRefused(
+        raise ConfigurationError(
             what=f"the database refuses the query: {said}",
             where=f"database {connection.info.dbname}, login {connection.info.user}",
             next_step=f"mend the table or view, or the rights of {connection.info.user}",
@@ -93,25 +86,24 @@ def snapshot(connection: psycopg.Connection) -> Iterator[None]:
 def describe(
     connection: psycopg.Connection, name: str, announced: Collection[Field], *, delta: str | None = None
 ) -> SourceTable:
-    """Look up the columns of a table."""
     from psycopg import sql
 
     quoted = sql.Identifier(*name.split(".")).as_string(connection)
     columns = connection.execute(_COLUMNS, [quoted]).fetchall()
     if not columns:
-        raise TableRefused(
+        raise ConfigurationError(
             what="there is no such table, or this login may not see it",
             where=name,
             next_step=f"correct the name under [tables], or grant SELECT on it to {connection.info.user}",
         )
     if missing := sorted({field.name for field in announced} - {column[0] for column in columns}):
-        raise TableRefused(
+        raise ConfigurationError(
             what=f"the table lacks columns that are announced: {', '.join(missing)}",
             where=name,
             next_step="name a view that has them",
         )
     if refused := [f"{column} {shown}" for column, shown, base, *kind in columns if not _is_adapted(base, *kind)]:
-        raise TableRefused(
+        raise ConfigurationError(
             what=f"types that are not adapted: {', '.join(refused)}",
             where=name,
             next_step="name a view that casts them, or leaves them out: a timestamp by AT TIME ZONE, others to text",
@@ -127,7 +119,7 @@ def describe(
         or (column == delta and base != "timestamptz")
     ]
     if wanted:
-        raise TableRefused(
+        raise ConfigurationError(
             what=f"columns of another type than is announced: {'; '.join(wanted)}",
             where=name,
             next_step="name a view that says what they mean: is_deleted = 1 AS is_deleted, a date by AT TIME ZONE",

@@ -41,21 +41,14 @@ _STEM = len(REPLAY_PREFIX) + 16
 """Length of the beginning that the names of all corrections of one dead letter have in common."""
 
 
-class LinesVanished(PlatformError):
-    """Raised when published lines are in no landed file any more, and no person has accepted that."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """What a partition lost."""
-
     partition: str
     published: Mapping[str, int]
     landed: Mapping[str, int]
     lines: int
 
     def __str__(self) -> str:
-        """Return the loss as text."""
         names = [f"{_name(file)} {self._what(file)}" for file in sorted(self.published)]
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         lines = "1 line" if self.lines == 1 else f"{self.lines} lines"
@@ -87,11 +80,10 @@ def loss(
     return Loss(partition=partition, published=lacking, landed=landed, lines=lines) if lines else None
 
 
-def refusal(losses: Collection[Loss], *, where: str) -> LinesVanished:
-    """Build the error for partitions that lost lines; it names them as those at fault."""
+def refusal(losses: Collection[Loss], *, where: str) -> PlatformError:
     named = [str(one) for one in losses][:_NAMED]
     more = f" and {len(losses) - _NAMED} more" if len(losses) > _NAMED else ""
-    error = LinesVanished(
+    error = PlatformError(
         what=f"published lines are in no landed file any more: {'; '.join(named)}{more}",
         where=where,
         next_step=Remedy(

@@ -27,7 +27,6 @@ class SourceMissing(PlatformError):
 
 
 def checksum(path: Path) -> str:
-    """Compute the SHA-256 of a file, hexadecimal, in constant memory."""
     digest = hashlib.sha256()
     with opened(path) as file:
         while block := file.read(BLOCK):
@@ -36,7 +35,6 @@ def checksum(path: Path) -> str:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Open a file for reading its raw bytes."""
     try:
         return path.open("rb")
     except OSError as error:
@@ -53,7 +51,6 @@ def unreadable(path: Path, error: OSError, *, kind: str = "file") -> SourceMissi
 
 
 def content(path: Path) -> IO[bytes]:
-    """Open a file for reading its decompressed content."""
     opened(path).close()
     return landed_formats.content(path)
 

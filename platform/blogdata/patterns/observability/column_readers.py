@@ -1,13 +1,11 @@
-"""Who still reads a column that is to be removed: datasets, deliveries to databases, and people (Schema Migrator)."""
+"""Who still reads a column that is to be removed: datasets, and deliveries to databases (Schema Migrator)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import partial
 
-from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import deliveries
 from blogdata.lake.commit import Commit
@@ -17,51 +15,14 @@ from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed, Serve
 
-ASKED_WITHIN = timedelta(days=30)
-"""How long a recorded query counts as a reader."""
-COLUMN_READ = "column read"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Somebody who reads a column, and who can change that: `team:name`, for a query the person who asked."""
+    """Somebody who reads a column, and who can change that: `team:name`."""
 
     name: str
     owner: str
     how: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnRead:
-    """A query that named a column that is being retired: removing the column would break it."""
-
-    dataset: str
-    column: str
-    by: str
-    at: datetime
-
-
-def record(events: EventLog, reads: Sequence[ColumnRead]) -> None:
-    """Record queries; one a day of each reader is enough."""
-    known = {
-        (one.dataset, one.column, one.by, one.at.date())
-        for name in {each.dataset for each in reads}
-        for one in recorded(events, name)
-    }
-    new = [each for each in reads if (each.dataset, each.column, each.by, each.at.date()) not in known]
-    payloads = [{"column": each.column, "by": each.by, "at": each.at.isoformat()} for each in new]
-    events.append(
-        [
-            Event(kind=COLUMN_READ, dataset=each.dataset, payload=payload)
-            for each, payload in zip(new, payloads, strict=True)
-        ]
-    )
-
-
-def recorded(events: EventLog, dataset: str) -> list[ColumnRead]:
-    """List the recorded queries of a dataset's retiring columns, in their order."""
-    payloads = [event.payload or {} for event in events.notes(COLUMN_READ, dataset=dataset)]
-    return [ColumnRead(dataset=dataset, **{**one, "at": datetime.fromisoformat(one["at"])}) for one in payloads]
 
 
 def readers(
@@ -72,13 +33,11 @@ def readers(
     column: str,
     *,
     landing: str,
-    now: datetime,
 ) -> list[Reader]:
-    """Find who reads a column: datasets by their newest publications, deliveries to databases, and recorded queries."""
+    """Find who reads a column: datasets by their newest publications, and deliveries to databases."""
     return [
         *_datasets(lake, contracts, dataset, column, landing),
         *_deliveries(events, contracts, dataset, column),
-        *_people(events, dataset, column, now),
     ]
 
 
@@ -140,10 +99,3 @@ def _deliveries(events: EventLog, contracts: Mapping[str, Contract], dataset: st
             continue
         if below and read and deliveries(events, name):
             yield Reader(name=name, owner=contract.owner, how=how)
-
-
-def _people(events: EventLog, dataset: str, column: str, now: datetime) -> Iterator[Reader]:
-    newest = {read.by: read.at for read in recorded(events, dataset) if read.column == column}
-    for person, at in sorted(newest.items()):
-        if at >= now - ASKED_WITHIN:
-            yield Reader(name=f"a query of {person}", owner=person, how=f"asked on {at:%Y-%m-%d}")

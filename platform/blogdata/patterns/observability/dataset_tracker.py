@@ -5,8 +5,7 @@ Problem: a column disappears upstream, and it is unknown which reports break and
 How it works: every publication records the inputs it really read, with their versions; :func:`track` turns
 these records and the owners in the contracts into a graph. Sources outside the lake are known from the files in a
 commit's column lineage, or from the source that a stream's batch recorded. Rows served to a database are known from the
-events of the deliveries; files, and results of other teams, from the OpenLineage events that their writers leave beside
-them. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs
+events of the deliveries. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs
 that collect the lineage of a whole company.
 
 The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run
@@ -33,7 +32,6 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.patterns.observability import openlineage
 from blogdata.patterns.observability.fine_grained_tracker import sources
-from blogdata.patterns.observability.openlineage import Reported, newest_of_each
 from blogdata.publish.changes import READ
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed, Serve
@@ -60,17 +58,13 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
-    """The graph of datasets."""
-
     nodes: Mapping[str, Node]
     edges: tuple[LineageEdge, ...]
 
     def upstream(self, dataset: str) -> frozenset[str]:
-        """Return all direct and indirect inputs of a dataset."""
         return self._reached(dataset, {edge.target: set() for edge in self.edges}, up=True)
 
     def downstream(self, dataset: str) -> frozenset[str]:
-        """Return all datasets that are computed from a dataset, directly or indirectly."""
         return self._reached(dataset, {edge.source: set() for edge in self.edges}, up=False)
 
     def affected_teams(self, dataset: str) -> frozenset[str]:
@@ -95,25 +89,12 @@ class Lineage:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A publication as recorded in the table's own log."""
-
     commit: Commit
     committed_at: datetime
 
 
-def track(
-    lake: Lake,
-    events: EventLog,
-    contracts: Mapping[str, Contract],
-    *,
-    landing: str,
-    reported: Sequence[Reported] = (),
-) -> Lineage:
-    """Build the lineage graph from the inputs that the newest publications really read.
-
-    Args:
-        reported: Results outside the lake, oldest first; one with the name of a dataset is none.
-    """
+def track(lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, landing: str) -> Lineage:
+    """Build the lineage graph from the inputs that the newest publications really read."""
     newest: dict[tuple[str, str], int | None] = {}
     published = set()
     for dataset, contract in contracts.items():
@@ -125,22 +106,19 @@ def track(
                 newest[source, dataset] = max(version, newest.get((source, dataset)) or version)
         for source in _landed(lake, landing, dataset):
             newest.setdefault((source, dataset), None)
-    results = {name: one for name, one in newest_of_each(reported).items() if name not in contracts}
-    newest |= {(source, name): version for name, one in results.items() for source, version in one.inputs.items()}
-    owners = {name: one.owner for name, one in results.items()} | {name: one.owner for name, one in contracts.items()}
     edges = tuple(
         sorted(
             (LineageEdge(source=pair[0], target=pair[1], version=version) for pair, version in newest.items()),
             key=lambda edge: (edge.source, edge.target),
         )
     )
-    names = set(owners) | {name for edge in edges for name in (edge.source, edge.target)}
+    names = set(contracts) | {name for edge in edges for name in (edge.source, edge.target)}
     return Lineage(
         nodes={
             name: Node(
                 dataset=name,
-                owner=owners.get(name),
-                published=name in published or name in results,
+                owner=contracts[name].owner if name in contracts else None,
+                published=name in published,
                 consumers=contracts[name].consumers if name in contracts else (),
             )
             for name in sorted(names)
@@ -168,7 +146,6 @@ def export_openlineage(
     *,
     landing: str,
     folder: Path,
-    reported: Sequence[Reported] = (),
 ) -> int:
     """Write every publication that is not exported yet as OpenLineage run events, and return how many were.
 
@@ -185,16 +162,10 @@ def export_openlineage(
             lines = openlineage.run_events(publication(), contracts)
             write_whole(file, "".join(f"{line}\n" for line in lines).encode())
             written += 1
-    for one in reported:
-        file = folder / one.file.parent.name / one.file.name
-        if one.dataset not in contracts and not file.exists():
-            write_whole(file, one.file.read_bytes())
-            written += 1
     return written
 
 
 def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str, int]]:
-    """List the inputs of the newest publication of each partition, with their versions."""
     if isinstance(contract.write, Serve | Feed):
         newest = {each.partition: each for each in deliveries(events, contract.dataset)}
         return [each.inputs for each in newest.values()]

@@ -87,7 +87,6 @@ def landed(partitions: Iterable[LandedPartition], grain: Grain, now: datetime) -
 
 
 def committed(commits: Iterable[Mapping[str, Any]]) -> list[datetime]:
-    """List when commits added rows, by the table's Delta log."""
     return sorted(
         datetime.fromtimestamp(int(commit["timestamp"]) / 1000, timezone.utc)
         for commit in commits

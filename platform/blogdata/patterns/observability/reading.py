@@ -42,12 +42,10 @@ class Reading:
 
     @property
     def stands(self) -> bool:
-        """Whether something is wrong."""
         return self.verdict not in (QUIET, UNKNOWN)
 
 
 def unknown(detector: str, dataset: str, why: str) -> Reading:
-    """Return the reading of a detector that cannot judge yet, with the reason."""
     return Reading(detector=detector, dataset=dataset, value=0.0, bound=0.0, verdict=UNKNOWN, what=why)
 
 

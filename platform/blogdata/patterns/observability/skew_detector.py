@@ -66,8 +66,6 @@ GROWTH = {Grain.HOUR: timedelta(weeks=2), Grain.DAY: timedelta(weeks=2), Grain.W
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """A measure of one partition beside its expectation."""
-
     partition: str
     verdict: str
     found: float
@@ -80,7 +78,6 @@ class Deviation:
         return large / small if small > 0 else math.inf if large > 0 else 1.0
 
     def __str__(self) -> str:
-        """Return the partition with both figures."""
         if self.verdict == UNEVEN:
             return f"{self.partition}: keys deviate by {self.found:.2f} of their mean, usual are {self.usual:.2f}"
         return f"{self.partition} has {self.found:,.0f} rows, {self.usual:,.0f} were expected"
@@ -161,8 +158,6 @@ def detect(dataset: str, spec: Skew, deviations: Sequence[Deviation]) -> Reading
 
 
 class _Past:
-    """Finds the comparable partitions."""
-
     def __init__(self, rows: Mapping[str, int], grain: Grain, tolerance: float) -> None:
         self._rows = rows
         self._grain = grain

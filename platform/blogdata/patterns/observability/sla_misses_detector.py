@@ -6,8 +6,7 @@ the job was slow or its producer was late.
 How it works: a partition is due a promised time after its end (:func:`detect`). Two spans are measured
 (:class:`Delivery`): event time, from the end of the partition to its first publication; and processing time, from
 when its input was there. If the partition is late though a job of usual duration could have made it, or processing
-alone took longer than the promise, our job was late. Otherwise the input was. A publication that takes three times
-the usual, and one that is under way for longer than any before, are reported before the promise is broken.
+alone took longer than the promise, our job was late. Otherwise the input was.
 
 The trap: in a chain of jobs a delay above makes all of them late, if each is measured from the start of the chain. Here
 each job's own time begins when its inputs were there, and a late input names the dataset it comes from. The first
@@ -32,22 +31,12 @@ from blogdata.patterns.observability.reading import SLA, Reading, first, span, u
 
 JOB_LATE = "job late"
 INPUT_LATE = "input late"
-RUNNING_LONG = "running long"
-SLOW_JOB = "slow job"
-VERDICTS = (JOB_LATE, INPUT_LATE, RUNNING_LONG, SLOW_JOB)
+VERDICTS = (JOB_LATE, INPUT_LATE)
 """The verdicts, the worst one first."""
 EVENT_TIME, PROCESSING_TIME = "event_time", "processing_time"
 """Figures of a reading: the longest spans until the publication, from the end of the partition, and from its input."""
-TIMES_USUAL = 3.0
-"""Duration, as a multiple of the usual one, above which a job is slow."""
-AT_LEAST = 60.0
-"""Seconds above the usual duration below which no job is slow."""
 LEAST_JOBS = 8
-"""Comparable jobs below which the usual duration is unknown."""
-REMEMBERED = 1_000
-"""Jobs before a job that tell what is usual for it."""
-ALIKE = 2.0
-"""Jobs are comparable if their rows differ at most by this factor."""
+"""Jobs below which the usual duration is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,23 +56,6 @@ class Delivery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """A publication: what it read and how long it took."""
-
-    name: str
-    rows: int
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Running:
-    """A computation under way: a partition that was claimed, and not published since."""
-
-    partition: str
-    since: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Miss:
     verdict: str
     partition: str
@@ -98,15 +70,15 @@ def detect(
     *,
     promise: timedelta,
     now: datetime,
-    jobs: Sequence[Job] = (),
-    newest: int = 1,
-    running: Sequence[Running] = (),
+    jobs: Sequence[float] = (),
 ) -> Reading:
-    """Return the worst kind of what is later than promised, or slower than usual; unknown if nothing can be judged."""
-    usual = median([job.seconds for job in jobs]) if len(jobs) >= LEAST_JOBS else 0.0
+    """Return the worst kind of what is later than promised; unknown if nothing can be judged.
+
+    Args:
+        jobs: Durations of the publications so far, in seconds.
+    """
+    usual = median(jobs) if len(jobs) >= LEAST_JOBS else 0.0
     misses = [miss for one in deliveries if (miss := _late(one, promise, usual, now))]
-    misses += [miss for one in running if (miss := _long(one, jobs, now))]
-    misses += [miss for place in range(max(len(jobs) - newest, 0), len(jobs)) if (miss := _slow(jobs, place))]
     if not misses:
         if not deliveries and not jobs:
             return unknown(SLA, dataset, "no partition has become due lately")
@@ -167,37 +139,7 @@ def _late(one: Delivery, promise: timedelta, usual: float, now: datetime) -> _Mi
     )
 
 
-def _slow(jobs: Sequence[Job], place: int) -> _Miss | None:
-    job = jobs[place]
-    past = jobs[max(place - REMEMBERED, 0) : place]
-    before = [one.seconds for one in past if job.rows / ALIKE <= one.rows <= job.rows * ALIKE]
-    if len(before) < LEAST_JOBS:
-        return None
-    usual = median(before)
-    if job.seconds <= max(TIMES_USUAL * usual, usual + AT_LEAST):
-        return None
-    text = f"{job.name} took {span(job.seconds)} for {job.rows:,} rows, {span(usual)} are usual"
-    return _Miss(verdict=SLOW_JOB, partition=job.name, seconds=job.seconds, bound=TIMES_USUAL * usual, text=text)
-
-
-def _long(one: Running, jobs: Sequence[Job], now: datetime) -> _Miss | None:
-    if len(jobs) < LEAST_JOBS:
-        return None
-    longest = max(job.seconds for job in jobs)
-    bound = max(TIMES_USUAL * longest, longest + AT_LEAST)
-    seconds = (now - one.since).total_seconds()
-    if seconds <= bound:
-        return None
-    text = (
-        f"{one.partition} is computed since {one.since:%Y-%m-%d %H:%M} UTC and not published, for {span(seconds)}; "
-        f"the longest job before took {span(longest)}"
-    )
-    return _Miss(verdict=RUNNING_LONG, partition=one.partition, seconds=seconds, bound=bound, text=text)
-
-
 def _remedy(verdict: str, dataset: str) -> Remedy:
     if verdict == INPUT_LATE:
         return Remedy("ask the owner of the input; it is computed by itself once the input is there")
-    if verdict == JOB_LATE:
-        return Remedy("see whether anything runs it, then: ", Run(datasets=(dataset,)))
-    return Remedy("see what else the machine does, and the run's log")
+    return Remedy("see whether anything runs it, then: ", Run(datasets=(dataset,)))

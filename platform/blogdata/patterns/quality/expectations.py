@@ -1,27 +1,23 @@
 """The contract in the vocabulary of Great Expectations: suites are derived from contracts, never written by hand.
 
 The hot path audits a batch with one aggregate inside the writing transaction. This module states the same promises in
-a vocabulary that is known outside the platform, validates the *published* rows, and renders the result pages. It shares
-no code with the first audit, so it also finds what that one overlooks.
+a vocabulary that is known outside the platform, and validates the *published* rows. It shares no code with the first
+audit, so it also finds what that one overlooks.
 
 No value of a row enters a result: the figures are counts, and of an exception only the first line is kept, without the
-values it quotes. So the pages contain no personal data.
+values it quotes. So the page of the results contains no personal data.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
-import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.quality import validation
 from blogdata.patterns.quality.validation import RuleResult, Validation
 from blogdata.publish.column_types import DataType, Struct, parse
 from blogdata.publish.contract import Contract
@@ -43,14 +39,13 @@ _SPARK_TYPES = {
 
 
 class Project:
-    """A Great Expectations project in memory: only rendered pages are stored, and no data is sent anywhere."""
+    """A Great Expectations project in memory: nothing is stored, and no data is sent anywhere."""
 
     def __init__(self) -> None:
         gx = _library()
         self._context: Any = gx.get_context(mode="ephemeral")
         self._context.enable_analytics(False)
         self._context.variables.progress_bars = {"globally": False}
-        self._validations: list[Validation] = []
 
     def validate(self, frame: DataFrame, contract: Contract) -> Validation:
         """Validate the rows of a dataset against the suite of its contract.
@@ -84,43 +79,9 @@ class Project:
         if any(result.error is not None for result in found.values()):
             # Raises if the server is gone: that is a fault of the run, not a result of the validation.
             frame.sparkSession.sql("SELECT 1").collect()
-        self._keep_without_values(contract.dataset, outcome)
         # A promise without an answer is an error, not a promise kept.
         results = [found[expectation.meta["rule"]] for expectation in wanted.expectations]
-        validation = Validation(dataset=contract.dataset, results=results)
-        self._validations.append(validation)
-        return validation
-
-    def _keep_without_values(self, dataset: str, outcome: Any) -> None:
-        """Replace each exception on the pages by the text of its result: its message and stack may quote rows.
-
-        The pages name the dataset; the library knows a frame in memory by no name.
-        """
-        outcome.meta["batch_spec"] = {"data_asset_name": dataset}
-        for result in outcome.results:
-            error = _error(result.exception_info or {})
-            if error is not None:
-                texts = {"exception_message": error, "exception_traceback": error}
-                result.exception_info = {"raised_exception": True, **texts}
-        store = self._context.validation_results_store
-        for key in store.list_keys():
-            if key.expectation_suite_identifier.name == dataset:
-                store.set(key, outcome)
-
-    def render(self, folder: Path) -> Path:
-        """Render the pages of all validations so far; old pages stay until the new ones are complete."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        staged = folder.parent / f".{folder.name}-{uuid.uuid4().hex}"
-        with _quiet():
-            self._context.update_data_docs_site("local_site", _site(staged))
-            self._context.build_data_docs(site_names=["local_site"])
-        validation.self_contained(staged, self._validations)
-        replaced = staged.with_name(f"{staged.name}-replaced")
-        if folder.exists():
-            folder.rename(replaced)
-        staged.rename(folder)
-        shutil.rmtree(replaced, ignore_errors=True)
-        return folder / "index.html"
+        return Validation(dataset=contract.dataset, results=results)
 
 
 def suite(contract: Contract) -> Any:
@@ -206,7 +167,6 @@ def _sql(expression: str) -> str:
 
 
 def _names(name: str, type_: DataType) -> Iterator[str]:
-    """Name a column and, if it is a struct, its fields at any depth."""
     yield name
     if isinstance(type_, Struct):
         for field in type_.fields:
@@ -241,15 +201,6 @@ def _error(info: dict[str, Any]) -> str | None:
     # Spark's messages continue with the query plan and the server's stack, and quote values in single quotes.
     lines = str(raised[0]["exception_message"]).strip().splitlines() or ["an exception without a message"]
     return re.sub(r"'[^']*'", "'\N{HORIZONTAL ELLIPSIS}'", lines[0])
-
-
-def _site(folder: Path) -> dict[str, Any]:
-    return {
-        "class_name": "SiteBuilder",
-        "show_how_to_buttons": False,
-        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)},
-    }
 
 
 @contextmanager

@@ -140,8 +140,6 @@ def _counts(values: Sequence[Mapping[str, Any]], rows: int) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """A stored profile with what it showed."""
-
     profile: Profile
     drifts: Sequence[Drift]
     orphans: Mapping[str, int]
@@ -149,7 +147,6 @@ class Observation:
 
 
 def event_of(dataset: str, one: Observation) -> Event:
-    """Build the event that stores an observation."""
     payload = asdict(one)
     run_id = payload.pop("run_id")
     # Without the table version in its own column: that one is of events derived from commits.
@@ -162,7 +159,6 @@ def observations(events: EventLog, dataset: str) -> list[Observation]:
 
 
 def newest_of_each(found: Iterable[Observation]) -> list[Observation]:
-    """Keep of each period only the newest look."""
     newest: dict[str, Observation] = {}
     for one in found:
         # A table that is written whole has one period, of which every look is kept to compare with.
@@ -181,7 +177,6 @@ def of_rows_there(
 
 
 def of_newest_period(seen: Iterable[Observation]) -> Observation | None:
-    """Return the observation of the newest period; None if there is none."""
     return max(seen, key=_time, default=None)
 
 

@@ -58,7 +58,6 @@ def observed(contract: Contract, *, distinct: Sequence[str] = ()) -> Contract:
 
 
 def observed_measures(contract: Contract) -> Sequence[str]:
-    """List the observer's measures of a contract: `null_share.<column>` and `approx_distinct.<column>`."""
     return [name for name in contract.measures if name.startswith((f"{NULL_SHARE}.", f"{DISTINCT}."))]
 
 

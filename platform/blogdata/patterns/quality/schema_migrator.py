@@ -8,9 +8,8 @@ its value from the old one, in one commit. From then on the asset computes one o
 :func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them equal, so
 readers may move one by one. At last the contract drops the old column. The table still has it, and it is still
 written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
-period is over and while anybody still reads the column. Readers are known from column lineage, deliveries to
-databases and recorded queries (:mod:`blogdata.patterns.observability.column_readers`). Earlier versions still have
-the column.
+period is over and while anybody still reads the column. Readers are known from column lineage and deliveries to
+databases (:mod:`blogdata.patterns.observability.column_readers`). Earlier versions still have the column.
 
 The trap: the last step is forgotten, and every row is written twice for ever; the phase of each migration is listed
 until it is over. And the values of a removed column stay in the files until their partitions are written again: a
@@ -54,8 +53,6 @@ _CONSTRAINT = "delta.constraints."
 
 
 class Phase(str, Enum):
-    """How far a migration is."""
-
     ADD = "add"
     """The table does not have the new column yet; it gets it with the next publication."""
     BOTH = "both"
@@ -76,7 +73,6 @@ class Status:
 
 
 def status(lake: Lake, contract: Contract, migration: Migration, found: Sequence[Reader], today: date) -> Status:
-    """Tell how far a migration is, and what is next."""
     table = lake.caught_up(contract.dataset)
     present = set() if table is None else {field.name for field in table.schema().fields}
     declared = migration.old in {column.name for column in contract.columns}
@@ -102,8 +98,6 @@ def remove(
         The version of the table without it; None if the table does not have it.
 
     Raises:
-        ConfigurationError: The contract still declares the column, or no migration retires it; or the table was not
-            published under the contract, so that the new column may lack values.
         ConcurrentWrite: The table was published meanwhile; transient.
     """
     migration = _retired(contract, column)

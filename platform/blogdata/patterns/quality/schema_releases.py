@@ -42,8 +42,6 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A contract compared with its released versions."""
-
     dataset: str
     changed: bool
     breaks: tuple[Incompatibility, ...]
@@ -80,7 +78,6 @@ def read(file: Path) -> Releases:
 
 
 def compare(releases: Releases, contracts: Iterable[Contract], today: date) -> list[Compared]:
-    """Compare contracts with their released versions, by each contract's own mode."""
     return [_compared(releases.get(contract.dataset, ()), contract, today) for contract in contracts]
 
 
@@ -109,7 +106,6 @@ def add(
 
 
 def write(file: Path, releases: Releases) -> None:
-    """Write the released versions, in one step."""
     plain = {dataset: [_as_json(version) for version in versions] for dataset, versions in sorted(releases.items())}
     hidden = file.with_name(f".{file.name}")
     hidden.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")

@@ -1,81 +1,67 @@
 """Validation results: for each promise of a dataset, whether it holds.
 
-Makes rendered Data Docs self-contained: no script, style or image is loaded from another server.
-
-The pages as rendered load a dozen files from public servers: that reveals to third parties who reads them, and leaves
-the pages blank without internet access. Here they get one small style of their own and a first page without scripts.
+It is written as one page that loads nothing: no script, style or image of another server.
 """
 
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_FOREIGN = (
-    re.compile(r"<script\b.*?</script>", re.DOTALL | re.IGNORECASE),
-    re.compile(r"<link\b[^>]*\bhref=[\"']https?://[^>]*>", re.DOTALL | re.IGNORECASE),
-    re.compile(r"<img\b[^>]*\bsrc=[\"']https?://[^>]*>", re.DOTALL | re.IGNORECASE),
-    re.compile(r"<footer\b.*?</footer>", re.DOTALL | re.IGNORECASE),
-)
-_FOREIGN_URL = re.compile(r"url\(\s*[\"']?https?://[^)]*\)", re.IGNORECASE)
+from blogdata.durable.whole_file import write_atomically
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; margin: 0 auto; max-width: 76rem; padding: 1rem; }
-h1, h2, h3, h4, h5, h6 { line-height: 1.2; margin: 1rem 0 .5rem; }
+h1, h2 { line-height: 1.2; margin: 1rem 0 .5rem; }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0; }
 td, th { border-bottom: 1px solid #ddd; padding: .35rem .6rem; text-align: left; vertical-align: top; }
-code, pre { font-size: 13px; white-space: pre-wrap; }
-.alert, .card { background: #f6f7f8; border-radius: 4px; padding: .5rem 1rem; margin: .5rem 0; }
-.passed, .text-success { color: #17692f; }
-.failed, .error, .text-danger { color: #a11722; }
+.passed { color: #17692f; }
+.failed, .error { color: #a11722; }
 a { color: #0b57a4; }
 """
 
 
-def self_contained(folder: Path, validations: Sequence[Validation]) -> None:
-    """Rewrite the pages under a folder so that they load nothing from the network, and write the first page."""
-    for page in folder.rglob("*.html"):
-        page.write_text(_cleaned(page.read_text(encoding="utf-8")), encoding="utf-8")
-    for style in folder.rglob("*.css"):
-        style.write_text(_FOREIGN_URL.sub("none", style.read_text(encoding="utf-8")), encoding="utf-8")
-    (folder / "index.html").write_text(_index(folder, validations), encoding="utf-8")
-
-
-def _cleaned(page: str) -> str:
-    for pattern in _FOREIGN:
-        page = pattern.sub("", page)
-    page = _FOREIGN_URL.sub("none", page)
-    return page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
-
-
-def _index(folder: Path, validations: Sequence[Validation]) -> str:
-    rows = "".join(_row(folder, validation) for validation in validations)
-    return (
+def write_page(file: Path, validations: Sequence[Validation]) -> None:
+    """Write a table of the datasets, and below it each promise with its result."""
+    rows = "".join(map(_row, validations))
+    promises = "".join(map(_promises, validations))
+    page = (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>Data Docs</title>"
         f"<style>{STYLE}</style></head><body><h1>Data Docs</h1>"
         "<p>What every dataset promises, and whether its published rows keep it.</p>"
         "<table><thead><tr><th>Dataset</th><th>Result</th><th>Promises kept</th><th>Broken</th>"
         "<th>Could not be evaluated</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></body></html>"
+        f"<tbody>{rows}</tbody></table>{promises}</body></html>"
     )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, page.encode(), mode=0o644)
 
 
-def _row(folder: Path, validation: Validation) -> str:
-    parts = validation.dataset.split(".")
-    pages = sorted(folder.joinpath("validations", *parts).rglob("*.html"))
+def _row(validation: Validation) -> str:
     name = html.escape(validation.dataset)
-    suite = "/".join(("expectations", *parts)) + ".html"
     result = "error" if validation.errors else "passed" if validation.passed else "failed"
-    link = f"<a href='{html.escape(pages[-1].relative_to(folder).as_posix())}'>{result}</a>" if pages else result
     broken = "<br>".join(html.escape(str(item)) for item in validation.broken)
     errors = "<br>".join(html.escape(f"{item.rule}: {item.error}") for item in validation.errors)
     return (
-        f"<tr><td><a href='{suite}'>{name}</a></td><td class='{result}'>{link}</td>"
+        f"<tr><td><a href='#{name}'>{name}</a></td><td class='{result}'>{result}</td>"
         f"<td>{validation.kept} of {len(validation.results)}</td><td>{broken}</td><td>{errors}</td></tr>"
     )
+
+
+def _promises(validation: Validation) -> str:
+    name = html.escape(validation.dataset)
+    rows = (
+        (
+            html.escape(str(item)),
+            html.escape(item.description),
+            "error" if item.error else "passed" if item.passed else "failed",
+        )
+        for item in validation.results
+    )
+    cells = "".join(f"<tr><td>{rule}</td><td>{text}</td><td class='{how}'>{how}</td></tr>" for rule, text, how in rows)
+    return f"<h2 id='{name}'>{name}</h2><table><tbody>{cells}</tbody></table>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +86,6 @@ class RuleResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """The results of all promises of one dataset."""
-
     dataset: str
     results: Sequence[RuleResult]
 

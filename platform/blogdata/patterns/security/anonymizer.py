@@ -62,7 +62,6 @@ class Anonymity:
 
 
 def audits(promised: Anonymity) -> tuple[Audit, ...]:
-    """Build the audits that refuse rows which are not anonymous."""
     group = f"struct({', '.join(promised.alike)})"
     valued = f"struct({', '.join(promised.alike)}, {promised.sensitive})"
     return (

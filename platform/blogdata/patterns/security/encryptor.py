@@ -45,7 +45,6 @@ ENCRYPT, DECRYPT = "blogdata_encrypted", "blogdata_decrypted"
 
 
 def encrypted(rows: DataFrame, contract: Contract, version: int) -> DataFrame:
-    """Encrypt the columns of a dataset that its contract declares as such."""
     from pyspark.sql import functions as F
 
     declared = contract.encrypted

@@ -65,8 +65,6 @@ class JobReach:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredLake(Lake):
-    """The lake as one job sees it: the tables of its inputs and its own."""
-
     reach: JobReach
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
@@ -79,7 +77,6 @@ class DeclaredLake(Lake):
 
 
 def reach_of(contracts: Sequence[Contract]) -> JobReach:
-    """Derive what a job may reach from the contracts of what it publishes."""
     own = frozenset(contract.dataset for contract in contracts)
     inputs = {read.dataset for contract in contracts for read in contract.reads}
     landed = frozenset(name.removeprefix(_LANDING) for name in inputs if name.startswith(_LANDING))

@@ -64,8 +64,6 @@ LEAST_VISITORS = 5
 
 
 class Role(str, Enum):
-    """Who reads."""
-
     OWNER = "owner"
     """Runs the deployment, and sees what is stored."""
     ENGINEER = "engineer"
@@ -77,8 +75,6 @@ class Role(str, Enum):
 
 
 class Shown(str, Enum):
-    """What is seen of a column."""
-
     AS_IT_IS = "as it is"
     HASHED = "hashed"
     """Its texts as keyed hashes; other values that identify somebody are null."""
@@ -137,10 +133,6 @@ RIGHTS: Mapping[Role, Rights] = {
 """What each role sees, of every dataset."""
 
 
-class NotForRole(ConfigurationError):
-    """A role asks for what it may not see."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Sight:
     """What a role sees of one dataset; `rows` is an SQL condition, empty for all."""
@@ -184,10 +176,9 @@ def sight_by(contract: Contract, rights: Rights) -> Sight | None:
 
 
 def require_sight(contract: Contract, role: Role) -> Sight:
-    """Derive what a role sees of a dataset, which must be something."""
     sight = sight_of(contract, role)
     if sight is None:
-        raise NotForRole(
+        raise ConfigurationError(
             what=f"the role {role.value} does not see {contract.dataset}",
             where=contract.dataset,
             next_step=Remedy("see what the roles see: ", ShowRights()),
@@ -207,7 +198,6 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
 
 
 def seen_by(frame: DataFrame, present: Contract, sight: Sight) -> DataFrame:
-    """Return what is seen of the rows of a dataset."""
     declared = {column.name: column for column in present.columns}
     selected = [
         f"{_guarded(_by_row(declared[name], sight), name, sight, present)} AS `{name}`" for name in sight.columns

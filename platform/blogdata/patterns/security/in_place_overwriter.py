@@ -6,7 +6,7 @@ neither the old nor the new one.
 
 How it works: a line that is to go is overwritten by as many bytes of filler (:func:`overwrite`). The new file is
 written beside the old one, flushed to the disk, and takes its name in one step. A line of filler is no row any more
-(:mod:`blogdata.landing.erased_lines`): it is counted as `erased`, and not read. All tables that were
+(:mod:`blogdata.landing.lines`): it is counted as `erased`, and not read. All tables that were
 computed from it are computed again, by the plan that knows what is stale. Nothing is patched, so that sessions,
 sketches and sums are right by construction.
 
@@ -29,14 +29,14 @@ import gzip
 import lzma
 import os
 import shutil
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, cast
 
 from blogdata.errors import PlatformError
-from blogdata.landing.erased_lines import FILLER, is_erased, lines, raw_of
-from blogdata.landing.landed_formats import stored_as
+from blogdata.landing.landed_formats import MARK, content, stored_as
+from blogdata.landing.lines import FILLER, LONGEST, is_erased
 
 STAGED = ".erasing"
 """Ending of the hidden file in which a file is written anew."""
@@ -44,10 +44,6 @@ _LONGEST_STEM = 60
 """Characters of a file's name that the name of the hidden one has, of up to four bytes each."""
 Goes = Callable[[int, bytes], bool]
 """Decides whether a line goes, by its offset and its bytes."""
-
-
-class NotOverwritten(PlatformError):
-    """Raised when lines that are to go cannot be overwritten; the file is as it was."""
 
 
 class FileChanged(PlatformError):
@@ -69,18 +65,16 @@ def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda
         Number of lines that were overwritten now; lines that are filler already are not asked about.
 
     Raises:
-        FileChanged: Somebody else changed the file meanwhile; transient.
-        NotOverwritten: The new file cannot be written.
         OSError: The file cannot be read; or another of :data:`blogdata.landing.landed_formats.DAMAGED`.
     """
     target = file.resolve()
     state = _state(target)
-    gone = frozenset(offset for offset, line in lines(target) if _goes(offset, line, goes))
+    gone = frozenset(offset for offset, line in _lines(target) if _goes(offset, line, goes))
     if gone:
         try:
             _replace(target, gone, state, before)
         except OSError as error:
-            raise NotOverwritten(
+            raise PlatformError(
                 what=f"lines that are to go cannot be overwritten: {error.strerror}",
                 where=str(target),
                 next_step="make room, or have the file and its folder writable for the platform; it is tried again",
@@ -93,7 +87,7 @@ def _replace(target: Path, gone: Set[int], state: tuple[int, int, int], before: 
     staged.unlink(missing_ok=True)
     try:
         with _writer(staged, stored_as(target)) as out:
-            for offset, line in lines(target):
+            for offset, line in _lines(target):
                 out.write(_blank(offset, line) if offset in gone else line)
         sync(staged)
         shutil.copymode(target, staged)
@@ -124,13 +118,27 @@ def _state(file: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
+def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Read the lines of a file with their byte offsets, with line feeds and byte order mark."""
+    offset = 0
+    with content(file) as stream:
+        while line := stream.readline(LONGEST):
+            yield offset, line
+            offset += len(line)
+
+
+def _raw_of(offset: int, line: bytes) -> bytes:
+    raw = line.removesuffix(b"\n")
+    return raw if offset else raw.removeprefix(MARK)
+
+
 def _goes(offset: int, line: bytes, goes: Goes) -> bool:
-    raw = raw_of(offset, line)
+    raw = _raw_of(offset, line)
     return bool(raw) and not is_erased(raw) and goes(offset, raw)
 
 
 def _blank(offset: int, line: bytes) -> bytes:
-    raw = raw_of(offset, line)
+    raw = _raw_of(offset, line)
     return line.replace(raw, FILLER * len(raw), 1)
 
 

@@ -40,7 +40,6 @@ def staying(folder: Path, dataset: str, name: str) -> Path | None:
 
 
 def datasets(folder: Path) -> set[str]:
-    """Return the datasets that a folder has copies of."""
     # Other folders are layers, with links to copies.
     return {path.name for path in folder.iterdir() if "." in path.name} if folder.is_dir() else set()
 
@@ -89,7 +88,6 @@ def rights_of(sight: Sight, mark: str) -> str:
 
 
 def by_spark(rows: DataFrame, folder: Path, file_format: str, partition_by: Sequence[str] = ()) -> None:
-    """Write rows into a folder of this machine by Spark."""
     rows.write.format(file_format).partitionBy(*partition_by).save(folder.as_uri())
     if not folder.is_dir():
         raise ConfigurationError(

@@ -84,7 +84,6 @@ def sight_of(contract: Contract) -> Sight | None:
 
 
 def transformed(frame: DataFrame, contract: Contract) -> DataFrame:
-    """Return the rows of a dataset as staging gets them."""
     present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
     sight = sight_of(present)
     assert sight is not None

@@ -85,7 +85,6 @@ class Together:
         return replace(self, parts=tuple(change(part) for part in self.parts))
 
     def frame(self) -> DataFrame:
-        """Put the rows of the tasks one after another."""
         return reduce(lambda one, other: one.union(other), self.parts)
 
     @property

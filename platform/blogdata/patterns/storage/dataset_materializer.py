@@ -49,8 +49,6 @@ _AFTER = ("insert", "update_postimage")
 
 @dataclass(frozen=True, kw_only=True)
 class Followed:
-    """What a view reads of the dataset whose changes it follows."""
-
     dataset: str
     partition: str
     columns: tuple[str, ...]
@@ -70,7 +68,6 @@ class Refresh:
 
 
 def shown(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """Compute a view."""
     query = _DATASET.sub(lambda found: f"{{{_name(found[0])}}}", view)
     frames: dict[str, Any] = {_name(dataset): frame for dataset, frame in inputs.items()}
     return spark.sql(query, **frames)
@@ -79,7 +76,6 @@ def shown(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) -> Da
 def changes(
     spark: SparkSession, lake: Lake, followed: Followed, before: Entry | None, *, until: int, code_version: str
 ) -> Refresh:
-    """Find out what a refresh has to compute."""
     if before is None:
         return Refresh(changed=None, why="the table is new")
     since = before.inputs[followed.dataset]

@@ -33,14 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Dimension:
-    """What is known of the things that facts are about."""
-
     rows: DataFrame
     key: Sequence[str]
 
 
 def flatten(facts: DataFrame, contract: Contract, dimensions: Sequence[Dimension]) -> DataFrame:
-    """Write what dimensions say into the rows of facts."""
     joined = facts
     for dimension in dimensions:
         joined = joined.join(F.broadcast(dimension.rows), on=[*dimension.key], how="left")

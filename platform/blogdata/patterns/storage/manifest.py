@@ -101,7 +101,6 @@ def withdraw(lake: Lake, dataset: str) -> Sequence[Share]:
 
 
 def location(lake: Lake, dataset: str) -> Path:
-    """Return the folder that readers open."""
     return shares.home(lake, dataset) / CURRENT
 
 

@@ -40,7 +40,7 @@ def client_of(address: str, forwarded: str | None, proxies: tuple[str, ...]) -> 
     """
     found = _hop(address)
     words = _QUOTE.sub("", forwarded).split(",") if proxies and forwarded not in (None, "", "-") else []
-    while words and found is not None and _is_named(found, proxies):
+    while words and found is not None and (found in proxies if found == UNIX_SOCKET else in_networks(found, proxies)):
         further = _hop(_forwarded_for(words.pop().strip(" ")))
         if further is None or not (further == UNIX_SOCKET or is_address(further)):
             break
@@ -93,10 +93,6 @@ def _forwarded_for(word: str) -> str:
 
 def _hop(text: str) -> str | None:
     return text if text == UNIX_SOCKET else normal_form(text)
-
-
-def _is_named(hop: str, proxies: tuple[str, ...]) -> bool:
-    return hop in proxies if hop == UNIX_SOCKET else in_networks(hop, proxies)
 
 
 def _ipv6(text: str) -> str | None:

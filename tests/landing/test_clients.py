@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 import oracle_clients
-from assets.transforms import request_clients
+from blogdata.landing.clients import client_of, is_address, normal_form
 from lineage.odd_lines import drawn
 
 FORMS = {
@@ -86,11 +86,11 @@ def test_every_form_of_an_address_is_one_client_and_nothing_else_is_any() -> Non
     told = {form: normal for normal, forms in FORMS.items() for form in forms} | dict.fromkeys(NOBODY)
     soup = st.lists(_PIECES, max_size=12).map("".join)
     texts = [*told, *(one.decode() for one in drawn((written_ipv6() | _IPV4 | soup).map(str.encode), 1500))]
-    clients = {text: request_clients.normal_form(text) for text in texts}
+    clients = {text: normal_form(text) for text in texts}
     expected = {one: None if one == "unix:" else oracle_clients.hop_of(one) for one in texts}
     assert clients == expected
     assert {one: clients[one] for one in told} == told
-    places = {one: request_clients.is_address(one) for one in clients.values() if one}
+    places = {one: is_address(one) for one in clients.values() if one}
     assert places == {one: oracle_clients.place_of(one) is not None for one in places}
 
 
@@ -100,7 +100,7 @@ def test_the_client_behind_named_proxies_is_the_one_that_plain_python_finds() ->
     drawn_ones = [tuple(one.decode().split("|")) for one in drawn(lists.map(str.encode), 600)]
     chains = [(address, forwarded) for address, forwarded, _ in BEHIND] + drawn_ones
     for proxies in (PROXIES, ("10.0.0.0/8",), ()):
-        found = {at: request_clients.client_of(a, f, proxies) for at, (a, f) in enumerate(chains)}
+        found = {at: client_of(a, f, proxies) for at, (a, f) in enumerate(chains)}
         assert found == {at: oracle_clients.client_of(a, f or "-", proxies) for at, (a, f) in enumerate(chains)}
         told = dict(enumerate(expected for _, _, expected in BEHIND))
         assert proxies != PROXIES or {at: found[at] for at in told} == told
