@@ -158,7 +158,6 @@ def _do_what_is_due(context: dg.AssetExecutionContext, access: LakeResource) -> 
         now=datetime.now(timezone.utc),
         run=run_context(context, version()),
         spark=context.resources.spark.guard,
-        engine=access.engine,
         probe=access.probe,
     )
     return maintain(upkeep, actions(EVERY.values()), (*EVERY.values(), *OWN))

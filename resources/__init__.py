@@ -26,6 +26,5 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
             landing=str(settings.landing),
             ready=settings.ready,
             checkpoints=str(settings.checkpoints),
-            writes=settings.spark.writes,
         ),
     }

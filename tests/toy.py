@@ -13,7 +13,7 @@ from blogdata.lake.lake import Lake
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
-from blogdata.publish.target import Engine, RunContext, Target
+from blogdata.publish.target import RunContext, Target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 CONTRACT = Contract(
@@ -71,7 +71,6 @@ def accounts(rows: int = 100) -> Mapping[str, Account]:
 def target(
     root: Path,
     run: str = "run-1",
-    engine: Engine = Engine.TRANSACTION,
     contract: Contract = CONTRACT,
     **more: Any,
 ) -> Target:
@@ -80,7 +79,6 @@ def target(
         lake=Lake(root=str(root)),
         contract=contract,
         run=RunContext(run_id=run, job="tests", code_version="v1"),
-        engine=engine,
         **more,
     )
 

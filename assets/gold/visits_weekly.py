@@ -136,7 +136,7 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
     access: LakeResource = context.resources.lake
     contract = CONTRACTS[DATASET]
     run = run_context(context, version())
-    target = Target(lake=access.lake, contract=contract, run=run, engine=access.engine, probe=access.probe)
+    target = Target(lake=access.lake, contract=contract, run=run, probe=access.probe)
     try:
         with context.resources.spark.guard() as spark:
             frozen = fast_metadata_cleaner.freeze(

@@ -40,7 +40,7 @@ def sessions(step: Step) -> Mapping[str, Commit]:
         landed=CARRIED.read(known, hours, Grain.HOUR),
     )
     of = sum(account.rows_in for account in source.accounts.values()) + sum(open_before.values())
-    with kept_rows.computed(found, step.engine, of=of) as kept:
+    with kept_rows.computed(found, of=of) as kept:
         companion = Companion(
             contract=CONTRACTS[PENDING],
             frame=kept.where("NOT is_completed"),

@@ -161,7 +161,7 @@ WHOLE_USERS_CURRENT = Contract(
         Read(dataset="bronze.users", reach=SAME),
         Read(dataset="silver.users_current", reach=InTurn()),
     ),
-    write=InOrder(period=Grain.DAY, replay_limit=30, marks_rows=True),
+    write=InOrder(period=Grain.DAY, replay_limit=30),
     columns=(
         c.of_user(name="user_id", nullable=False, description="The user; joins visits"),
         *c.USER,

@@ -103,14 +103,11 @@ def test_damage_is_noticed_to_the_last_byte(tmp_path: Path, content: bytes) -> N
     assert told.value.where == str(tmp_path / "a.json")
 
 
-@pytest.mark.parametrize("writes", ["transaction", pytest.param("checkpoint", marks=pytest.mark.campaign)])
 def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, writes: str
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hour's totals balance: as many lines and bytes are read as have landed."""
-    deployment = deploy(writes)
-    with (deployment.settings.home / "blogdata.toml").open("a") as file:
-        file.write(f'writes = "{writes}"\n')
+    deployment = deploy("twice")
     for name in ("a[b].json", "ab.json"):
         deployment.land("2026-01-05T10", [event("10:00", name[-7])], name)
     deployment.land("2026-01-05T11", [event("11:00", "c")])

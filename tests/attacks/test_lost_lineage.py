@@ -22,7 +22,7 @@ from blogdata.patterns.observability import column_readers, fine_grained_tracker
 from blogdata.planning.reach import SAME
 from blogdata.publish import kept_rows
 from blogdata.publish.contract import Read
-from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.target import Provenance
 from quality.contracts import CONTRACTS
 
 CLICKS = toy.CONTRACT.dataset
@@ -31,8 +31,8 @@ COLUMNS = [column.name for column in COPY.columns]
 ALL = set(COLUMNS)
 
 
-def publish(frame: Any, root: Path, run: str, contract: Any = COPY, engine: Engine = Engine.TRANSACTION) -> Commit:
-    target = toy.target(root, run, engine, contract=contract)
+def publish(frame: Any, root: Path, run: str, contract: Any = COPY) -> Commit:
+    target = toy.target(root, run, contract)
     return overwrite_partitions(frame.select(COLUMNS), target, toy.HOURS, Provenance())
 
 
@@ -141,11 +141,9 @@ def test_a_dataset_without_lineage_counts_as_reading_everything(spark: Any, lake
     frame, filled = clicks
     root = Path(lake.root)
     told = {COPY.dataset: "the columns that it reads were not recorded; run it again 2026-01-05T00 and 1 more"}
-    # Checkpointed by Spark itself, then in a deployment that may not load the engine's jar.
-    for lost, engine in ((filled(frame).localCheckpoint(), Engine.TRANSACTION), (filled(frame), Engine.CHECKPOINT)):
-        commit = publish(lost, root, f"lost {engine.value}", engine=engine)
-        assert read(lake, commit) is None
-        assert {column: readers(lake, column) for column in ALL} == dict.fromkeys(ALL, told)
+    commit = publish(filled(frame).localCheckpoint(), root, "lost")
+    assert read(lake, commit) is None
+    assert {column: readers(lake, column) for column in ALL} == dict.fromkeys(ALL, told)
     # The selection of rows alone is not traceable either, whether or not a column is used.
     one = frame.where("page <> ''").limit(1).localCheckpoint()
     assert read(lake, publish(filled(one.select(F.lit(1).cast("bigint").alias("click"))), root, "chosen")) is None

@@ -41,7 +41,7 @@ def published(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     several = F.array(*map(F.lit, (USER, None, *OTHERS)))
     user = F.when(F.col("hour") == EMPTIED, F.lit(USER)).otherwise(several[F.floor(F.col("click") / 2) % 6])
     frame = toy.clicks(spark).withColumn("user_id", user)
-    change = Overwrite(predicate=f"hour IN ('{EMPTIED}', '{LEFT}')")
+    change = Overwrite()
     provenance = Provenance(accounts=toy.accounts())
     publish(frame, toy.target(root, contract=CONTRACT), change=change, partitions=toy.HOURS, provenance=provenance)
     return root
@@ -59,7 +59,7 @@ def taken_out(spark: Any, rows: Rows, contract: Contract) -> pa.Table:
     found = rows.of(contract)
     assert found is not None
     target = toy.target(Path(rows.lake.root), run="forget")
-    taking = TakingOut(rows=rows, run=target.run, engine=target.engine, spark=lambda: nullcontext(spark))
+    taking = TakingOut(rows=rows, run=target.run, spark=lambda: nullcontext(spark))
     assert taking.of_dataset(contract) == []
     return found
 

@@ -20,7 +20,7 @@ from blogdata.patterns.ingestion.compactor import SMALL_BYTES, TARGET_BYTES
 from blogdata.publish.compaction import compact
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.target import Engine, Provenance, RunContext
+from blogdata.publish.target import Provenance, RunContext
 from blogdata.publish.writes import InOrder
 from toy import LETTERS, resting, target
 
@@ -43,7 +43,6 @@ def step(
     contract: Contract,
     *periods: str,
     run: str,
-    engine: Engine = Engine.TRANSACTION,
     accepted: Collection[str] = (),
 ) -> Step:
     """Build the step context of a run that computes some periods."""
@@ -51,7 +50,7 @@ def step(
         contract=contract,
         partitions=periods,
         spark=spark,
-        access=LakeResource(root=str(root), landing=str(root / "landing"), writes=engine.value),
+        access=LakeResource(root=str(root), landing=str(root / "landing")),
         deployment=DeploymentResource(home=str(root)),
         run=RunContext(run_id=run, job="tests", code_version="v1"),
         accepted=accepted,
@@ -66,10 +65,9 @@ class Table:
         spark: Any,
         root: Path,
         deliveries: Mapping[str, Sequence[Change]],
-        engine: Engine = Engine.TRANSACTION,
         contract: Contract = CONTRACT,
     ) -> None:
-        self.spark, self.root, self.engine, self.contract = spark, root, engine, contract
+        self.spark, self.root, self.contract = spark, root, contract
         self.deliveries = dict(deliveries)
         self.lake = Lake(root=str(root))
         self.events = EventLog(self.lake)
@@ -89,7 +87,7 @@ class Table:
     ) -> Commit:
         """Merge deliveries, or other given changes, in order, as one run; optionally it loses its server."""
         self.runs += 1
-        aim = target(self.root, run or f"run-{self.runs}", self.engine, self.contract, **more)
+        aim = target(self.root, run or f"run-{self.runs}", self.contract, **more)
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
         for period in periods:
             frame = self.frame(self.deliveries[period])

@@ -15,15 +15,14 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import arrow
 from blogdata.lake.commit import Account, Added, Commit
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.target import Additions, Engine, Provenance
+from blogdata.publish.target import Additions, Provenance
 from blogdata.publish.write_faults import AuditFailed
-from blogdata.table.committer import ConcurrentWrite
 from toy import CONTRACT, HOURS, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)
-both_engines = pytest.mark.parametrize("engine", list(Engine))
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +39,10 @@ def clicked(hundred: Path, tmp_path: Path) -> Path:
     return shutil.copytree(hundred, tmp_path / "clicked")
 
 
-@both_engines
-def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, clicked: Path, engine: Engine) -> None:
+def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, clicked: Path) -> None:
     commit = overwrite_partitions(
         clicks(spark).limit(0),
-        target(clicked, "two", engine),
+        target(clicked, "two"),
         HOURS[:1],
         Provenance(accounts={HOURS[0]: Account(rows_in=0)}),
     )
@@ -53,11 +51,10 @@ def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, clicked: Pa
 
 
 @pytest.mark.matrix(100)
-@both_engines
-def test_rows_of_an_undeclared_partition_are_refused(spark: Any, clicked: Path, engine: Engine) -> None:
+def test_rows_of_an_undeclared_partition_are_refused(spark: Any, clicked: Path) -> None:
     before = resting(clicked)
     with pytest.raises(AuditFailed):
-        overwrite_partitions(clicks(spark, 10), target(clicked, "two", engine), HOURS[:1], Provenance())
+        overwrite_partitions(clicks(spark, 10), target(clicked, "two"), HOURS[:1], Provenance())
     assert resting(clicked) == before
 
 
@@ -134,5 +131,5 @@ def test_rows_are_not_added_to_a_table_that_has_changed(spark: Any, clicked: Pat
         made.add("two")
     assert resting(clicked) == before
     made.at = meanwhile.version
-    made.add("three", engine=Engine.CHECKPOINT)
+    made.add("three")
     assert len(resting(clicked)) == 60

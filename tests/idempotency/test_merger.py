@@ -13,24 +13,26 @@ import pytest
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import FullDelivery
+from blogdata.patterns.idempotency import merger
 from blogdata.patterns.idempotency.merger import DELETED, merge, with_removals
 from blogdata.publish import tables
-from blogdata.publish.target import Engine, Provenance
-from blogdata.publish.write_faults import AmbiguousChange, UnmarkedChange
+from blogdata.publish.changes import AppendBatch
+from blogdata.publish.publish import publish
+from blogdata.publish.target import Provenance
+from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, UnmarkedChange
 from blogdata.publish.writes import Merge
 from idempotency.executing import step
 from toy import LETTERS, resting, target
 
 Change = tuple[str, str | None, bool | None]
 pytestmark = pytest.mark.matrix(8)
-every_engine = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 
 
 class Letters:
     """A table into which changes are merged."""
 
-    def __init__(self, spark: Any, root: Path, engine: Engine = Engine.TRANSACTION) -> None:
-        self.spark, self.root, self.engine = spark, root, engine
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.root = spark, root
         self.runs = 0
 
     def merge(self, *changes: Change, rows: int | None = None) -> Any:
@@ -38,7 +40,7 @@ class Letters:
         self.runs += 1
         frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
-        aim = target(self.root, f"run-{self.runs}", self.engine, LETTERS)
+        aim = target(self.root, f"run-{self.runs}", LETTERS)
         return merge(frame, aim, Provenance(accounts=accounts), deleted=DELETED)
 
     def rows(self) -> list[tuple[str, str | None]]:
@@ -70,9 +72,8 @@ def new(letters: Iterable[str]) -> list[Change]:
     return [(letter, "new", False) for letter in letters]
 
 
-@every_engine
-def test_figure_4_4_removed_rows_are_never_inserted(spark: Any, lake_root: Path, engine: Engine) -> None:
-    letters = Letters(spark, lake_root, engine)
+def test_figure_4_4_removed_rows_are_never_inserted(spark: Any, lake_root: Path) -> None:
+    letters = Letters(spark, lake_root)
     letters.merge(("A", "new", False), ("B", None, True))
     assert letters.rows() == [("A", "new")]
 
@@ -86,9 +87,8 @@ SEVERAL: dict[str, Callable[[str], list[Change]]] = {
 
 
 @pytest.mark.campaign
-@every_engine
-def test_several_changes_of_one_key_are_refused(spark: Any, lake_root: Path, engine: Engine) -> None:
-    letters = Letters(spark, lake_root, engine)
+def test_several_changes_of_one_key_are_refused(spark: Any, lake_root: Path) -> None:
+    letters = Letters(spark, lake_root)
     for several in SEVERAL.values():
         with pytest.raises(AmbiguousChange):
             letters.merge(*new("A"), *several("B"))
@@ -104,11 +104,10 @@ def test_several_changes_of_one_key_are_refused(spark: Any, lake_root: Path, eng
     assert letters.rows() == [("B", "new")]
 
 
-@every_engine
-def test_a_change_without_a_mark_is_refused(spark: Any, lake_root: Path, abc: Letters, engine: Engine) -> None:
+def test_a_change_without_a_mark_is_refused(spark: Any, lake_root: Path, abc: Letters) -> None:
     with pytest.raises(UnmarkedChange):
-        Letters(spark, lake_root, engine).merge(*new("A"), ("B", "new", None))
-    letters, before = Letters(spark, abc.root, engine), abc.rows()
+        Letters(spark, lake_root).merge(*new("A"), ("B", "new", None))
+    letters, before = Letters(spark, abc.root), abc.rows()
     letters.runs = 1
     # For A it would be an update, B stays unchanged, and D is missing.
     for change in (("A", "changed", None), ("B", "new", None), ("D", "new", None)):
@@ -118,14 +117,13 @@ def test_a_change_without_a_mark_is_refused(spark: Any, lake_root: Path, abc: Le
         assert letters.rows() == before, change
 
 
-@every_engine
 def test_concurrent_first_full_deliveries_never_mix(
-    spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    spark: Any, lake_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delivered(run: str, letters: str) -> Commit:
         rows = spark.createDataFrame([(letter, run) for letter in letters], "letter STRING, says STRING")
         account = Account(rows_in=len(letters))
-        merging = step(spark, lake_root, replace(LETTERS, write=Merge()), run=run, engine=engine)
+        merging = step(spark, lake_root, replace(LETTERS, write=Merge()), run=run)
         return merging.publish(FullDelivery(rows=lambda _: rows, account=account))[LETTERS.dataset]
 
     enforce, first = tables.enforce, list[Commit]()
@@ -141,13 +139,29 @@ def test_concurrent_first_full_deliveries_never_mix(
     assert Letters(spark, lake_root).rows() == [("A", "slow")]
 
 
-@every_engine
-def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters, engine: Engine) -> None:
+def test_of_a_large_table_only_files_with_changed_keys_are_written_again(
+    spark: Any, abc: Letters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merger, "SMALL", 0)
+    more = spark.createDataFrame([("D", "new"), ("E", "new")], "letter STRING, says STRING").coalesce(1)
+    added = AppendBatch(stream="more", batch=0)
+    publish(more, target(abc.root, "more", LETTERS), change=added, partitions=(), provenance=Provenance())
+    abc.merge(("A", "changed", False), ("B", None, True), ("C", "new", False), ("E", "new", False), ("F", "new", False))
+    assert abc.rows() == [("A", "changed"), ("C", "new"), ("D", "new"), ("E", "new"), ("F", "new")]
+    table = Lake(root=str(abc.root)).table(LETTERS.dataset)
+    assert table is not None
+    assert sorted(table.get_add_actions(flatten=True)["num_records"].to_pylist()) == [2, 3]
+    with pytest.raises(AuditFailed) as refused:
+        abc.merge(("D", "changed", False), rows=4)
+    assert [(item.rule, item.found) for item in refused.value.violations] == [("account.accounted", 5)]
+
+
+def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters) -> None:
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
     current = Lake(root=str(abc.root)).read(spark, LETTERS.dataset)
     merge(
         with_removals(delivered, current, LETTERS),
-        target(abc.root, "full", engine, LETTERS),
+        target(abc.root, "full", LETTERS),
         Provenance(),
         deleted=DELETED,
     )

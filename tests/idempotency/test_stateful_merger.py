@@ -24,6 +24,7 @@ from blogdata.evidence.executions import ReplayTooLong, due
 from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import unneeded
 from blogdata.lake.commit import Account
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration import upkeep
 from blogdata.orchestration.step import FullDelivery
@@ -32,10 +33,10 @@ from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, resto
 from blogdata.publish.changes import Restore
 from blogdata.publish.partitions import Grain
 from blogdata.publish.publish import publish
+from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, SchemaMismatch
 from blogdata.publish.writes import InOrder
-from blogdata.table.committer import ConcurrentWrite
 from idempotency.executing import CONTRACT, DAILY, DAYS, Change, Table, step
 from laws.stepping import Probe
 from tidied import whole
@@ -160,6 +161,17 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
             provenance=Provenance(expected={"": {"rows": len(before) + 7}}),
         )
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
+
+
+def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Table) -> None:
+    size = Column(name="size", type="INT", description="Its size", default="length(letter) + 6")
+    daily.contract = replace(daily.contract, columns=(*daily.contract.columns, size))
+    before = daily.rows(2)
+    changes = daily.frame([("Z", "sized", False)]).withColumn("size", F.lit(1))
+    daily.execute(DAYS[2], changes=lambda _: changes)
+    after: list[Any] = [*((*row, 7) for row in before), ("Z", "sized", 1)]
+    assert list[Any](daily.rows()) == sorted(after)
+    assert (daily.gone(), daily.problems()) == ([DAYS[3]], [])
 
 
 def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:

@@ -20,14 +20,14 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
 from blogdata.lake.commit import Commit
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
-from blogdata.publish.target import Companion, Engine, Provenance
+from blogdata.publish.target import Companion, Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import AppearsWith
-from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
 
@@ -53,7 +53,6 @@ NOT_PUBLISHED = (
     "opened",
 )
 pytestmark = pytest.mark.matrix(4)
-both_engines = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 
 
 class World:
@@ -77,7 +76,7 @@ class World:
             kept_measure="disputed",
             dropped_reason="undisputed",
         )
-        aim = target(self.root, run, how.pop("engine", Engine.TRANSACTION), MAIN, **more)
+        aim = target(self.root, run, MAIN, **more)
         given = {hour: account for hour, account in accounts(rows).items() if hour in hours}
         return overwrite_together(frame, aim, hours, Provenance(accounts=given), companions=[companion])
 
@@ -126,9 +125,8 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
     made.release()
 
 
-@both_engines
-def test_both_tables_appear_with_their_accounts(empty: World, engine: Engine) -> None:
-    done = empty.write(60, "one", engine=engine)
+def test_both_tables_appear_with_their_accounts(empty: World) -> None:
+    done = empty.write(60, "one")
     assert empty.disputed() == (disputes_among(60), disputes_among(60))
     entry = done[BESIDE.dataset].entries[HOURS[0]]
     duplicates = done[MAIN.dataset].entries[HOURS[0]].reasons["duplicates"]
@@ -136,7 +134,7 @@ def test_both_tables_appear_with_their_accounts(empty: World, engine: Engine) ->
     assert entry.reasons == {"undisputed": duplicates - entry.rows_out}
     assert entry.inputs[MAIN.dataset] == done[MAIN.dataset].version
     assert empty.problems() == []
-    again = empty.write(60, "one", engine=engine)
+    again = empty.write(60, "one")
     assert [commit.repeated for commit in again.values()] == [True, True]
     assert [commit.version for commit in again.values()] == [commit.version for commit in done.values()]
 
@@ -245,7 +243,6 @@ def test_each_companion_version_belongs_to_main_versions(watched: Watched) -> No
         assert {click for _, click in resting(watched.world.root, BESIDE.dataset, at)} == disputes_among(size)
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
@@ -255,9 +252,9 @@ def test_each_companion_version_belongs_to_main_versions(watched: Watched) -> No
     ],
     ids=["vanished", "doubled", "elsewhere"],
 )
-def test_a_companion_that_breaks_its_contract_blocks_both(world: World, engine: Engine, change: Any, rule: str) -> None:
+def test_a_companion_that_breaks_its_contract_blocks_both(world: World, change: Any, rule: str) -> None:
     with pytest.raises(Exception) as refused:
-        world.write(30, "two", disputes=change, engine=engine)
+        world.write(30, "two", disputes=change)
     assert isinstance(refused.value, AuditFailed) or rule == "partition_is_declared", refused.value
     if isinstance(refused.value, AuditFailed):
         assert refused.value.dataset == BESIDE.dataset

@@ -19,6 +19,7 @@ from blogdata.evidence import ledger
 from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
+from blogdata.lake.reads import rows_of_files
 from blogdata.lake.unneeded import READABLE
 from blogdata.orchestration import owners, upkeep
 from blogdata.orchestration.upkeep import BUSY, Compacting, Done, Upkeep, actions
@@ -29,7 +30,6 @@ from blogdata.publish.changes import AppendBatch
 from blogdata.publish.compaction import RowsDiffer
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance
-from blogdata.table.reads import rows_of_files
 from laws.stepping import Held, Probe
 from tidied import whole
 from toy import CONTRACT, HOURS, clicks, resting, target

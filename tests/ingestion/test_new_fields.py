@@ -30,7 +30,6 @@ from blogdata.planning.graph import Graph
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.partitions import Grain
-from blogdata.publish.target import Engine
 from blogdata.services import config
 from quality.contracts import CONTRACTS, GRAPH, LANDED, landed
 
@@ -118,7 +117,6 @@ def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: py
         landing_zone=LandingZone.of(zone),
         events=events,
         run=run,
-        engine=Engine.TRANSACTION,
         deployment=SimpleNamespace(settings=lambda: config.load({"BLOGDATA_HOME": str(tmp_path)})),
     )
     for _ in range(2):

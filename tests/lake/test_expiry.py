@@ -13,13 +13,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
-from blogdata.lake import companions, members, retired
+from blogdata.lake import companions, expiry, members, retired
 from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import NONE_YET
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Partitioning
-from blogdata.table import expiry
 from published import publish
 from toy import CONTRACT
 from toy_members import DATASET, NOON, member, names

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from blogdata.lake.commit import Commit
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.lake.committer import ConcurrentWrite
 from laws.plain_clicks import Rows, clicks_of, pages_of
 from laws.small_lineage import BRONZE, GOLD, HOURS, SILVER, Line, Lineage
 from laws.stepping import Held, Probe

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.patterns.idempotency.merger import merge
@@ -26,7 +27,6 @@ from blogdata.publish.changes import AppendBatch, Rewrite
 from blogdata.publish.compaction import compact
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, Target
-from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from laws.writers import Batch, State
 from toy import WHOLE, resting, target
@@ -98,6 +98,20 @@ def _erase(spark: Any, aim: Target) -> object:
     return publish(left, aim, change=Rewrite(at=at), partitions=(), provenance=Provenance())
 
 
+def _by_spark(statement: str) -> Callable[[Any, Target], object]:
+    """Run a statement of Delta's own writer on the table, as somebody else would."""
+
+    def run(spark: Any, aim: Target) -> object:
+        MERGED.frame(spark).createOrReplaceTempView("merged")
+        return spark.sql(statement.format(table=f"delta.`{aim.lake.path(CONTRACT.dataset)}`")).collect()
+
+    return run
+
+
+def _without_erased(rows: State) -> State:
+    return frozenset(row for row in rows if row[1] % 10 != 3)
+
+
 OPERATIONS = {
     "append": _append(1000),
     "overwrite": Operation(
@@ -111,13 +125,21 @@ OPERATIONS = {
     "compact": Operation(
         run=lambda spark, aim: compact(spark, aim, (), small=SMALL_BYTES, most=TARGET_BYTES), model=lambda rows: rows
     ),
-    "erase": Operation(
-        run=_erase,
-        model=lambda rows: frozenset(row for row in rows if row[1] % 10 != 3),
-    ),
+    "erase": Operation(run=_erase, model=_without_erased),
     "vacuum": Operation(run=_vacuum, model=lambda rows: rows, phases=(LISTING,)),
+    "MERGE": Operation(
+        run=_by_spark(
+            "MERGE INTO {table} AS t USING merged AS s ON t.click = s.click "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ),
+        model=lambda rows: rows | MERGED.model(),
+        phases=(),
+    ),
+    "DELETE": Operation(run=_by_spark(f"DELETE FROM {{table}} WHERE {ERASED}"), model=_without_erased, phases=()),
+    "OPTIMIZE": Operation(run=_by_spark("OPTIMIZE {table}"), model=lambda rows: rows, phases=()),
 }
-PAIRS = [(first, second) for first in OPERATIONS for second in OPERATIONS]
+"""The last three are statements of Delta's own writer, which cannot be held."""
+PAIRS = [(first, second) for first, held in OPERATIONS.items() for second in OPERATIONS if held.phases]
 TWO_VACUUMS = ("vacuum", "vacuum")
 CASES = [(*pair, phase) for pair in PAIRS if pair != TWO_VACUUMS for phase in OPERATIONS[pair[0]].phases]
 TRIED = (
@@ -125,9 +147,13 @@ TRIED = (
     ("erase", "overwrite", "audited"),
     ("compact", "append", "opened"),
     ("merge", "compact", "written"),
+    ("overwrite", "MERGE", "written"),
+    ("append", "OPTIMIZE", "audited"),
 )
 """The cases of the suite: each operation once, one refused, and a vacuum beside files of a running write."""
 REFUSED = {
+    *((first, second) for first in ("overwrite", "merge", "compact", "erase") for second in ("MERGE", "DELETE")),
+    ("compact", "OPTIMIZE"),
     ("overwrite", "append"),
     ("overwrite", "overwrite"),
     ("overwrite", "merge"),

@@ -18,14 +18,13 @@ from blogdata.errors import PlatformError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Commit
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
-from blogdata.publish.target import Engine
 from blogdata.publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
     SchemaMismatch,
 )
-from blogdata.table.committer import ConcurrentWrite
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer
 from toy import HOURS
@@ -57,13 +56,11 @@ def _of_writers(more: str, chosen: Callable[[Writer], Iterable[Any]], first: str
     return pytest.mark.parametrize(("writer", more), pairs)
 
 
-def _engines(writer: Writer) -> list[Engine]:
-    # A swapper combines engines that are both tested on their own.
-    return list(Engine) if writer in WRITERS else [Engine.TRANSACTION]
+def _every_writer(first: str = "") -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("writer", _from(first), ids=lambda writer: writer.name)
 
 
-every_writer = pytest.mark.parametrize("writer", EVERY, ids=lambda writer: writer.name)
-every_pair = _of_writers("engine", _engines)
+every_writer = _every_writer()
 
 
 class World:
@@ -72,10 +69,10 @@ class World:
     def __init__(self, spark: Any, root: Path, writer: Writer) -> None:
         self.spark, self.root, self.writer = spark, root, writer
 
-    def write(self, batch: Batch, run: str, engine: Engine = Engine.TRANSACTION, **how: Any) -> Commit:
+    def write(self, batch: Batch, run: str, **how: Any) -> Commit:
         """Publish a batch; `change` alters its rows on the way."""
         change: Callable[[Any], Any] = how.pop("change", lambda frame: frame)
-        aim = self.writer.target(self.root, run, engine, **how)
+        aim = self.writer.target(self.root, run, **how)
         return self.writer.write(change(batch.frame(self.spark)), aim, batch, self.rows)
 
     def rows(self) -> State:
@@ -115,15 +112,15 @@ def world(spark: Any, begun: Callable[[Writer], Path], tmp_path: Path, writer: W
     return World(spark, shutil.copytree(begun(writer), tmp_path / "lake"), writer)
 
 
-@_of_writers("engine", _engines, first="overwrite_table")
-def test_run_twice_is_run_once(world: World, writer: Writer, engine: Engine) -> None:
+@_every_writer(first="overwrite_table")
+def test_run_twice_is_run_once(world: World, writer: Writer) -> None:
     expected = writer.after(BEFORE.model(), AFTER)
-    first = world.write(AFTER, "run", engine)
+    first = world.write(AFTER, "run")
     assert world.rows() == expected
-    again = world.write(AFTER, "run", engine)
+    again = world.write(AFTER, "run")
     assert again.repeated
     assert again.version == first.version == world.version()
-    world.write(AFTER, "another run", engine)
+    world.write(AFTER, "another run")
     assert world.rows() == expected
     assert world.problems() == []
 
@@ -194,20 +191,24 @@ def test_of_two_writers_one_publishes_a_stream_batch(world: World, writer: Write
     assert world.problems() == []
 
 
-@_of_writers("engine", lambda writer: _engines(writer) if writer.contract.partitioning else (), first="replace_periods")
-def test_rows_beside_the_declared_partitions_are_refused(world: World, writer: Writer, engine: Engine) -> None:
+@pytest.mark.parametrize(
+    "writer",
+    [one for one in _from("replace_periods") if one.contract.partitioning],
+    ids=lambda writer: writer.name,
+)
+def test_rows_beside_the_declared_partitions_are_refused(world: World, writer: Writer) -> None:
     narrow = Batch(first=40, rows=30, hours=HOURS[:1])
     wide = Batch(first=40, rows=30).frame(world.spark)
     version = world.version()
     with pytest.raises(AuditFailed):
-        world.write(narrow, "run", engine, change=lambda frame: wide)
+        world.write(narrow, "run", change=lambda frame: wide)
     assert (world.version(), world.rows()) == (version, BEFORE.model())
 
 
-@_of_writers("engine", _engines, first="merge")
-def test_an_empty_input_is_published(world: World, writer: Writer, engine: Engine) -> None:
+@_every_writer(first="merge")
+def test_an_empty_input_is_published(world: World, writer: Writer) -> None:
     nothing = Batch(first=0, rows=0)
-    commit = world.write(nothing, "run", engine)
+    commit = world.write(nothing, "run")
     expected = writer.after(BEFORE.model(), nothing)
     assert commit.rows_out == (0 if writer.adds else len(expected))
     assert world.rows() == expected
@@ -249,19 +250,19 @@ def test_an_undeclared_column_is_left_out(world: World, writer: Writer) -> None:
     assert world.rows() == writer.after(BEFORE.model(), AFTER)
 
 
-@_of_writers("engine", _engines, first="append")
-def test_a_vanished_row_is_refused(world: World, writer: Writer, engine: Engine) -> None:
+@_every_writer(first="append")
+def test_a_vanished_row_is_refused(world: World, writer: Writer) -> None:
     version = world.version()
     with pytest.raises(AuditFailed, match="account"):
-        world.write(AFTER, "run", engine, change=lambda frame: frame.where("click <> 65"))
+        world.write(AFTER, "run", change=lambda frame: frame.where("click <> 65"))
     assert (world.version(), world.rows()) == (version, BEFORE.model())
 
 
-@every_pair
-def test_a_row_that_came_twice_is_refused(world: World, writer: Writer, engine: Engine) -> None:
+@every_writer
+def test_a_row_that_came_twice_is_refused(world: World, writer: Writer) -> None:
     version = world.version()
     with pytest.raises((AuditFailed, AmbiguousChange)):
-        world.write(AFTER, "run", engine, change=lambda frame: frame.unionByName(frame.where("click = 65")))
+        world.write(AFTER, "run", change=lambda frame: frame.unionByName(frame.where("click = 65")))
     assert (world.version(), world.rows()) == (version, BEFORE.model())
 
 

@@ -22,6 +22,7 @@ from blogdata.evidence import ledger
 from blogdata.evidence.claims import Claim, Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Commit, Entry, entries_of, parse
+from blogdata.lake.committer import ConcurrentWrite, OpenCommit, Whole
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.dynamic_late_data_integrator import PartitionState
 from blogdata.planning import expiry, reach
@@ -31,8 +32,6 @@ from blogdata.publish import observed, publication
 from blogdata.publish.audit import specify, weigh
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.partitions import Grain, coarser
-from blogdata.publish.target import Engine
-from blogdata.table.committer import ConcurrentWrite, OpenCommit, Whole
 from evidence import test_claims, test_ledger
 from evidence.test_ledger import lake as counted
 from laws import test_laws
@@ -217,7 +216,7 @@ def a_write_replaces_the_whole_table_instead_of_its_partitions(monkeypatch: pyte
     monkeypatch.setattr(OpenCommit, "replace", lambda self, keys, by, info, **how: only(self, Whole.TABLE, by, info))
 
 
-@defect(test_laws.test_run_twice_is_run_once, "overwrite_table", engine=Engine.TRANSACTION)
+@defect(test_laws.test_run_twice_is_run_once, "overwrite_table")
 def a_write_is_not_told_from_its_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
     write = publication._write
 
@@ -253,7 +252,7 @@ def all_runs_write_under_one_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publication, "commit_id_of", alike)
 
 
-@defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions", engine=Engine.TRANSACTION)
+@defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions")
 def the_account_of_the_layer_above_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def without(contract: Any, partitions: Any, accounts: Any, *given: Any, **named: Any) -> Any:
         return specify(contract, partitions, {}, *given, **named)
@@ -261,7 +260,7 @@ def the_account_of_the_layer_above_is_not_passed_on(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(publication, "specify", without)
 
 
-@defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions", engine=Engine.CHECKPOINT)
+@defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions")
 def files_are_committed_whatever_their_audits_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observed, "weigh", lambda spec, counted: replace(weigh(spec, counted), violations=()))
 

@@ -14,7 +14,7 @@ from blogdata.patterns.idempotency.merger import merge
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
-from blogdata.publish.target import Engine, Provenance, Target
+from blogdata.publish.target import Provenance, Target
 from toy import CONTRACT, HOURS, WHOLE, clicks, target
 
 Row = tuple[str, int, int, str]
@@ -78,10 +78,10 @@ class Writer:
     published_by: Literal["commit", "swap"] = "commit"
     adds: bool = False
 
-    def target(self, root: Path, run: str, engine: Engine, probe: Path | None = None) -> Target:
+    def target(self, root: Path, run: str, probe: Path | None = None) -> Target:
         """Make a target for its table."""
         more = {} if probe is None else {"probe": str(probe)}
-        return target(root, run, engine, self.contract, **more)
+        return target(root, run, self.contract, **more)
 
 
 def _partitions(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:

@@ -18,7 +18,6 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import Upstream
 from blogdata.publish import refused
 from blogdata.publish.audit import guard_of, warnings
-from blogdata.publish.target import Engine
 from blogdata.publish.watch import VOLUME
 from blogdata.publish.write_faults import AuditFailed
 from idempotency.executing import step
@@ -35,8 +34,8 @@ MONDAY, TUESDAY, SATURDAY = "2026-02-02", "2026-02-03", "2026-02-07"
 class Days:
     """Days of page views, published as a run does."""
 
-    def __init__(self, spark: Any, root: Path, engine: Engine) -> None:
-        self.spark, self.root, self.engine = spark, root, engine
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.root = spark, root
         self.lake = Lake(root=str(root))
 
     def publish(self, rows: Mapping[str, int], *, hours: int = 24, **more: Any) -> Commit:
@@ -44,7 +43,7 @@ class Days:
         columns = ", ".join(f"{column.name} {column.type}" for column in PAGES.columns)
         frame = self.spark.createDataFrame(values, columns)
         run = f"{min(rows)}-{sum(rows.values())}-{hours}-{len(more)}"
-        one = step(self.spark, self.root, PAGES, *rows, run=run, engine=self.engine, **more)
+        one = step(self.spark, self.root, PAGES, *rows, run=run, **more)
         accounts = {day: Account(rows_in=count) for day, count in rows.items()}
         return one.publish(frame, Upstream(accounts=accounts))[PAGES.dataset]
 
@@ -59,14 +58,14 @@ def four_weeks(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with the four weeks."""
     root = tmp_path_factory.mktemp("weeks") / "lake"
     root.mkdir()
-    Days(spark, root, Engine.TRANSACTION).publish(BEFORE)
+    Days(spark, root).publish(BEFORE)
     return root
 
 
-@pytest.fixture(params=list(Engine), ids=lambda engine: engine.value)
-def days(spark: Any, four_weeks: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Days:
+@pytest.fixture
+def days(spark: Any, four_weeks: Path, tmp_path: Path) -> Days:
     """A copy of it for each test."""
-    return Days(spark, shutil.copytree(four_weeks, tmp_path / "weeks"), request.param)
+    return Days(spark, shutil.copytree(four_weeks, tmp_path / "weeks"))
 
 
 @pytest.mark.matrix(100)

@@ -17,6 +17,7 @@ from assets.streams.live_visits import STREAM
 from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
+from blogdata.lake import expiry as lake_expiry
 from blogdata.lake.lake import Lake
 from blogdata.operations import retention as operation
 from blogdata.operations.retention import Retention
@@ -34,7 +35,6 @@ from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish.contract import Edge
 from blogdata.publish.partitions import Grain
 from blogdata.publish.target import RunContext
-from blogdata.table import expiry as lake_expiry
 from published import days, deployment, land, publish
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.streams import streamed_inputs

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
+from blogdata.lake.actions import files_below
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from blogdata.publish.observed import CountsDiffer, enforced
+from blogdata.publish.observed import FEW, CountsDiffer, enforced
 from blogdata.publish.schema import Column
-from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
-from blogdata.table.actions import files_below
 from toy import CONTRACT, WHOLE, resting, table, target
 
 ODD = ("ü", "a b/c:%é", "x'y\"{z}[1]*?~+", "2026-01-05T00")
@@ -40,11 +40,10 @@ def rows(spark: Any, *values: str) -> Any:
     return made.selectExpr("hour", "click", "1L AS stands_for", "'/' AS page")
 
 
-@pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
-def test_partitions_of_any_name_are_written_replaced_and_read(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_partitions_of_any_name_are_written_replaced_and_read(spark: Any, lake_root: Path) -> None:
     def write(run: str, *values: str) -> None:
         frame = rows(spark, *values)
-        overwrite_partitions(frame, target(lake_root, run, engine, PLAIN), values, Provenance())
+        overwrite_partitions(frame, target(lake_root, run, PLAIN), values, Provenance())
 
     write("all", *ODD)
     for value in ODD:
@@ -101,3 +100,17 @@ def test_files_that_lack_counted_rows_are_not_committed(
     assert resting(lake_root) == []
     overwrite_partitions(frame, aim, ["h"], Provenance())
     assert len(resting(lake_root)) == 10
+
+
+@pytest.mark.parametrize("few", [FEW, 0], ids=["by the client", "by Spark"])
+def test_repeated_keys_are_found(spark: Any, lake_root: Path, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr("blogdata.publish.observed.FEW", few)
+    nested = Column(name="place", type="STRUCT<x: BIGINT>", description="Where")
+    contract = replace(PLAIN, columns=(*PLAIN.columns, nested), key=("click", "place"))
+    frame = spark.range(5).selectExpr(
+        "'h' AS hour", "id % 2 AS click", "1L AS stands_for", "'/' AS page", "named_struct('x', id % 2) AS place"
+    )
+    for keys, name in ((("click",), "unique.click"), (("click", "place"), "unique.click+place")):
+        with pytest.raises(AuditFailed) as refused:
+            overwrite_partitions(frame, target(lake_root, name, replace(contract, key=keys)), ["h"], Provenance())
+        assert [(item.rule, item.found) for item in refused.value.violations] == [(name, 3)]

@@ -12,25 +12,23 @@ import pytest
 from pyspark.sql import functions as F
 
 from blogdata.lake.commit import Commit
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish
-from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
-from blogdata.table.committer import ConcurrentWrite
 from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)
-both_engines = pytest.mark.parametrize("engine", list(Engine))
 
 
-@both_engines
-def test_a_commit_records_its_rows_reasons_and_inputs(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_a_commit_records_its_rows_reasons_and_inputs(spark: Any, lake_root: Path) -> None:
     commit = overwrite_partitions(
         clicks(spark),
-        target(lake_root, engine=engine),
+        target(lake_root),
         HOURS,
         Provenance(accounts=accounts(), inputs={"bronze.x": 7}),
     )
@@ -65,12 +63,11 @@ def test_a_batch_with_an_outdated_turn_is_refused(spark: Any, lake_root: Path) -
     assert len(resting(lake_root)) == 200
 
 
-@both_engines
 @pytest.mark.parametrize("broken", ["unique.click", "few"])
-def test_rules_beyond_table_constraints_are_audited(spark: Any, lake_root: Path, engine: Engine, broken: str) -> None:
+def test_rules_beyond_table_constraints_are_audited(spark: Any, lake_root: Path, broken: str) -> None:
     bad = clicks(spark).unionByName(clicks(spark, 4)) if broken == "unique.click" else clicks(spark, 2100)
     with pytest.raises(AuditFailed) as refused:
-        overwrite_partitions(bad, target(lake_root, engine=engine), HOURS, Provenance())
+        overwrite_partitions(bad, target(lake_root), HOURS, Provenance())
     assert {(item.rule, item.partition) for item in refused.value.violations} == {(broken, hour) for hour in HOURS}
     assert resting(lake_root) == []
 

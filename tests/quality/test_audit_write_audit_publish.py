@@ -15,12 +15,11 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish import refused
 from blogdata.publish.audit import warnings
 from blogdata.publish.schema import Audit, Failed
-from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from toy import CONTRACT, HOURS, accounts, clicks, table, target
 
 FEW = Audit(name="few", expression="count(1) <= 60", description="Not too many")
-both_engines = pytest.mark.parametrize("engine", list(Engine))
 
 
 def _with(audit: Audit) -> Any:
@@ -28,26 +27,24 @@ def _with(audit: Audit) -> Any:
 
 
 @pytest.mark.matrix(100)
-@both_engines
-def test_an_audit_that_warns_publishes_and_says_so(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_an_audit_that_warns_publishes_and_says_so(spark: Any, lake_root: Path) -> None:
     warning = _with(replace(FEW, failed=Failed.WARNS))
     rows = (
         clicks(spark).where(f"hour = '{HOURS[0]}' OR click < 20").union(clicks(spark, 40, 100).where("click % 2 = 0"))
     )
-    commit = overwrite_partitions(rows, target(lake_root, contract=warning, engine=engine), HOURS, Provenance())
+    commit = overwrite_partitions(rows, target(lake_root, contract=warning), HOURS, Provenance())
     assert {part: warnings(entry) for part, entry in commit.entries.items()} == {HOURS[0]: ["few"], HOURS[1]: []}
     assert len(table(spark, lake_root)) == 80
     assert not refused.kept(Lake(root=str(lake_root)))
 
 
 @pytest.mark.matrix(100)
-@both_engines
-def test_refused_rows_are_kept_until_they_expire(spark: Any, lake_root: Path, engine: Engine) -> None:
+def test_refused_rows_are_kept_until_they_expire(spark: Any, lake_root: Path) -> None:
     lake, strict = Lake(root=str(lake_root)), _with(FEW)
-    overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance(accounts=accounts()))
+    overwrite_partitions(clicks(spark), target(lake_root), HOURS, Provenance(accounts=accounts()))
     more = clicks(spark).union(clicks(spark, 40, 100).where("click % 2 = 0"))
     with pytest.raises(AuditFailed) as failed:
-        overwrite_partitions(more, target(lake_root, contract=strict, engine=engine, run="2"), HOURS, Provenance())
+        overwrite_partitions(more, target(lake_root, contract=strict, run="2"), HOURS, Provenance())
     assert len(table(spark, lake_root)) == 100, "readers keep the previous version"
     (name,) = refused.kept(lake)
     assert name == "refused.silver_clicks_2026_01_05t00"
@@ -64,7 +61,7 @@ def test_refused_rows_are_kept_until_they_expire(spark: Any, lake_root: Path, en
     with pytest.raises(AuditFailed, match="positive"):
         overwrite_partitions(
             clicks(spark, 4).selectExpr("hour", "click - 4 AS click", "stands_for", "page"),
-            target(lake_root, contract=strict, engine=engine, run="3"),
+            target(lake_root, contract=strict, run="3"),
             HOURS,
             Provenance(),
         )

@@ -14,7 +14,7 @@ from blogdata.patterns.quality.online_observer import observe, observed, rates, 
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
-from blogdata.publish.target import Engine, Provenance, RunContext, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 
 VIEWS = Contract(
     dataset="silver.views",
@@ -35,8 +35,8 @@ VIEWS = Contract(
 DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 
 
-@pytest.fixture(params=list(Engine))
-def written(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> EventLog:
+@pytest.fixture
+def written(spark: Any, tmp_path: Path) -> EventLog:
     """Publish two days with rows and one without, as for any dataset."""
     lake = Lake(root=str(tmp_path / "lake"))
     contract = observed(VIEWS, distinct=("user",))
@@ -52,7 +52,7 @@ def written(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> Event
     accounts = {DAYS[0]: Account(rows_in=6), DAYS[1]: Account(rows_in=1), DAYS[2]: Account(rows_in=0)}
     commit = overwrite_partitions(
         frame,
-        Target(lake=lake, contract=contract, run=run, engine=request.param),
+        Target(lake=lake, contract=contract, run=run),
         DAYS,
         Provenance(accounts=accounts),
     )

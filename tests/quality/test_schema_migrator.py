@@ -17,6 +17,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, record_deliveries
 from blogdata.lake.commit import Account
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
@@ -30,7 +31,6 @@ from blogdata.publish.migrations import carried, migrating, refuse_return
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
 from blogdata.publish.writes import Merge, Serve
-from blogdata.table.committer import ConcurrentWrite
 from quality.contracts import CONTRACTS, DECLARED, SERVED
 from toy import CONTRACT, target
 

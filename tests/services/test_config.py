@@ -9,11 +9,8 @@ from typing import get_args
 import pytest
 
 from blogdata.errors import ConfigurationError
-from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion.readiness_marker import Convention
-from blogdata.publish.target import Engine
 from blogdata.services import config
-from resources import connections
 
 PRIVATE = "hunter2hunter2"
 
@@ -96,11 +93,8 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
     assert (settings.alerting.repeat_after, settings.partner.secret) == (14_400, "shop.key-1")
 
 
-def test_the_readiness_convention_and_the_engine_are_settings(tmp_path: Path) -> None:
+def test_the_readiness_convention_is_a_setting() -> None:
     assert get_args(config.Readiness) == get_args(Convention)
-    chosen = [load(tmp_path, BLOGDATA_WRITES=engine.value) for engine in Engine]
-    lakes = [connections(settings)["lake"] for settings in chosen]
-    assert [lake.engine for lake in lakes if isinstance(lake, LakeResource)] == list(Engine)
 
 
 def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
@@ -151,7 +145,6 @@ def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote:
         *(("BLOGDATA_LONGEST_LINE", size) for size in ("0m", "2g", "16", "a lot", "-1k")),
         ("BLOGDATA_LANDING_READY", "soon"),
         ("BLOGDATA_SPARK_START_SECONDS", "-1"),
-        ("BLOGDATA_WRITES", "twice"),
         ("BLOGDATA_JAVA", "21"),
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),
         ("BLOGDATA_LAKE", "s3://blog/lake"),

@@ -14,7 +14,7 @@ from blogdata.patterns.storage import sorter
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
-from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.target import Provenance
 from blogdata.publish.writes import ByPeriod, Sorted
 from quality.contracts import EVERY
 from scans import Scan, scanned
@@ -56,9 +56,9 @@ def digest(frame: Any) -> list[Any]:
     return list(rows.agg(F.count("hash"), F.sum("hash")).collect())
 
 
-def member(spark: Any, root: Path, contract: Contract, *, engine: Engine = Engine.TRANSACTION) -> Any:
+def member(spark: Any, root: Path, contract: Contract) -> Any:
     """Write a week to a table of its own; return the target."""
-    aim = target(root, "week", engine, contract)
+    aim = target(root, "week", contract)
     accounts = {WEEK: Account(rows_in=ROWS)}
     overwrite_partitions(clicks(spark, WEEK), aim, (WEEK,), Provenance(accounts=accounts))
     return aim

@@ -32,7 +32,7 @@ from blogdata.evidence.events import EventLog, appended
 from blogdata.lake import arrow
 from blogdata.lake.checksums import file_of
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry, kept
-from blogdata.lake.lake import Lake
+from blogdata.lake.lake import Lake, marks_rows
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.upkeep import BUSY
@@ -44,7 +44,7 @@ from blogdata.publish.changes import Overwrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.publish import publish
-from blogdata.publish.target import Engine, Provenance, RunContext, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.suppression.landed_persons import FIELDS, Identifiers, Reader, spelled
 from blogdata.suppression.suppression_list import Suppressed
 
@@ -94,11 +94,10 @@ class Rows:
     def _by_fields(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
         fields = [column.name for column in contract.columns if column.name in FIELDS]
         column = contract.partition_column
-        if contract.marks_rows and column is None:
+        if column is None:
             table = self.marked_and_others(contract, fields)
         else:
-            only = {} if column is None else {column: sorted(keys)}
-            table = self.lake.columns(contract.dataset, [*([column] if column else []), *fields], only=only)
+            table = self.lake.columns(contract.dataset, [column, *fields], only={column: sorted(keys)})
         cells = {name: table[name].cast(pa.string()) for name in table.column_names}
         theirs = [pc.is_in(cells[name], self._values(FIELDS[name], cells[name])) for name in fields]
         if not theirs:
@@ -114,11 +113,11 @@ class Rows:
         return pa.array(sorted(known), pa.string())
 
     def marked_and_others(self, contract: Contract, fields: Sequence[str]) -> pa.Table:
-        """Read all rows in the files of the newest version, those that are only marked as removed, too."""
+        """Read all rows of the newest version, those that are only marked as removed, too."""
         table, folder = self.lake.caught_up(contract.dataset), self.lake.folder(contract.dataset)
-        paths = arrow.rows_of(table.get_add_actions(flatten=True), ["path"]) if table is not None else []
-        if folder is None or not paths:
+        if table is None or folder is None or not marks_rows(table):
             return self.lake.columns(contract.dataset, fields)
+        paths = arrow.rows_of(table.get_add_actions(flatten=True), ["path"])
         files = [file_of(folder, row["path"]) for row in paths]
         return ds.dataset(files, format="parquet").to_table(columns=list(fields))
 
@@ -193,7 +192,6 @@ class TakingOut:
 
     rows: Rows
     run: RunContext
-    engine: Engine
     spark: Callable[[], AbstractContextManager[SparkSession]]
 
     def of_dataset(self, contract: Contract, partitions: Collection[str] | None = None) -> list[str]:
@@ -211,10 +209,10 @@ class TakingOut:
         lake, events, column = self.rows.lake, self.rows.events, contract.partition_column
         # What was published under a guard that a person has lifted is no worse without some of its rows.
         lifted = frozenset(audit.name for audit in contract.audits)
-        target = Target(lake=lake, contract=contract, run=self.run, engine=self.engine, lifted=lifted)
+        target = Target(lake=lake, contract=contract, run=self.run, lifted=lifted)
         # A table that is older than a column has it before its rows are read.
         there = carried(contract, lake.caught_up(contract.dataset))
-        tables.enforce(spark, lake, there, engine_loaded=self.engine is Engine.TRANSACTION)
+        tables.enforce(spark, lake, there)
         entries = events.publications(contract.dataset, pc.unique(found[KEY]).to_pylist())
         for keys in _judged_alike(entries):
             frame = lake.read(spark, contract.dataset)
@@ -223,7 +221,7 @@ class TakingOut:
             commit = publish(
                 _joined(spark, frame, found, "left_anti"),
                 target,
-                change=Overwrite(predicate=f"{column} IN ({', '.join(map(arrow.text, keys))})" if column else "true"),
+                change=Overwrite(),
                 partitions=keys if column else (),
                 provenance=_provenance({key: entries[key] for key in keys}, contract, erased),
             )

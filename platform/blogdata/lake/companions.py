@@ -8,25 +8,22 @@ the main table and the version it followed. So no commit is applied twice or ski
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction
+from deltalake import DeltaTable
 
 from blogdata.errors import DiskFull, PlatformError
 from blogdata.errors.remedies import Remedy, Run
+from blogdata.lake.actions import DataFile
 from blogdata.lake.commit import parse, parse_expiry
+from blogdata.lake.committer import ConcurrentWrite, Mark, OpenCommit, Whole
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import TRIES, StoreNotWritable, contended, store_faults
 
 APPEARS_WITH = "blogdata.appears_with"
 """Table property: the dataset whose commits this table follows."""
 FOLLOWED = "followed"
-NEVER = 2**63 - 1
-"""Expiry of a companion's transaction identifier: without it the companion would apply every commit again."""
 
 
 class LogTruncated(PlatformError):
@@ -58,15 +55,12 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
         if not pending:
             return table
         try:
-            with store_faults(dataset):
-                for version, held in pending:
-                    _commit(table, main, version, held)
-                    table.update_incremental()
-            return table
+            for version, held in pending:
+                table = _commit(store, dataset, main, version, held)
         except (StoreNotWritable, DiskFull):
             return table
-        except CommitFailedError:
-            # Another process followed or compacted the table: read again which commits are pending.
+        except ConcurrentWrite:
+            # Another process followed meanwhile: read again which commits are pending.
             table = DeltaTable(table.table_uri, storage_options=dict(store.storage_options))
     raise contended(dataset, f"follow {main}")
 
@@ -148,25 +142,17 @@ def _pending(
     return found
 
 
-def _commit(table: DeltaTable, main: str, version: int, held: Mapping[str, Any]) -> None:
-    info = {
-        **held["info"],
-        "inputs": {**held["info"]["inputs"], main: version},
-        FOLLOWED: {"dataset": main, "version": version},
-    }
-    column = info["partition_column"]
-    table.create_write_transaction(
-        [AddAction(data_change=True, **added) for added in held["added"]],
-        mode="overwrite",
-        schema=table.schema(),
-        partition_by=[column] if column else None,
-        partition_filters=[(column, "in", list(held["partitions"]))] if column else None,
-        commit_properties=CommitProperties(
-            custom_metadata={"userMetadata": json.dumps(info)},
-            # An overwrite retried after another commit would bring back the files that commit removed.
-            max_commit_retries=0,
-            # If the identifier expired, the companion would apply every commit again. Without a timestamp it never
-            # expires for delta-rs, but is expired for Spark. Hence a timestamp that is never reached.
-            app_transactions=[Transaction(main, version, NEVER)],
-        ),
-    )
+def _commit(store: Store, dataset: str, main: str, version: int, held: Mapping[str, Any]) -> DeltaTable:
+    # If the identifier expired, the companion would apply every commit again.
+    begun = OpenCommit(store, dataset, Mark(writer=main, batch=version, lasts=True))
+    if not begun.repeated:
+        info = {
+            **held["info"],
+            "inputs": {**held["info"]["inputs"], main: version},
+            FOLLOWED: {"dataset": main, "version": version},
+        }
+        partitions = held["partitions"] if info["partition_column"] else Whole.TABLE
+        begun.replace(partitions, list(map(DataFile.of, held["added"])), info)
+        with store_faults(dataset):
+            begun.table.update_incremental()
+    return begun.table

@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Query, Remedy, Run
-from blogdata.lake import arrow, companions, members
+from blogdata.lake import arrow, companions, members, reads
 from blogdata.lake.checksums import require_whole
 from blogdata.lake.members import Member, MemberRemoved
 from blogdata.lake.store import Store, plain
@@ -152,8 +152,20 @@ class Lake(Store):
             pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({name: [] for name in names})
         )
 
-    def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
+    def read(
+        self,
+        spark: SparkSession,
+        dataset: str,
+        version: int | None = None,
+        *,
+        partitions: Collection[str] | None = None,
+    ) -> DataFrame:
         """Read a dataset with Spark, at one version so that a step sees one state of its input.
+
+        Some partitions, and a table without any, are read by their files, which delta-rs lists: Spark reads no log.
+
+        Args:
+            partitions: The only ones that are read; None: all.
 
         Raises:
             DatasetMissing: The dataset has never been published, or none of its members is visible.
@@ -180,11 +192,15 @@ class Lake(Store):
                         "somebody took it out of the pointer; publish it again: ", Run(datasets=(dataset,))
                     ),
                 )
-            return self.read_members(spark, dataset, chosen)
+            return _of(self.read_members(spark, dataset, chosen), chosen[0].partition_column, partitions)
+        column = next(iter(table.metadata().partition_columns), None)
+        files = reads.files_of(table, column, partitions)
+        if version is not None and files is not None:
+            return reads.rows_of_files(spark, self.path(dataset), reads.columns_of(table), files, column)
         reader = spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
-        return reader.load(self.path(dataset))
+        return _of(reader.load(self.path(dataset)), column, partitions)
 
     def read_members(
         self,
@@ -245,6 +261,12 @@ class Lake(Store):
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
         """Return the newest version of each dataset that exists; a main table and its companions agree."""
         return companions.agreeing(self, list(datasets))
+
+
+def _of(rows: DataFrame, column: str | None, partitions: Collection[str] | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return rows if column is None or partitions is None else rows.where(F.col(column).isin(*partitions))
 
 
 def _among(column: str, values: Iterable[str]) -> str:

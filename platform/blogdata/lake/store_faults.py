@@ -36,6 +36,7 @@ _LOG = (
     "DELTA_TRUNCATED",
 )
 _DATA = (
+    "PATH_NOT_FOUND",
     "FAILED_READ_FILE",
     "Deletion Vector error",
     "Kernel error: File not found",

@@ -38,7 +38,7 @@ from blogdata.orchestration.landing import bounds_of
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.target import Engine, RunContext
+from blogdata.publish.target import RunContext
 from blogdata.services.config import Settings
 from blogdata.services.files import locked
 from blogdata.suppression.entry import erase_known
@@ -157,7 +157,6 @@ def _taking(settings: Settings, erasure: Erasure, found: type[Rows]) -> TakingOu
     return TakingOut(
         rows=found(lake=events.lake, events=events, landing=settings.landing, persons=erasure.persons),
         run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
-        engine=Engine(settings.spark.writes),
         spark=SparkResource(home=str(settings.home)).guard,
     )
 

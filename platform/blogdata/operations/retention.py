@@ -22,6 +22,7 @@ from pydantic import Field
 
 from assets.code import code
 from blogdata.evidence.events import EventLog
+from blogdata.lake import expiry as lake_expiry
 from blogdata.lake import retired
 from blogdata.lake.lake import Lake
 from blogdata.operations.job import operation
@@ -39,7 +40,6 @@ from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish import refused
 from blogdata.publish.target import RunContext
-from blogdata.table import expiry as lake_expiry
 from quality.contracts import EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs
 

@@ -250,7 +250,7 @@ class Driver:
                     zone = None if ACCEPT_SIZE in step.accepted else step.landing_zone
                     if zone is not None:
                         lost_tables.require_inputs(step.events, task, self._planner)
-                    lost_tables.begin_anew(spark, step.events, task.contracts, step.engine, zone)
+                    lost_tables.begin_anew(spark, step.events, task.contracts, zone)
                     commits = self._code.computations[task.main].compute(step)
                     for commit in commits.values():
                         step.events.record(commit)

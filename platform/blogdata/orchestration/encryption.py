@@ -58,7 +58,7 @@ def _refused(name: str, text: str) -> ConfigurationError | None:
         return ConfigurationError(
             what="this Spark server cannot encrypt, so nothing is written in the clear either",
             where="the Spark server, without the engine's jar",
-            next_step="load the engine's jar: [spark] writes = 'transaction'",
+            next_step="load the engine's jar",
         )
     if _NO_KEY in text:
         return ConfigurationError(

@@ -17,7 +17,6 @@ from blogdata.lake import arrow
 from blogdata.lake.checksums import require_whole
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import Convention, LandingZone
-from blogdata.publish.target import Engine
 from blogdata.services import config
 from blogdata.services.config import Settings
 
@@ -38,7 +37,6 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     Args:
         root: Absolute path or address of the lake.
         checkpoints: Absolute path of the streams' checkpoints; empty: beside the landing zone.
-        writes: `transaction` audits inside Delta's transaction; `checkpoint` where Spark cannot load the engine's jar.
         probe_folder: Folder through which a test steps writes; empty in real use.
     """
 
@@ -46,7 +44,6 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     landing: str
     ready: str = "flag"
     checkpoints: str = ""
-    writes: str = Engine.TRANSACTION.value
     probe_folder: str = ""
 
     @cached_property
@@ -69,10 +66,6 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     @property
     def checkpoints_path(self) -> Path:
         return Path(self.checkpoints) if self.checkpoints else self.landing_path.parent / "checkpoints"
-
-    @property
-    def engine(self) -> Engine:
-        return Engine(self.writes)
 
     @property
     def probe(self) -> str | None:

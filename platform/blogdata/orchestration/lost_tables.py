@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
-from blogdata.lake import companions, members
+from blogdata.lake import committer, members
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
@@ -31,7 +31,6 @@ from blogdata.planning.reach import landed_input
 from blogdata.planning.staleness import Staleness
 from blogdata.publish import tables
 from blogdata.publish.contract import Contract
-from blogdata.publish.target import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +60,6 @@ def begin_anew(
     spark: SparkSession,
     events: EventLog,
     contracts: Sequence[Contract],
-    engine: Engine,
     zone: LandingZone | None = None,
 ) -> None:
     """Create those tables of a task again, empty, that the lake lost; with a main table all that appear with it.
@@ -85,10 +83,10 @@ def begin_anew(
             recorded = events.recorded(contract.dataset)
             if recorded < 0 or lost.isdisjoint((contract.dataset, main.dataset)):
                 continue
-            model = _model(spark, lake, contract, engine)
+            model = _model(spark, lake, contract)
             if contract is not main:
                 at = events.recorded(main.dataset) + 1 if main.dataset in lost else lake.version(main.dataset)
-                action = {"txn": {"appId": main.dataset, "version": at, "lastUpdated": companions.NEVER}}
+                action = {"txn": {"appId": main.dataset, "version": at, "lastUpdated": committer.NEVER}}
                 file = model / "_delta_log" / f"{DeltaTable(model).version() + 1:020}.json"
                 file.write_text(json.dumps(action) + "\n", "utf-8")
             # First: if this process dies, the next one finds the table lost again.
@@ -127,14 +125,14 @@ def _folder(lake: Lake, table: str) -> Path:
     return folder
 
 
-def _model(spark: SparkSession, lake: Lake, contract: Contract, engine: Engine) -> Path:
+def _model(spark: SparkSession, lake: Lake, contract: Contract) -> Path:
     # Spark remembers the logs that it has seen, by their paths.
     model = f"{contract.dataset}/.model/{time.time_ns()}"
     folder = _folder(lake, model)
     shutil.rmtree(folder.parent, ignore_errors=True)
     if contract.replaced_kept is None:
         created = replace(contract, dataset=model)
-        tables.create_or_evolve(spark, lake, created, engine_loaded=engine is Engine.TRANSACTION)
+        tables.create_or_evolve(spark, lake, created)
     else:
         members.commit(lake, model, members.NONE_YET, [], {})
     return folder

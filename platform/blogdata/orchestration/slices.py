@@ -26,7 +26,7 @@ from blogdata.orchestration.step import Step
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Edge, Sliced
 from blogdata.publish.migrations import carried
-from blogdata.publish.target import Additions, Engine
+from blogdata.publish.target import Additions
 from blogdata.publish.writes import Replace, Slices
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     All inputs are pinned before anything is looked up: what is published later is no part of what the step reads.
     """
     contract, slices = step.contract, slices_of(step.contract)
-    if step.engine is not Engine.TRANSACTION or step.run.attempt >= _WHOLE_FROM:
+    if step.run.attempt >= _WHOLE_FROM:
         return Additions()
     if slices is None or not step.stale or not step.exists(contract.dataset):
         return Additions()

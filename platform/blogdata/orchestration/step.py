@@ -26,7 +26,7 @@ from blogdata.publish import tables
 from blogdata.publish.audit import FROZEN, lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-from blogdata.publish.target import Companion, Engine, Provenance, RunContext, Target
+from blogdata.publish.target import Companion, Provenance, RunContext, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from blogdata.services import spark_probe
 
@@ -106,7 +106,6 @@ class Step:
         self.judged_by: dict[str, str] = {}
         self._keys: dict[str, Key] = {}
         self._there: dict[str, bool] = {}
-        self.engine = access.engine
         self._access = access
 
     @property
@@ -114,9 +113,9 @@ class Step:
         """The landing zone, with its rule for complete partitions."""
         return self._access.landing_zone
 
-    def read(self, dataset: str) -> DataFrame:
-        """Read a dataset at its pinned version: the newest one when the step first used it."""
-        return self.lake.read(self.spark, dataset, self.pin(dataset))
+    def read(self, dataset: str, partitions: Collection[str] | None = None) -> DataFrame:
+        """Read a dataset, or some partitions, at its pinned version: the newest one when the step first used it."""
+        return self.lake.read(self.spark, dataset, self.pin(dataset), partitions=partitions)
 
     def pin(self, dataset: str) -> int:
         """Pin an input to its newest version on first use, and return the pinned version."""
@@ -200,7 +199,7 @@ class Step:
             rows = delivery.rows(self.spark.createDataFrame([], contract.ddl))
             return overwrite_table(rows, target, self._provenance_of(delivery))
         # Before the read: adds new contract columns to an older table, null in the existing rows.
-        tables.enforce(self.spark, self.lake, contract, engine_loaded=self.engine is Engine.TRANSACTION)
+        tables.enforce(self.spark, self.lake, contract)
         version = self.lake.version(contract.dataset)
         assert version is not None
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
@@ -248,7 +247,6 @@ class Step:
             lake=self._access.lake,
             contract=self.contract,
             run=self.run,
-            engine=self.engine,
             probe=self._access.probe,
             lifted=lifted_audits(self.accepted, self.contract.dataset),
             audits=volume_audits(self.contract, self.events, accounts, run_id=self.run.run_id),

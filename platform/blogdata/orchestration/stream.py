@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
@@ -33,7 +33,7 @@ from blogdata.publish.audit import FileFigures
 from blogdata.publish.changes import READ, AppendBatch
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
-from blogdata.publish.target import Engine, Provenance, RunContext, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.services import config
 from blogdata.suppression.entry import erase_known
 from blogdata.suppression.suppression_list import SuppressionList
@@ -65,7 +65,6 @@ class Place:
     lake: Lake
     landing: Path
     run: RunContext
-    engine: Engine = Engine.TRANSACTION
     probe: str | None = None
     bounds: Bounds = field(default_factory=Bounds)
     home: Path | None = None
@@ -138,7 +137,6 @@ class MicroBatch:
                 lake=place.lake,
                 contract=contract,
                 run=place.run,
-                engine=place.engine,
                 probe=str(probe) if probe and probe.is_dir() else None,
             ),
             change=AppendBatch(
@@ -222,7 +220,7 @@ class _Work:
             self.claim.require()
             _require_published(self.checkpoint, stream, events)
             for contract in stream.contracts:
-                lost_tables.begin_anew(batch.spark, events, (contract,), place.engine)
+                lost_tables.begin_anew(batch.spark, events, (contract,))
             batch.erase_known()
             stream.process(batch)
             _note_published(self.checkpoint, stream, place.lake)
@@ -246,12 +244,6 @@ def run(
     stop: threading.Event | None = None,
 ) -> None:
     """Run a stream: process all available input and end, or poll every so many seconds until stopped."""
-    if place.engine is not Engine.TRANSACTION:
-        raise ConfigurationError(
-            what="without the engine's jar landed lines cannot be streamed",
-            where=stream.name,
-            next_step="run it where Spark may load the jar; the batch datasets have the same rows",
-        )
     with closing(_Claim(place.lake, stream.name)) as claim, stream_faults.unpacked(stream.name):
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
         _require_published(checkpoint, stream, EventLog(place.lake))

@@ -50,7 +50,6 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
             lake=access.lake,
             landing=access.landing_path,
             run=run,
-            engine=access.engine,
             probe=access.probe,
             bounds=bounds_of(settings),
             home=settings.home,

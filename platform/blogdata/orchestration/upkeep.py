@@ -18,14 +18,14 @@ from blogdata.evidence.claims import PARTITION_STATE, Claims
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake import members, unneeded
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import shared_files
 from blogdata.orchestration import owners
 from blogdata.patterns.ingestion import compactor
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.publish.contract import Contract
-from blogdata.publish.target import Engine, RunContext, Target
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.publish.target import RunContext, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,11 +57,10 @@ class Upkeep(Inspection):
 
     run: RunContext
     spark: Callable[[], AbstractContextManager[SparkSession]]
-    engine: Engine = Engine.TRANSACTION
     probe: str | None = None
 
     def target(self, contract: Contract) -> Target:
-        return Target(lake=self.lake, contract=contract, run=self.run, engine=self.engine, probe=self.probe)
+        return Target(lake=self.lake, contract=contract, run=self.run, probe=self.probe)
 
     @contextmanager
     def claimed(self, contract: Contract, partitions: Sequence[str]) -> Iterator[list[str]]:
@@ -246,8 +245,6 @@ class Compacting:
 
     def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
         """Compact those of the partitions that no other run holds; what another run changes meanwhile is left."""
-        if upkeep.engine is Engine.CHECKPOINT:
-            return Done(due=due, left="without the engine's jar its rows cannot be compared before they are visible")
         with upkeep.claimed(contract, due.partitions) as mine:
             if not mine:
                 return Done(due=due, left=BUSY)

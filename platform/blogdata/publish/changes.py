@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,13 +12,7 @@ READ = "read"
 
 @dataclass(frozen=True, kw_only=True)
 class Overwrite:
-    """Replace the rows that match a condition on the partition column; "true": all rows."""
-
-    predicate: str
-
-    def options(self) -> dict[str, str]:
-        """Return the options of the writer."""
-        return {"replaceWhere": self.predicate}
+    """Replace the rows of some partitions, or of the whole table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,25 +20,18 @@ class Extend(Overwrite):
     """Replace the rows of some partitions, and only add rows to others; refused if the table has changed since.
 
     Args:
-        kept: Partitions, among those of the predicate, whose rows stay beside the new ones; they are audited together.
+        kept: Partitions, among those of the batch, whose rows stay beside the new ones; they are audited together.
     """
 
     kept: tuple[str, ...]
     at: int
-
-    def options(self) -> dict[str, str]:
-        return {**super().options(), "kept": json.dumps(self.kept), "at": str(self.at)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rewrite(Overwrite):
     """Replace all rows by rows computed from them; refused if the table's rows have changed since."""
 
-    predicate: str = "true"
     at: int
-
-    def options(self) -> dict[str, str]:
-        return {**super().options(), "at": str(self.at)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,18 +44,12 @@ class Exchange(Rewrite):
 
     files: tuple[str, ...]
 
-    def options(self) -> dict[str, str]:
-        return {**super().options(), "files": str(len(self.files))}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Restore(Rewrite):
     """Take the table back to an earlier version, by its files; no row is written."""
 
     to: int
-
-    def options(self) -> dict[str, str]:
-        return {**super().options(), "to": str(self.to)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +66,6 @@ class AppendBatch:
     batch: int
     turn: int | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
-
-    def options(self) -> dict[str, str]:
-        return {} if self.turn is None else {"turn": str(self.turn)}
 
     def writer_id(self, dataset: str) -> str:
         """Return the identifier that all batches of the stream share."""

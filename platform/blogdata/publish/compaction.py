@@ -19,14 +19,14 @@ from deltalake import DeltaTable
 from blogdata.errors import PlatformError
 from blogdata.lake import members
 from blogdata.lake.commit import COMPACTED
+from blogdata.lake.committer import Mark, OpenCommit, Whole
 from blogdata.lake.lake import marks_rows
+from blogdata.lake.reads import columns_of, rows_of_files
 from blogdata.publish import observed
 from blogdata.publish.companion_files import place_of
 from blogdata.publish.probe import Probe
 from blogdata.publish.target import Target
 from blogdata.publish.write_faults import translated
-from blogdata.table.committer import Mark, OpenCommit, Whole
-from blogdata.table.reads import columns_of, rows_of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

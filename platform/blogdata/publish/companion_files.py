@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from blogdata.publish import observed
 from blogdata.publish.audit import AuditSpec, Judgement
 from blogdata.publish.observed import Place
 from blogdata.publish.probe import Probe
-from blogdata.publish.target import Companion, Engine, Target
+from blogdata.publish.target import Companion, Target
 from blogdata.publish.write_faults import AuditFailed
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ def place_of(rows: DataFrame, target: Target, table: DeltaTable) -> Place:
         files=target.lake.files(path),
         columns={column.name: column.type for column in target.contract.columns},
         partition=target.contract.partition_column,
-        traced=target.engine is Engine.TRANSACTION,
     )
 
 
@@ -74,15 +72,5 @@ def held(companion: CompanionRows, target: Target, measured: Mapping[str, Mappin
         for partition, figures in measured.items()
         for counted in [int(figures[of.counted_measure])]
     }
-    added = [
-        {
-            "path": file.path,
-            "size": file.size,
-            "partition_values": dict(file.partition_values),
-            "modification_time": file.modified,
-            "stats": json.dumps(file.statistics),
-        }
-        for file in written.files
-    ]
     info = {**spec.info, **written.figures, "accounts": accounts}
-    return {"info": info, "added": added, "partitions": list(spec.partitions)}
+    return {"info": info, "added": [file.listed() for file in written.files], "partitions": list(spec.partitions)}

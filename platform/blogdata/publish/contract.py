@@ -20,7 +20,7 @@ from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
 from blogdata.publish.schema import Audit, Buckets, Column, Encrypted, Partitioning, Reference, RowRule, Telling, Wide
 from blogdata.publish.watch import Watch
-from blogdata.publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
+from blogdata.publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Replace, Write
 
 if TYPE_CHECKING:
     from blogdata.lake.commit import Entry
@@ -272,11 +272,6 @@ class Contract:
         if isinstance(self.write, Copy):
             return timedelta(days=self.retention_days)
         return self.write.kept if isinstance(self.write, ByPeriod) else None
-
-    @property
-    def marks_rows(self) -> bool:
-        """True if a changed row is marked in place (deletion vectors)."""
-        return isinstance(self.write, Merge) or (isinstance(self.write, InOrder) and self.write.marks_rows)
 
     @property
     def appears_with(self) -> str | None:

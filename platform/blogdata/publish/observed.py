@@ -23,6 +23,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSelector, FileSystem
 
 from blogdata.errors import PlatformError
+from blogdata.lake.actions import DataFile, files_below, folder_sql, indexed_columns, value_sql
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.publish.audit import (
     FILE,
@@ -39,7 +40,6 @@ from blogdata.publish.audit import (
     judge,
     weigh,
 )
-from blogdata.table.actions import DataFile, files_below, folder_sql, indexed_columns, value_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +68,6 @@ class Place:
 
     Args:
         columns: Name to Spark SQL type of the columns that are written, in order.
-        traced: Whether Spark has loaded the engine's jar, which finds what columns are computed from.
     """
 
     spark: SparkSession
@@ -77,7 +76,6 @@ class Place:
     files: FileSystem
     columns: Mapping[str, str]
     partition: str | None
-    traced: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,26 +241,16 @@ def _written(
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "mapreduce.fileoutputcommitter.algorithm.version": "2",
     }
-    address = f"{place.path}/{folder}"
-    if place.traced:
-        accounts = (spec.info.get("accounts") if spec else None) or {}
-        taken_in = sum(account["rows_in"] for account in accounts.values()) if accounts else 2**63 - 1
-        reach = json.dumps({"lake": spec.lake, "may_read": spec.may_read} if spec else {})
-        traced = counted.write.format("traced-parquet").mode("append").options(**options, reach=reach, of=str(taken_in))
-        traced.options(partition=column or "", folder=by_folder).save(address)
-    else:
-        placed = counted
-        if column:
-            placed = counted.withColumn(column, F.expr(by_folder)) if by_folder else counted.drop(column)
-        writer = placed.write.mode("append").options(**options)
-        (writer.partitionBy(column) if column and by_folder else writer).parquet(address)
+    accounts = (spec.info.get("accounts") if spec else None) or {}
+    taken_in = sum(account["rows_in"] for account in accounts.values()) if accounts else 2**63 - 1
+    reach = json.dumps({"lake": spec.lake, "may_read": spec.may_read} if spec else {})
+    traced = counted.write.format("traced-parquet").mode("append").options(**options, reach=reach, of=str(taken_in))
+    traced.options(partition=column or "", folder=by_folder).save(f"{place.path}/{folder}")
     found: dict[str, Any] = observation.get
     return found
 
 
 def _lineage(place: Place, folder: str) -> dict[str, Any]:
-    if not place.traced:
-        return {}
     with place.files.open_input_stream(f"{folder}/{_LINEAGE}") as stream:
         found: dict[str, Any] = json.loads(stream.read())
     for info in place.files.get_file_info(FileSelector(folder)):
@@ -288,7 +276,11 @@ def _counted(
     breakdowns: dict[str, Any] = {} if there else {name: [] for name in spec.breakdowns}
     if files and not beside and sum(file.rows for file in files) <= FEW:
         local = _Local(files, spec, place)
-        found |= {"repeated": local.repeated(), "files": local.by_file()}
+        found["files"] = local.by_file()
+        if (repeated := local.repeated()) is None:
+            jobs["repeated"] = partial(count_repeated, spec=spec)
+        else:
+            found["repeated"] = repeated
         breakdowns = {name: own for name, by in spec.breakdowns.items() if (own := local.breakdown(by)) is not None}
     elif there:
         jobs |= {"repeated": partial(count_repeated, spec=spec), "files": partial(count_files, spec=spec)}
@@ -339,12 +331,14 @@ class _Local:
             tables.setdefault(str(value), []).append(pa.table({}) if found is None else found)
         self._tables = {key: pa.concat_tables(some) for key, some in tables.items()}
 
-    def repeated(self) -> dict[str, dict[str, int]]:
-        """Count the rows of each partition that are not the first with their key."""
+    def repeated(self) -> dict[str, dict[str, int]] | None:
+        """Count the rows of each partition that are not the first with their key; None if Arrow cannot compare keys."""
         found: dict[str, dict[str, int]] = {}
         for rule, columns in self._spec.unique.items():
             names = [name for name in columns if name != self._partition]
             for key, table in self._tables.items():
+                if any(pa.types.is_nested(table.schema.field(name).type) for name in names):
+                    return None
                 first = table.group_by(names).aggregate([]).num_rows if names else 1
                 found.setdefault(rule, {})[key] = table.num_rows - first
         return found

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake import arrow
+from blogdata.lake.actions import again
 from blogdata.lake.commit import Commit, Execution, entries_of, parse
+from blogdata.lake.committer import Mark, OpenCommit, Whole
 from blogdata.lake.lake import Lake
+from blogdata.lake.reads import rows_of_files
 from blogdata.publish import companion_files, observed
 from blogdata.publish import refused as refused_batches
 from blogdata.publish.audit import AuditSpec, guard_of, specify
 from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Restore, Rewrite
 from blogdata.publish.companion_files import CompanionRows, place_of, refuse
-from blogdata.publish.observed import Place, Written
+from blogdata.publish.observed import Written
 from blogdata.publish.probe import Probe
 from blogdata.publish.schema import Failed
 from blogdata.publish.target import Companion, Provenance, Target
 from blogdata.publish.write_faults import AuditFailed, PublicationUnknown, translated
-from blogdata.table.actions import again
-from blogdata.table.committer import Mark, OpenCommit, Whole
-from blogdata.table.reads import rows_of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -112,7 +112,6 @@ def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution
 def _info(target: Target, commit_id: str, change: Change, provenance: Provenance, started: float) -> dict[str, Any]:
     return {
         "commit_id": commit_id,
-        "change": change.options(),
         **({"appended": asdict(change)} if isinstance(change, AppendBatch) else {}),
         "started_at": started,
         "inputs": dict(provenance.inputs),
@@ -170,30 +169,22 @@ def _stored(
     """Write and judge rows; those of a restoration are there. Also return the single files whose place they take."""
     place = place_of(rows, target, begun.table)
     if isinstance(change, Restore):
-        there = begun.files(Whole.TABLE)
+        files = begun.files(Whole.TABLE)
         then = arrow.rows_of(target.lake.at(target.contract.dataset, change.to).get_add_actions(flatten=True))
-        now, wanted = {file["path"] for file in there}, {file["path"] for file in then}
+        now, wanted = {file["path"] for file in files}, {file["path"] for file in then}
         lacking = again(place.files, begun.table, [file for file in then if file["path"] not in now])
-        return observed.judged(rows, spec, place, lacking), [file for file in there if file["path"] not in wanted]
+        return observed.judged(rows, spec, place, lacking), [file for file in files if file["path"] not in wanted]
     beside: list[DataFrame] = []
     old: list[Mapping[str, Any]] = []
     if isinstance(change, Extend):
-        beside.append(_kept_rows(place, change.kept))
+        there = target.lake.read(place.spark, target.contract.dataset, begun.table.version(), partitions=change.kept)
+        beside.append(there.select(*[f"`{name}`" for name in place.columns]))
     if isinstance(change, Exchange):
         left: list[Mapping[str, Any]] = []
         for file in begun.files(Whole.TABLE):
             (old if file["path"] in change.files else left).append(file)
         beside += [rows_of_files(place.spark, place.path, place.columns, left, place.partition)] if left else []
     return observed.write(rows, spec, place, beside=beside), old
-
-
-def _kept_rows(place: Place, kept: Sequence[str]) -> DataFrame:
-    """Read the rows that some partitions have, at the version at which the commit began."""
-    from pyspark.sql import functions as F
-
-    reader = place.spark.read.format("delta").option("versionAsOf", place.table.version())
-    rows = reader.load(place.path).where(F.col(str(place.partition)).isin(*kept))
-    return rows.select(*[f"`{name}`" for name in place.columns])
 
 
 def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:

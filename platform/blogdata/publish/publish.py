@@ -14,7 +14,7 @@ from blogdata.publish import publication, tables
 from blogdata.publish.changes import AppendBatch, Overwrite
 from blogdata.publish.migrations import both, carried
 from blogdata.publish.partition_key import check_key
-from blogdata.publish.target import Companion, Engine, Provenance, Target
+from blogdata.publish.target import Companion, Provenance, Target
 from blogdata.publish.write_faults import translated
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def publish(
 
     Args:
         frame: Rows with the columns of the contract.
-        change: How the rows change the table; every row of an overwrite must match its predicate.
+        change: How the rows change the table.
         partitions: Partition keys of the batch; empty for a table that is written whole.
 
     Returns:
@@ -51,7 +51,7 @@ def publish(
     check_key(contract, partitions)
     with translated(contract.dataset, partitions):
         for each in (contract, *(companion.contract for companion in companions)):
-            tables.enforce(frame.sparkSession, lake, each, engine_loaded=target.engine is Engine.TRANSACTION)
+            tables.enforce(frame.sparkSession, lake, each)
         rows = both(frame, contract).select(*[f"`{column.name}`" for column in contract.columns])
     return publication.write(rows, target, change, partitions, provenance, companions)
 

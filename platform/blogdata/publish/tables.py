@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from blogdata.lake import members
+from blogdata.lake import committer, members
 from blogdata.lake.companions import APPEARS_WITH
 from blogdata.lake.lake import Lake
 from blogdata.publish import file_statistics
@@ -31,24 +31,24 @@ BUCKETS = "blogdata.buckets"
 _CONSTRAINT = "delta.constraints."
 
 
-def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
+def enforce(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     """Add the missing constraints of a contract to its table; create the table if it does not exist."""
     table = lake.caught_up(contract.dataset)
     if table is not None:
         hold_table(table, contract)
         refuse_return(table, contract)
-    create_or_evolve(spark, lake, contract, engine_loaded=engine_loaded)
+    create_or_evolve(spark, lake, contract)
 
 
-def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
+def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     """Create the dataset's table with the constraints of its contract, or add missing columns and constraints."""
     table = lake.caught_up(contract.dataset)
     path = lake.path(contract.dataset)
-    if table is None and engine_loaded:
-        _create(spark, path, contract)
+    if table is None:
+        _create(spark, lake, contract)
         return
     members.refuse_direct(table, contract.dataset)
-    known: dict[str, str | None] = dict(table.metadata().configuration) if table else {}
+    known: dict[str, str | None] = dict(table.metadata().configuration)
     absent = {
         name: expression
         for name, expression in constraints(contract).items()
@@ -57,10 +57,7 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, eng
     statistics = file_statistics.properties(contract)
     if known.get(CONTRACT) == contract.fingerprint and not absent and statistics.items() <= known.items():
         return
-    if table is None:
-        spark.sql(_create_statement(path, contract))
-    else:
-        _add_columns(spark, table, path, contract)
+    _add_columns(spark, table, path, contract)
     for name, expression in absent.items():
         if f"{_CONSTRAINT}{name}" in known:
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
@@ -109,7 +106,7 @@ def _retention(contract: Contract) -> dict[str, str]:
     return {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
 
 
-def _create(spark: SparkSession, path: str, contract: Contract) -> None:
+def _create(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     from pyspark.sql.types import StructField, StructType
 
     # By this session: `DataType.fromDDL` asks whichever is the process's default one, column by column.
@@ -120,35 +117,24 @@ def _create(spark: SparkSession, path: str, contract: Contract) -> None:
             for column, found in zip(contract.columns, spark.sql(f"SELECT {types}").schema, strict=True)
         ]
     )
-    configuration = {
+    properties = {
         **_properties(contract),
         **{f"{_CONSTRAINT}{name}": expression for name, expression in constraints(contract).items()},
         CONTRACT: contract.fingerprint,
     }
-    writer = spark.range(0).write.format("contract-table").mode("append").option("schema", schema.json())
-    if partition := partition_column(contract):
-        writer = writer.option("partition", partition)
-    writer.option("description", contract.description).option("configuration", json.dumps(configuration)).save(path)
+    committer.create(
+        lake,
+        contract.dataset,
+        schema.json(),
+        partition=partition_column(contract),
+        description=contract.description,
+        properties=properties,
+    )
 
 
 def _described(column: Column) -> dict[str, str]:
     generated = {} if column.generated is None else {"delta.generationExpression": column.generated}
     return {"comment": column.description, **generated}
-
-
-def _create_statement(path: str, contract: Contract) -> str:
-    columns = ", ".join(
-        f"`{column.name}` {column.type}"
-        + ("" if column.generated is None else f" GENERATED ALWAYS AS ({column.generated})")
-        + f"{'' if column.nullable else ' NOT NULL'} COMMENT {_literal(column.description)}"
-        for column in contract.columns
-    )
-    partition = partition_column(contract)
-    partitioned = f"PARTITIONED BY (`{partition}`)" if partition else ""
-    return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta {partitioned} "
-        f"COMMENT {_literal(contract.description)} TBLPROPERTIES ({_listed(_properties(contract))})"
-    )
 
 
 def _listed(properties: Mapping[str, str]) -> str:
@@ -166,7 +152,3 @@ def _add_columns(spark: SparkSession, table: DeltaTable, path: str, contract: Co
         filled = ", ".join(f"`{name}` = coalesce(`{name}`, {default})" for name, default in defaults.items())
         empty = " OR ".join(f"(`{name}` IS NULL AND ({default}) IS NOT NULL)" for name, default in defaults.items())
         spark.sql(f"UPDATE delta.`{path}` SET {filled} WHERE {empty}")
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

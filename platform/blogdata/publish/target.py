@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from blogdata.lake.commit import Account, Added, Execution
@@ -33,13 +32,6 @@ class RunContext:
     event: Mapping[str, str] = field(default_factory=dict)
 
 
-class Engine(str, Enum):
-    """How a write is audited before it is visible."""
-
-    TRANSACTION = "transaction"
-    CHECKPOINT = "checkpoint"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """The table, contract and run of a write.
@@ -52,7 +44,6 @@ class Target:
     lake: Lake
     contract: Contract
     run: RunContext
-    engine: Engine = Engine.TRANSACTION
     probe: str | None = None
     lifted: frozenset[str] = frozenset()
     audits: tuple[Audit, ...] = ()

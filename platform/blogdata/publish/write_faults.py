@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
-from blogdata.errors import PlatformError, foreign
+from blogdata.errors import ConfigurationError, PlatformError, foreign
 from blogdata.lake import store_faults
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.publish.audit import Violation
-from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -18,6 +18,7 @@ AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
 UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
 """Names of the errors that rows raise when they are written."""
 _NOT_DECLARED = "[BLOGDATA_NOT_DECLARED] "
+_UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
 class AuditFailed(PlatformError):
@@ -117,6 +118,12 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
     where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
     if _NOT_DECLARED in text:
         return NotDeclared(dataset, text.partition(_NOT_DECLARED)[2].split(maxsplit=1)[0])
+    if _UNKNOWN_SOURCE in text:
+        return ConfigurationError(
+            what="this Spark server has not loaded the engine's jar, so nothing was written",
+            where=where,
+            next_step="load the jar that `blogdata doctor` names, on driver and executors",
+        )
     if "CONCURRENT" in condition or "ConcurrentModification" in text or "DELTA_CONCURRENT" in text:
         return ConcurrentWrite(
             what="another run published the same partitions while this one was writing",

@@ -30,7 +30,7 @@ class Replace:
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
-    """Rows change one by one (Merger): a changed row is marked in place, and its file is not copied."""
+    """Rows change one by one (Merger): of a large table, only files with changed rows are written again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,6 @@ class InOrder:
 
     period: Grain
     replay_limit: int | None = None
-    marks_rows: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

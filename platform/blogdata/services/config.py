@@ -91,7 +91,6 @@ class SparkSettings:
     heap: Annotated[types.Heap, at("heap", "BLOGDATA_SPARK_HEAP")] = "2g"
     port: Annotated[types.Port, at("port", "BLOGDATA_SPARK_PORT")] = 0
     start_seconds: Annotated[float, Field(ge=1, le=3600), at("start_seconds", "BLOGDATA_SPARK_START_SECONDS")] = 120.0
-    writes: Annotated[Literal["transaction", "checkpoint"], at("writes", "BLOGDATA_WRITES")] = "transaction"
     conf: types.SparkConf = ()
     service: Annotated[str, at(variable="-")] = "spark"
 

@@ -26,7 +26,6 @@ from blogdata.services import (
     postgres_connection,
     processes,
     secrets,
-    spark_conf,
     spark_connect,
 )
 from blogdata.services.config import ChannelSettings, Settings
@@ -142,9 +141,7 @@ def _jars(settings: Settings) -> Iterator[Finding]:
 
 def _engine(settings: Settings) -> Iterator[Finding]:
     jar = engine.locate(jars.locate(settings))
-    if not spark_conf.has_engine(settings):
-        yield "not needed: writes are audited in checkpoints", None
-    elif jar.is_file():
+    if jar.is_file():
         yield str(jar), None
     else:
         yield "not compiled yet", Remedy("Run ", StartService(name="spark"))

@@ -30,11 +30,11 @@ class SparkParts:
 def prepare(settings: Settings) -> SparkParts:
     runtime = java.find(settings)
     pinned = jars.download_missing(settings)
-    built = [engine.compile_if_absent(pinned, runtime)] if has_engine(settings) else []
+    built = engine.compile_if_absent(pinned, runtime)
     return SparkParts(
         java=runtime,
         java_home=java.launcher_home(runtime, settings.service_folder(settings.spark.service)),
-        class_path=(*pinned.files("spark"), *built),
+        class_path=(*pinned.files("spark"), built),
     )
 
 
@@ -85,14 +85,8 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
     if is_local(settings):
         conf["spark.authenticate"] = "true"
     found = {**conf, **dict(settings.spark.conf)}
-    if has_engine(settings):
-        found["spark.plugins"] = ",".join(filter(None, [_PLUGIN, found.get("spark.plugins")]))
+    found["spark.plugins"] = ",".join(filter(None, [_PLUGIN, found.get("spark.plugins")]))
     return found
-
-
-def has_engine(settings: Settings) -> bool:
-    """Return whether Spark loads the engine's jar: always, except on a cluster whose executors may not load it."""
-    return settings.spark.writes == "transaction" or (settings.spark.remote is None and is_local(settings))
 
 
 def is_local(settings: Settings) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.lake import members
 from blogdata.lake.commit import WHOLE_TABLE, Commit, entries_of
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import CLOSED, Member, Members
 from blogdata.lake.store_faults import TRIES
@@ -27,7 +28,6 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
 from blogdata.publish.publication import commit_id_of, committed, receipt
 from blogdata.publish.target import Provenance, Target
-from blogdata.table.committer import ConcurrentWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

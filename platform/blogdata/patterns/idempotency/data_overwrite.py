@@ -48,18 +48,14 @@ def overwrite_partitions(
         partitions: Partition keys; a key without rows ends up empty.
         provenance: Inputs, accounts and landed files; the partitions of its `additions` keep the rows they have.
     """
-    column = target.contract.partitioning
-    if column is None or not partitions:
+    if target.contract.partitioning is None or not partitions:
         raise ConfigurationError(
             what="a partition overwrite needs a partitioned table and at least one partition",
             where=target.contract.dataset,
             next_step="use overwrite_table for a table without partitions",
         )
-    keys = sorted(set(partitions))
-    listed = ", ".join(f"'{key}'" for key in keys)
-    change = Overwrite(predicate=f"{column.column} IN ({listed})")
-    if (added := provenance.additions).of:
-        change = Extend(predicate=change.predicate, kept=tuple(sorted(added.of)), at=added.at)
+    added, keys = provenance.additions, sorted(set(partitions))
+    change = Extend(kept=tuple(sorted(added.of)), at=added.at) if added.of else Overwrite()
     return publish(frame, target, change=change, partitions=keys, provenance=provenance, companions=companions)
 
 
@@ -71,4 +67,4 @@ def overwrite_table(frame: DataFrame, target: Target, provenance: Provenance) ->
             where=target.contract.dataset,
             next_step="use overwrite_partitions and name the partitions",
         )
-    return publish(frame, target, change=Overwrite(predicate="true"), partitions=(), provenance=provenance)
+    return publish(frame, target, change=Overwrite(), partitions=(), provenance=provenance)

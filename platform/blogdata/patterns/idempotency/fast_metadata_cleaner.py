@@ -176,7 +176,7 @@ def _refuse_frozen(seen: Members, keys: Sequence[str], contract: Contract) -> No
 def _split(frame: DataFrame, column: str, keys: Sequence[str]) -> list[DataFrame]:
     from pyspark.sql import functions as F
 
-    # Rows of other periods go with the last one, whose predicate refuses them; a filter would drop them silently.
+    # Rows of other periods go with the last one, whose audits refuse them; a filter would drop them silently.
     others = F.coalesce(F.col(column).isin(*keys[:-1]), F.lit(False))
     return [*[frame.where(F.col(column) == key) for key in keys[:-1]], frame.where(~others) if keys[1:] else frame]
 

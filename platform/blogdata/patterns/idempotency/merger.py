@@ -31,13 +31,13 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake import arrow
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import marks_rows
+from blogdata.lake.reads import rows_of_files
 from blogdata.publish import kept_rows, tables
 from blogdata.publish.changes import Exchange, Rewrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
-from blogdata.table.reads import rows_of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -102,7 +102,7 @@ def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, delet
     if len(files) < 2 or marks_rows(table) or sum(file["num_records"] for file in files) <= SMALL:
         rows = rows_after_merge(changes, current, contract, deleted=deleted)
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
-    with kept_rows.computed(effective(changes, current, contract, deleted=deleted), target.engine) as kept:
+    with kept_rows.computed(effective(changes, current, contract, deleted=deleted)) as kept:
         named = current.withColumn("_file", F.col("_metadata.file_name"))
         touched = {
             row[0] for row in named.join(kept, list(contract.key), "left_semi").select("_file").distinct().collect()
@@ -216,7 +216,7 @@ def _made(spark: SparkSession, target: Target) -> int:
     """Create the table and return its version: another run may be creating it, so even first rows need a version."""
     dataset = target.contract.dataset
     with translated(dataset, ()):
-        tables.enforce(spark, target.lake, target.contract, engine_loaded=False)
+        tables.enforce(spark, target.lake, target.contract)
     version = target.lake.version(dataset)
     assert version is not None
     return version

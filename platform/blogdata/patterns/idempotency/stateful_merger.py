@@ -42,14 +42,14 @@ from blogdata.errors.remedies import Remedy, Replay
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import EMPTY, applied, history
 from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake, marks_rows
 from blogdata.patterns.idempotency.merger import DELETED, merge
 from blogdata.publish import tables
 from blogdata.publish.changes import Restore, Rewrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
-from blogdata.publish.target import Engine, Provenance, Target
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.publish.target import Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,6 +93,8 @@ def execute(
             where=contract.dataset,
             next_step="declare `executed` in the contract, or merge without state (Merger)",
         )
+    # First: a version to restore is restored by the contract of today.
+    tables.enforce(spark, lake, contract)
     seen = lake.version(contract.dataset)
     there = applied(events.executions(contract.dataset))
     own = next((entry for entry in there if entry.partition == period), None)
@@ -105,7 +107,6 @@ def execute(
             seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
         )
         contained = kept if restored else list(there)
-        tables.enforce(spark, lake, contract, engine_loaded=target.engine is Engine.TRANSACTION)
         onto = _version_with(contained, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))
@@ -149,7 +150,7 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
         back = Execution(period=period, onto=onto, restores=version)
         return _commit_restoration(spark, target, back, kept[-1].rows_out if kept else 0)
     except PySparkException as error:
-        # Delta refuses to restore a version whose files a vacuum may delete, even if none has run, unless the server is
+        # Delta refuses to read a version whose files a vacuum may delete, even if none has run, unless the server is
         # configured as the platform's own ones are.
         if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
             raise
@@ -170,15 +171,23 @@ def _restore_newest_with_latest(spark: SparkSession, target: Target, events: Eve
 
 
 def _commit_restoration(spark: SparkSession, target: Target, back: Execution, rows: int) -> Commit | None:
-    """Restore a version, or the empty table, in an audited commit of its own; the audit compares the number of rows."""
+    """Restore a version, or the empty table, in an audited commit of its own; the audit compares the number of rows.
+
+    The files of a version that lacks a column, or whose rows are marked as removed, are written again.
+    """
+    from pyspark.sql import functions as F
+
     dataset, version = target.contract.dataset, back.restores
     provenance = Provenance(execution=back, expected={WHOLE_TABLE: {"rows": rows}})
     then = target.lake.read(spark, dataset, None if version == EMPTY else version)
     table = target.lake.caught_up(dataset)
     assert table is not None
+    lacking = [column for column in target.contract.columns if column.name not in then.columns]
     change = Rewrite(at=back.onto)
-    if version is not None and version != EMPTY and not marks_rows(table):
+    if version is not None and version != EMPTY and not lacking and not marks_rows(table):
         change = Restore(at=back.onto, to=version)
+    for column in lacking:
+        then = then.withColumn(column.name, F.expr(column.default or "NULL").cast(column.type))
     return publish(
         then.limit(0) if version == EMPTY else then, target, change=change, partitions=(), provenance=provenance
     )

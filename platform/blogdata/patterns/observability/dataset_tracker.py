@@ -226,6 +226,6 @@ def _landed(lake: Lake, landing: str, dataset: str) -> Iterable[str]:
 
 
 def _streamed_from(commit: Commit) -> set[str]:
-    # Known even where no plan was recorded (Engine.CHECKPOINT).
+    # Known even where no plan was recorded.
     source = commit.info.get("appended", {}).get("notes", {}).get(READ)
     return set() if source is None else {source}

@@ -13,7 +13,7 @@ The trap: a column that is only used to filter, join or sort is no input of the 
 every column depend on every other. It is read all the same: :func:`read` has it. And a publication whose lineage was
 lost looks like one that reads nothing: it must count as one that reads everything.
 
-When not to use it: with ``Engine.CHECKPOINT``, where Spark may not load the engine's jar, no lineage is recorded.
+When not to use it: for the rows of a source that Spark does not read itself; there only the source is known.
 
 Source: Data Engineering Design Patterns, ch. 10.
 """

@@ -38,6 +38,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, RemoveColumn, Run
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.observability.column_readers import Reader
 from blogdata.publish import file_statistics
@@ -45,7 +46,6 @@ from blogdata.publish.compatibility import Migration
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import REMOVED, carried
 from blogdata.publish.tables import CONTRACT
-from blogdata.table.committer import ConcurrentWrite
 
 COLUMN_REMOVED = "column removed"
 _CONSTRAINT = "delta.constraints."

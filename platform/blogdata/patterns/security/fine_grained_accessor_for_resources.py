@@ -37,7 +37,6 @@ from blogdata.publish.write_faults import NotDeclared
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-    from pyspark.sql import DataFrame, SparkSession
 
 _LANDING = "landing."
 _VERSION = "2012-10-17"
@@ -75,10 +74,6 @@ class DeclaredLake(Lake):
     def at(self, table: str, version: int) -> DeltaTable:
         self.reach.require_read(members.dataset_of(table))
         return super().at(table, version)
-
-    def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
-        self.reach.require_read(dataset)
-        return super().read(spark, dataset, version)
 
 
 def reach_of(contracts: Sequence[Contract]) -> JobReach:

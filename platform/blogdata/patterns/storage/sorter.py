@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from blogdata.patterns.ingestion import compactor
 from blogdata.publish import compaction
-from blogdata.publish.target import Engine, Target
+from blogdata.publish.target import Target
 from blogdata.publish.writes import ByPeriod
 
 if TYPE_CHECKING:
@@ -38,11 +38,10 @@ def sort(spark: SparkSession, target: Target, at: int) -> int:
     """Sort the rows of a frozen table's large partitions, in one audited commit; repeated calls change nothing.
 
     Returns:
-        The version whose files are sorted. It is `at` if no order is declared, if no partition is large enough, and
-        without the engine's jar, which compares the rows.
+        The version whose files are sorted. It is `at` if no order is declared, or no partition is large enough.
     """
     order = target.contract.write.frozen if isinstance(target.contract.write, ByPeriod) else None
-    if order is None or target.engine is Engine.CHECKPOINT:
+    if order is None:
         return at
     size: Counter[str] = Counter()
     for file in compactor.files(target.lake.at(target.contract.dataset, at)):

@@ -1,6 +1,7 @@
 package io.blogdata.engine;
 
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
 import java.util.HashMap;
@@ -58,6 +59,9 @@ final class ColumnLineage {
   /** What the alias of landed lines begins with ({@code lines.py}); the folder of the first file follows. */
   private static final String LANDED = "landed:";
 
+  /** What the alias of files of a table begins with ({@code reads.py}); the table's path follows. */
+  private static final String TABLE = "table:";
+
   private static final Set<String> POSITION = Set.of("raw", "source_offset", "source_file");
 
   private final Map<ExprId, Set<ExprId>> inputs = new HashMap<>();
@@ -107,8 +111,7 @@ final class ColumnLineage {
   }
 
   private void visit(LogicalPlan plan) {
-    if (plan instanceof SubqueryAlias && ((SubqueryAlias) plan).alias().startsWith(LANDED)) {
-      landed((SubqueryAlias) plan);
+    if (plan instanceof SubqueryAlias && named((SubqueryAlias) plan)) {
       return;
     }
     List<LogicalPlan> children = CollectionConverters.asJava(plan.children());
@@ -154,17 +157,25 @@ final class ColumnLineage {
     }
   }
 
-  /** Has what a reader has found in landed lines come from the lines and their file, not from how they are read. */
-  private void landed(SubqueryAlias lines) {
-    String folder = lines.alias().substring(LANDED.length());
-    for (Attribute column : CollectionConverters.asJava(lines.output())) {
-      String name = column.name();
-      sources.put(
-          column.exprId(),
-          POSITION.contains(name)
-              ? Set.of(folder + "#" + name)
-              : Set.of(folder + "#raw", folder + "#source_file"));
+  /**
+   * Takes rows for those of the place that their alias names, however they are read. What a reader has found in landed
+   * lines comes from the lines and their file.
+   */
+  private boolean named(SubqueryAlias rows) {
+    boolean landed = rows.alias().startsWith(LANDED);
+    if (!landed && !rows.alias().startsWith(TABLE)) {
+      return false;
     }
+    String place = rows.alias().substring((landed ? LANDED : TABLE).length());
+    List<Attribute> columns = new ArrayList<>(CollectionConverters.asJava(rows.output()));
+    columns.addAll(CollectionConverters.asJava(rows.metadataOutput()));
+    for (Attribute column : columns) {
+      String name = column.name();
+      boolean asItIs = !landed || POSITION.contains(name);
+      sources.put(
+          column.exprId(), asItIs ? Set.of(place + "#" + name) : Set.of(place + "#raw", place + "#source_file"));
+    }
+    return true;
   }
 
   private void leaf(LogicalPlan plan) {
@@ -212,11 +223,6 @@ final class ColumnLineage {
     FileIndex files = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
     if (files instanceof TahoeFileIndex) {
       return ((TahoeFileIndex) files).path().toString();
-    }
-    var options = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).options();
-    String table = CollectionConverters.asJava(options).get("of_table");
-    if (table != null) {
-      return table;
     }
     List<Path> roots = CollectionConverters.asJava(files.rootPaths());
     return roots.isEmpty() ? "" : roots.get(0).getParent().toString();

@@ -10,6 +10,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.jdk.javaapi.CollectionConverters;
@@ -90,20 +91,22 @@ final class FewRows {
     }
   }
 
-  /** Returns the bytes of the tables without partitions: of the others, queries name the partitions that they read. */
+  /** Returns the bytes of tables without partitions, and of files that are read by name: others are read in part. */
   private static long readWhole(Dataset<Row> data) {
     LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset<Row>) data).queryExecution().analyzed();
     long sum = 0;
     for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
-      if (leaf instanceof LogicalRelation
-          && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation
-          && ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location() instanceof TahoeLogFileIndex) {
-        var table = (TahoeLogFileIndex) ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location();
-        if (table.partitionSchema().isEmpty()) {
-          // Of a table that is read at a version, the snapshot of that version.
-          boolean pinned = table.snapshotAtAnalysis() instanceof Snapshot;
-          sum += bytes(pinned ? (Snapshot) table.snapshotAtAnalysis() : table.deltaLog().unsafeVolatileSnapshot());
-        }
+      if (!(leaf instanceof LogicalRelation) || !(((LogicalRelation) leaf).relation() instanceof HadoopFsRelation)) {
+        continue;
+      }
+      HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) leaf).relation();
+      if (relation.location() instanceof InMemoryFileIndex) {
+        sum += relation.location().sizeInBytes();
+      } else if (relation.location() instanceof TahoeLogFileIndex && relation.partitionSchema().isEmpty()) {
+        var table = (TahoeLogFileIndex) relation.location();
+        // Of a table that is read at a version, the snapshot of that version.
+        boolean pinned = table.snapshotAtAnalysis() instanceof Snapshot;
+        sum += bytes(pinned ? (Snapshot) table.snapshotAtAnalysis() : table.deltaLog().unsafeVolatileSnapshot());
       }
     }
     return sum;

@@ -2,7 +2,6 @@ package io.blogdata.engine;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.util.Map;
 
 /** Reads and writes JSON with the Jackson library that Spark ships. */
 final class Json {
@@ -24,9 +23,5 @@ final class Json {
     } catch (JsonProcessingException error) {
       throw new IllegalArgumentException("not the expected JSON: " + text, error);
     }
-  }
-
-  static Map<?, ?> map(String text) {
-    return read(text, Map.class);
   }
 }

@@ -164,7 +164,7 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
       try {
         return spark.sessionState().sqlParser().parsePlan(text);
       } catch (ParseException error) {
-        throw Queries.<RuntimeException>unchanged(error);
+        throw Scala.<RuntimeException>unchanged(error);
       }
     }
 

@@ -1,17 +1,17 @@
 package io.blogdata.engine;
 
-import java.util.List;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.StructType;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Helpers for calling Spark's Scala interfaces from Java. */
 final class Scala {
   private Scala() {}
 
-  static <T> scala.collection.immutable.Seq<T> seq(List<T> items) {
-    return scala.collection.immutable.List$.MODULE$.from(CollectionConverters.asScala(items));
+  /** Rethrows what Scala's methods throw unchecked, a checked one too. */
+  @SuppressWarnings("unchecked")
+  static <E extends Throwable> E unchanged(Throwable error) throws E {
+    throw (E) error;
   }
 
   /** Returns the relation that a data source must return after a write; it is never read. */

@@ -48,6 +48,29 @@ class DataFile:
     statistics: Mapping[str, Any] = field(default_factory=dict)
     modified: int = 0
 
+    @classmethod
+    def of(cls, listed: Mapping[str, Any]) -> DataFile:
+        """Return the file that a commit's metadata lists."""
+        statistics = json.loads(listed["stats"])
+        return cls(
+            path=listed["path"],
+            size=listed["size"],
+            rows=statistics["numRecords"],
+            partition_values=listed["partition_values"],
+            statistics=statistics,
+            modified=listed["modification_time"],
+        )
+
+    def listed(self) -> dict[str, Any]:
+        """Return the file as a commit's metadata lists it."""
+        return {
+            "path": self.path,
+            "size": self.size,
+            "partition_values": dict(self.partition_values),
+            "modification_time": self.modified,
+            "stats": json.dumps(self.statistics),
+        }
+
     def add(self, *, data_change: bool = True) -> AddAction:
         """Return the action that makes the file a part of the table."""
         return AddAction(

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from blogdata.table.actions import files_below, footer, indexed_columns, is_removable, value_of
+from blogdata.lake.actions import files_below, footer, indexed_columns, is_removable, value_of
 
 UTC = timezone.utc
 EARLY, LATE = datetime(2026, 1, 5, 0, 0, 0, 999, UTC), datetime(2026, 1, 5, 1, 0, 0, 1, UTC)

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from blogdata.lake import arrow
+from blogdata.lake.actions import DataFile, files_below
+from blogdata.lake.committer import Mark, OpenCommit
 from blogdata.lake.store import Store
-from blogdata.table.actions import DataFile, files_below
-from blogdata.table.committer import Mark, OpenCommit
 
 DATASET = "silver.clicks"
 SCHEMA = pa.schema([("day", pa.string()), ("click", pa.int64())])
@@ -81,6 +81,8 @@ def with_removed_row(store: Store, position: int) -> None:
             action["add"]["deletionVector"] = _vector(position)
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     actions.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+    # delta-rs would take the protocol from it.
+    log.with_suffix(".crc").unlink()
     log.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from blogdata.lake import members
 from blogdata.lake.commit import EXPIRED
+from blogdata.lake.committer import ConcurrentWrite, Mark, OpenCommit
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import TRIES, contended
-from blogdata.table.committer import ConcurrentWrite, Mark, OpenCommit
 
 
 def leave(

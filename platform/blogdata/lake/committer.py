@@ -21,16 +21,16 @@ from enum import Enum
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
 from blogdata.errors import PlatformError
 from blogdata.lake import arrow
+from blogdata.lake.actions import DataFile, is_removable
 from blogdata.lake.checksums import local_folder
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import TRIES, contended, log_damaged, store_faults
-from blogdata.table.actions import DataFile, is_removable
 
 _log = logging.getLogger(__name__)
 NEVER = 2**63 - 1
@@ -39,7 +39,8 @@ and is expired at once for Spark."""
 CHECKPOINT_EVERY = 10
 """Versions between two checkpoints of a log, unless the table says otherwise; delta-rs itself would take 100."""
 _INTERVAL = "delta.checkpointInterval"
-_TOLD = frozenset({"metadata", "protocol"})
+_TOLD = {"metaData": "metadata", "protocol": "protocol"}
+"""Actions of which a checksum tells, and their names in it."""
 _SEARCHED = 20
 """Versions in which a checksum is looked for whose schema and protocol still hold."""
 _WRITABLE = frozenset(
@@ -220,7 +221,7 @@ class OpenCommit:
                     self._refuse_conflict(self._actions(version), reads, gone)
                 time.sleep(random.uniform(0.001, 0.02))
                 continue
-            self._follow_up(base + 1)
+            self.follow_up(base + 1)
             return base + 1
         raise contended(self._dataset, "commit")
 
@@ -272,7 +273,7 @@ class OpenCommit:
         except ValueError as error:
             raise log_damaged(self._dataset, name) from error
 
-    def _follow_up(self, version: int) -> None:
+    def follow_up(self, version: int) -> None:
         """Write what spares readers work; the commit stands without it."""
         every = int(self.table.metadata().configuration.get(_INTERVAL) or CHECKPOINT_EVERY)
         try:
@@ -281,7 +282,7 @@ class OpenCommit:
                 # Others have committed on top, and do it.
                 return
             self._write_checksum(version)
-            if version % every == 0:
+            if version and version % every == 0:
                 self.table.create_checkpoint()
         except (DeltaError, OSError, ValueError, PlatformError) as error:
             _log.warning("No checksum or checkpoint of %s at version %d: %s", self._dataset, version, error)
@@ -289,30 +290,33 @@ class OpenCommit:
     def _write_checksum(self, version: int) -> None:
         """Write the version's checksum (Delta's protocol, "Version Checksum File"): without it Spark counts the files.
 
-        Schema and protocol are taken over from an earlier one, to the letter: Spark takes any difference for damage.
-        In an object store Spark counts.
+        Schema and protocol are those of the newest commit that has them, or of an earlier checksum, to the letter:
+        Spark takes any difference for damage. In an object store Spark counts.
         """
         folder = local_folder(self.table)
         if folder is None:
             return
         log = folder / "_delta_log"
+        told: dict[str, Any] = {}
         for earlier in range(version, max(-1, version - _SEARCHED), -1):
-            if earlier < version:
-                file = log / f"{earlier:020d}.crc"
-                if file.exists():
-                    known = json.loads(file.read_bytes())
-                    break
-            if any(action.keys() & {"metaData", "protocol", "domainMetadata"} for action in self._actions(earlier)):
+            file = log / f"{earlier:020d}.crc"
+            if earlier < version and file.exists():
+                known = json.loads(file.read_bytes())
+                if known.get("numDeletionVectorsOpt"):
+                    return
+                told = {**{name: known[name] for name in _TOLD.values() if name in known}, **told}
+                break
+            actions = self._actions(earlier)
+            if any("domainMetadata" in action for action in actions):
                 return
-        else:
-            return
-        if known.get("numDeletionVectorsOpt"):
+            told = {**{_TOLD[name]: action[name] for action in actions for name in _TOLD.keys() & action}, **told}
+        if not {*_TOLD.values()} <= told.keys():
             return
         files = self.files(Whole.TABLE)
-        told = {name: known[name] for name in ("numMetadata", "numProtocol", "domainMetadata", *_TOLD) if name in known}
         size = sum(file["size_bytes"] for file in files)
+        counts = {"tableSizeBytes": size, "numFiles": len(files), "numMetadata": 1, "numProtocol": 1}
         staged = log / f".{uuid.uuid4()}.crc.tmp"
-        staged.write_text(json.dumps({"tableSizeBytes": size, "numFiles": len(files), **told}), encoding="utf-8")
+        staged.write_text(json.dumps({**counts, **told}), encoding="utf-8")
         staged.replace(log / f"{version:020d}.crc")
 
     def _lost(self, what: str) -> ConcurrentWrite:
@@ -321,6 +325,35 @@ class OpenCommit:
             where=self._dataset,
             next_step="nothing of this run was published; it is retried, or run it again",
         )
+
+
+def create(
+    store: Store,
+    dataset: str,
+    schema: str,
+    *,
+    partition: str | None,
+    description: str,
+    properties: Mapping[str, str],
+) -> None:
+    """Create a table with its schema (as JSON), partition column and properties in one commit; a table stays as it is.
+
+    In SQL every CHECK constraint would be a commit of its own that scans the table.
+    """
+    with store_faults(dataset):
+        DeltaTable.create(
+            store.path(dataset),
+            Schema.from_json(schema),
+            mode="ignore",
+            partition_by=partition,
+            description=description,
+            # Constraints need this version; generated columns and a change feed, too.
+            configuration={"delta.minWriterVersion": "4", **properties},
+            storage_options=dict(store.storage_options),
+            # Constraints and the platform's own properties are none that delta-rs knows.
+            raise_if_key_not_exists=False,
+        )
+    OpenCommit(store, dataset, Mark(writer=dataset, batch=-1)).follow_up(0)
 
 
 def _text(file: Mapping[str, Any], column: str) -> str | None:

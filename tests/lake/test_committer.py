@@ -10,9 +10,9 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import RemoveAction
 
+from blogdata.lake.committer import ConcurrentWrite, Mark, NotCommittable, OpenCommit, Whole
 from blogdata.lake.store import Store
-from blogdata.table.committer import ConcurrentWrite, Mark, NotCommittable, OpenCommit, Whole
-from table.tables import DATASET, at_once, made, opened, replace, rows, with_removed_row, written
+from lake.tables import DATASET, at_once, made, opened, replace, rows, with_removed_row, written
 
 
 @pytest.fixture
@@ -203,21 +203,27 @@ def test_checkpoints_come_as_often_as_the_table_says(tmp_path: Path) -> None:
     assert rows(store) == [("a", 6)]
 
 
-def test_a_checksum_spares_spark_a_count_as_long_as_schema_and_protocol_are_known(store: Store) -> None:
-    told = {"numMetadata": 1, "numProtocol": 1, "metadata": {"id": "x"}, "protocol": {"minReaderVersion": 1}}
+def test_a_checksum_spares_spark_a_count_and_tells_of_the_newest_schema_and_protocol(store: Store) -> None:
+    def written_at(version: int) -> dict[str, object]:
+        found: dict[str, object] = json.loads((_folder(store) / f"{version:020d}.crc").read_text())
+        return found
 
-    def written_at(version: int) -> dict[str, object] | None:
-        file = _folder(store) / f"{version:020d}.crc"
-        return json.loads(file.read_text()) if file.exists() else None
+    def told(version: int) -> dict[str, object]:
+        (action,) = [line["metaData"] for line in _log(store, version) if "metaData" in line]
+        sizes = [file["size_bytes"] for file in opened(store, "reader").files(Whole.TABLE)]
+        protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
+        counts = {"numFiles": len(sizes), "tableSizeBytes": sum(sizes), "numMetadata": 1, "numProtocol": 1}
+        return {**counts, "metadata": action, "protocol": protocol}
 
-    assert written_at(replace(store, "a", [1], "before")) is None
-    newest = DeltaTable(store.path(DATASET)).version()
-    (_folder(store) / f"{newest:020d}.crc").write_text(json.dumps({"numFiles": 9, "tableSizeBytes": 9, **told}))
-    version = replace(store, "c", [5, 6], "run")
-    sizes = [file["size_bytes"] for file in opened(store, "reader").files(Whole.TABLE)]
-    assert written_at(version) == {"numFiles": 3, "tableSizeBytes": sum(sizes), **told}
-    DeltaTable(store.path(DATASET)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
-    assert written_at(replace(store, "c", [7], "after")) is None, "it would tell of another schema"
+    assert written_at(replace(store, "c", [5, 6], "run")) == told(0)
+    DeltaTable(store.path(DATASET)).alter.set_table_properties({"delta.checkpointInterval": "50"})
+    altered = DeltaTable(store.path(DATASET)).version()
+    for number in range(30):
+        newest = replace(store, "c", [number], f"after {number}")
+        assert written_at(newest) == told(altered)
+    (_folder(store) / f"{newest:020d}.crc").write_text(json.dumps({**told(altered), "numDeletionVectorsOpt": 1}))
+    newest = replace(store, "c", [7], "beside rows that are marked as removed")
+    assert not (_folder(store) / f"{newest:020d}.crc").exists()
 
 
 def _doctored(store: Store, old: str, new: str) -> None:
