@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
 
 import published
+from blogdata.orchestration.checks import LEDGER
+from blogdata.orchestration.computation import Done
+from blogdata.orchestration.driver import Driver
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.services import config
 from blogdata.services.config import PostgresSettings, Settings
 from definitions import build
+from quality.contracts import CONTRACTS
 
 NOWHERE = Path("/nowhere")
 LANDED, LATE_ONLY, MISSING, LAST = "2026-01-05T03", "2026-01-05T01", "2026-01-05T02", "2026-01-05T04"
@@ -96,3 +102,23 @@ def test_partitions_whose_input_is_not_published_are_refused_by_name(lake: LakeR
     error = refusal(definitions, asset_key("gold.page_stats"), partition_key=LANDED[:10])
     assert f"nothing of silver.visits_enriched has been published for {LANDED[:10]}" in error
     assert not (lake.landing_path.parent / "services" / "spark").exists()
+
+
+def test_rows_that_do_not_add_up_stop_what_is_launched_below(
+    lake: LakeResource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, below = asset_key("bronze.visits"), asset_key("bronze.dead_letters")
+    rows = dg.AssetMaterialization(key, partition=LANDED)
+    checked = dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=False)
+    unbalanced: Any = SimpleNamespace(
+        contract=CONTRACTS["bronze.visits"], checks=lambda: [checked], materializations=lambda: [rows]
+    )
+    monkeypatch.setattr(Driver, "_computed", lambda driver, task, keys: Done(publications=[unbalanced]))
+    done = (
+        defined(lake)
+        .resolve_implicit_global_asset_job_def()
+        .execute_in_process(asset_selection=[key, below], partition_key=LANDED, raise_on_error=False)
+    )
+    (failed,) = done.filter_events(lambda event: event.is_step_failure)
+    assert "checks failed: bronze.visits:ledger" in str(failed.step_failure_data.user_failure_data)
+    assert {event.asset_key for event in done.get_asset_materialization_events()} == {key}

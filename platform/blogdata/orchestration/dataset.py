@@ -14,7 +14,7 @@ from blogdata.orchestration.driver import Driver
 from blogdata.orchestration.lineage import column_schema
 from blogdata.orchestration.names import asset_key, slug, step_of
 from blogdata.orchestration.refresh_request import Request
-from blogdata.orchestration.retries import reported
+from blogdata.orchestration.retries import failing_after_output
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.planning.graph import Task
 from blogdata.planning.reach import Within
@@ -62,7 +62,14 @@ def assets(code: LineageCode, calendar: Calendar, *, ended: bool) -> list[dg.Ass
 
 
 def _asset(code: LineageCode, calendar: Calendar, task: Task, ended: bool) -> dg.AssetsDefinition:
-    @dg.multi_asset(
+    def compute(context: dg.AssetExecutionContext) -> None:
+        keys = [WHOLE_TABLE] if task.grain is None else partitions_of(context, task.main)
+        request = Request(datasets=[task.main], again={task.main: keys}, only_again=True)
+        if failed := Driver.run(code, task, context.op_execution_context, request):
+            # As Dagster ends a step whose blocking checks failed: nothing below it runs.
+            raise dg.Failure(f"checks failed: {', '.join(failed)}", allow_retries=False)
+
+    made = dg.multi_asset(
         name=step_of(task.main),
         specs=[
             dg.AssetSpec(
@@ -85,17 +92,7 @@ def _asset(code: LineageCode, calendar: Calendar, task: Task, ended: bool) -> dg
         # The step publishes the datasets together and reports their checks: Dagster executes no part of it alone.
         can_subset=False,
     )
-    def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        with reported(context):
-            keys = [WHOLE_TABLE] if task.grain is None else partitions_of(context, task.main)
-            request = Request(datasets=[task.main], again={task.main: keys}, only_again=True)
-            failed = Driver.run(code, task, context.op_execution_context, request)
-        if failed:
-            # As Dagster ends a step whose blocking checks failed: nothing below it runs.
-            raise dg.Failure(f"checks failed: {', '.join(failed)}", allow_retries=False)
-        yield from logged(context)
-
-    return asset
+    return made(failing_after_output(compute, outputs))
 
 
 def described(contract: Contract, version: str) -> dict[str, Any]:
@@ -134,7 +131,7 @@ def _mapping(read: Read) -> dg.PartitionMapping | None:
         return dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
 
 
-def logged(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
-    """Yield all outputs of an asset's step, so that what is below it runs; its events and checks are logged."""
+def outputs(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
+    """Yield the outputs of an asset whose step logs its events and checks itself."""
     for output in context.op_execution_context.op_def.output_defs:
         yield dg.Output(None, output.name, metadata={WITHOUT_EVENT: True})

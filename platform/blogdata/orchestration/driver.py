@@ -69,7 +69,7 @@ class Driver:
         self._planner = self._newest()
         self._asked: set[str] = set()
         self._carried: set[str] = set()
-        self._shown_waiting: Mapping[str, PlatformError] | None = None
+        self._shown_waiting: Mapping[str, PlatformError] = {}
         self._failed_checks: list[str] = []
 
     @classmethod
@@ -306,7 +306,7 @@ class Driver:
             recorded_faults.record(self._access.events, task.main, lasting, self._planner.stale(task))
             self._planner = self._newest()
         waiting = self._planner.waiting(task)
-        if waiting or self._shown_waiting != {}:
+        if waiting or self._shown_waiting:
             self._show_waiting(task, waiting)
 
     def _show_waiting(self, task: Task, waiting: Mapping[str, PlatformError]) -> None:

@@ -5,7 +5,7 @@ steps have published, and computes all of it in one commit per dataset. A step w
 first and fails then: downstream steps run on the good partitions, and failed ones were not published.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from blogdata.orchestration.computation import RESOURCES, LineageCode
 from blogdata.orchestration.driver import Driver
 from blogdata.orchestration.names import op_of, step_of
 from blogdata.orchestration.refresh_request import JOB
-from blogdata.orchestration.retries import failure
+from blogdata.orchestration.retries import failing_after_output
 from blogdata.patterns.data_flow.concurrent_runner import ARRIVING
 from blogdata.planning.graph import Task
 from blogdata.publish.contract import Contract
@@ -54,30 +54,15 @@ def refresh_job(code: LineageCode, *, first: dg.OpDefinition, served: Sequence[S
 def op_failing_after_output(
     name: str, description: str, resources: Collection[str], work: Callable[[dg.OpExecutionContext], object]
 ) -> dg.OpDefinition:
-    """Build an op that yields its output before it fails, so that downstream steps run; a retry is raised at once."""
-
-    @dg.op(
+    """Build an op below which steps run even if it fails."""
+    made = dg.op(
         name=name,
         description=description,
         required_resource_keys=set(resources),
         ins={"above": dg.In(dg.Nothing)},
         out=dg.Out(dg.Nothing),
     )
-    def step(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
-        fault: Exception | None = None
-        try:
-            work(context)
-        except dg.RetryRequested:
-            raise
-        except Exception as error:
-            fault = failure(context, error)
-            if isinstance(fault, dg.RetryRequested):
-                raise fault from error
-        yield dg.Output(None)
-        if fault is not None:
-            raise fault
-
-    return step
+    return made(failing_after_output(work, lambda _: [dg.Output(None)]))
 
 
 def _step(code: LineageCode, task: Task) -> dg.OpDefinition:

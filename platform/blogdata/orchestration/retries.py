@@ -8,8 +8,9 @@ whose server is gone (`services/spark_attached.py`), and the sensors what failed
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import dagster as dg
 
@@ -41,6 +42,32 @@ def reported(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Itera
         yield
     except Exception as error:  # noqa: BLE001 - raised again
         raise failure(context, error) from None
+
+
+def failing_after_output(
+    work: Callable[[Any], object], outputs: Callable[[Any], Iterable[dg.Output[None]]]
+) -> Callable[[Any], Iterator[dg.Output[None]]]:
+    """Build a step that yields its outputs before it fails, so that its events are seen; a retry is raised at once.
+
+    What is below it runs after a failure only where the job's executor says so.
+    """
+
+    # Dagster takes no annotation for both kinds of contexts.
+    def step(context) -> Iterator[dg.Output[None]]:  # type: ignore[no-untyped-def]
+        fault: Exception | None = None
+        try:
+            work(context)
+        except dg.RetryRequested:
+            raise
+        except Exception as error:
+            fault = failure(context, error)
+            if isinstance(fault, dg.RetryRequested):
+                raise fault from error
+        yield from outputs(context)
+        if fault is not None:
+            raise fault
+
+    return step
 
 
 def failed(error: Exception) -> Exception:

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,11 +10,11 @@ import dagster as dg
 
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import Context, partitions_of
-from blogdata.orchestration.dataset import Calendar, deps, described, logged
+from blogdata.orchestration.dataset import Calendar, deps, described, outputs
 from blogdata.orchestration.names import asset_key, op_of
 from blogdata.orchestration.refresh import op_failing_after_output
 from blogdata.orchestration.refresh_request import Request
-from blogdata.orchestration.retries import reported
+from blogdata.orchestration.retries import failing_after_output
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.planning.selection import Window
 from blogdata.publish.contract import Contract
@@ -49,10 +49,14 @@ class ServedDataset(ABC):
         """Build the asset: a backfill is one run, and one run at a time writes it."""
         contract = self.contract
         assert contract.grain is not None
+
+        def serve(context: dg.AssetExecutionContext) -> None:
+            self.serve(context, partitions_of(context, contract.dataset))
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dg.BetaWarning)
 
-            @dg.multi_asset(
+            made = dg.multi_asset(
                 name="__".join(self.key.path),
                 specs=[dg.AssetSpec(**{**described(contract, version), "kinds": {self.kind}}, deps=deps(contract))],
                 partitions_def=calendar[contract.grain],
@@ -64,12 +68,7 @@ class ServedDataset(ABC):
                     *self.checks(),
                 ],
             )
-            def asset(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
-                with reported(context):
-                    self.serve(context, partitions_of(context, contract.dataset))
-                yield from logged(context)
-
-        return asset
+            return made(failing_after_output(serve, outputs))
 
     def step(self) -> dg.OpDefinition:
         """Build the op of the job `refresh` that serves what is due, unless the run is for other datasets."""
