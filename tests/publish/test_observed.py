@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.publish.observed import CountsDiffer, enforced
-from blogdata.publish.schema import Column
+from blogdata.publish.schema import Audit, Column
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.table.actions import files_below
@@ -101,3 +101,15 @@ def test_files_that_lack_counted_rows_are_not_committed(
     assert resting(lake_root) == []
     overwrite_partitions(frame, aim, ["h"], Provenance())
     assert len(resting(lake_root)) == 10
+
+
+@pytest.mark.parametrize("measure", ["-count_if(click < 0)", "0 - count(distinct page)"], ids=["observed", "queried"])
+def test_a_table_without_rows_is_measured_and_audited(spark: Any, lake_root: Path, measure: str) -> None:
+    contract = replace(WHOLE, breakdowns={}, reasons={"kept": measure}, measures={})
+    nothing = rows(spark, "h").limit(0)
+    entry = overwrite_table(nothing, target(lake_root, "one", contract=contract), Provenance()).entries[""]
+    assert (entry.rows_out, entry.reasons) == (0, {"kept": 0})
+    some = replace(contract, audits=(Audit(name="some", expression="count(1) > 0", description="Never empty"),))
+    with pytest.raises(AuditFailed) as refused:
+        overwrite_table(nothing, target(lake_root, "two", contract=some), Provenance())
+    assert [item.rule for item in refused.value.violations] == ["some"]
