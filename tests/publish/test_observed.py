@@ -15,7 +15,7 @@ from blogdata.lake.actions import files_below
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.publish.observed import FEW, CountsDiffer, enforced
-from blogdata.publish.schema import Column
+from blogdata.publish.schema import Audit, Column
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from toy import CONTRACT, WHOLE, resting, table, target
@@ -114,3 +114,15 @@ def test_repeated_keys_are_found(spark: Any, lake_root: Path, monkeypatch: pytes
         with pytest.raises(AuditFailed) as refused:
             overwrite_partitions(frame, target(lake_root, name, replace(contract, key=keys)), ["h"], Provenance())
         assert [(item.rule, item.found) for item in refused.value.violations] == [(name, 3)]
+
+
+@pytest.mark.parametrize("measure", ["-count_if(click < 0)", "0 - count(distinct page)"], ids=["observed", "queried"])
+def test_a_table_without_rows_is_measured_and_audited(spark: Any, lake_root: Path, measure: str) -> None:
+    contract = replace(WHOLE, breakdowns={}, reasons={"kept": measure}, measures={})
+    nothing = rows(spark, "h").limit(0)
+    entry = overwrite_table(nothing, target(lake_root, "one", contract=contract), Provenance()).entries[""]
+    assert (entry.rows_out, entry.reasons) == (0, {"kept": 0})
+    some = replace(contract, audits=(Audit(name="some", expression="count(1) > 0", description="Never empty"),))
+    with pytest.raises(AuditFailed) as refused:
+        overwrite_table(nothing, target(lake_root, "two", contract=some), Provenance())
+    assert [item.rule for item in refused.value.violations] == ["some"]

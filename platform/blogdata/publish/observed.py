@@ -138,7 +138,12 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
             where=f"{place.path}/{folder}",
             next_step="nothing of this run was published; it is retried, or run it again",
         )
-    by_partition = ({only or WHOLE_TABLE: counted} if there else {}) if observed else None
+    # As in a query: a partition without rows has no figures, and a table without rows has those of no rows.
+    by_partition = None
+    if observed and (there or (counted and not column)):
+        by_partition = {only or WHOLE_TABLE: counted}
+    elif observed and column:
+        by_partition = {}
     undeclared = [outside] if (outside := counted.get(_OUTSIDE)) is not None else []
     full = _counted(files, spec, place, folder, only, by_partition, beside, undeclared)
     return Written(files=files, judgement=weigh(spec, full), lineage=_lineage(place, folder))
@@ -284,7 +289,7 @@ def _counted(
         breakdowns = {name: own for name, by in spec.breakdowns.items() if (own := local.breakdown(by)) is not None}
     elif there:
         jobs |= {"repeated": partial(count_repeated, spec=spec), "files": partial(count_files, spec=spec)}
-    if figures is None and there:
+    if figures is None and (there or not place.partition):
         jobs["figures"] = partial(count_figures, spec=spec)
     by = {name: columns for name, columns in spec.breakdowns.items() if name not in breakdowns}
     jobs |= {f"by {name}": partial(count_breakdown, spec=spec, columns=columns) for name, columns in by.items()}
