@@ -14,7 +14,6 @@ from assets.gold.visits_weekly import frozen_years
 from assets.ops import maintained_tables
 from assets.serving.page_files import page_files
 from assets.streams import STREAMS
-from blogdata.cli import remedies
 from blogdata.cli.pipeline import Pipeline
 from blogdata.operations.job import RUNS
 from blogdata.orchestration.dataset import assets, calendar
@@ -97,6 +96,5 @@ def build(settings: Settings) -> dg.Definitions:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """The definitions of the deployment this process belongs to; its errors show the commands to type."""
-    remedies.register()
+    """The definitions of the deployment this process belongs to."""
     return build(load())

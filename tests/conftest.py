@@ -22,7 +22,6 @@ from alembic.script import ScriptDirectory
 
 import plans
 import spark_cluster
-from blogdata.cli import remedies
 from blogdata.services import config, postgres, spark_attached, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
@@ -40,7 +39,6 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Dagster loads its migrations, ninety modules, twice for each run's file of events.
     ScriptDirectory.from_config = functools.cache(ScriptDirectory.from_config)  # type: ignore[method-assign]
-    remedies.register()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -23,7 +23,7 @@ DECLARE = (
     "quality.contracts",
 )
 PLAN = (
-    "blogdata.orchestration.owners",
+    "blogdata.orchestration.turns",
     "blogdata.planning.clock",
     "blogdata.planning.plan",
     "blogdata.patterns.idempotency.fast_metadata_cleaner",

@@ -22,7 +22,7 @@ import toy
 from blogdata.erasure.clearing import Clearing, look
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import Held, Share
-from blogdata.orchestration import owners, turns
+from blogdata.orchestration import turns
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
 from blogdata.patterns.data_value.outbox import Outbox, Row
 from blogdata.publish.partitions import Grain
@@ -138,7 +138,7 @@ def test_folders_at_another_place_within_the_home_are_cleared(tmp_path: Path) ->
 
 
 def test_a_dataset_that_another_run_publishes_is_left_and_named(settings: Settings) -> None:
-    held, owner = turns.claims(Lake(root=str(settings.lake)), LETTERS.dataset), owners.this_run()
+    held, owner = turns.claims(Lake(root=str(settings.lake)), LETTERS.dataset), turns.this_run()
     held.take(["2026-01-05"], owner)
     assert clear(settings) == [f"{LETTERS.dataset}: another run is publishing it"]
     held.release(["2026-01-05"], owner)

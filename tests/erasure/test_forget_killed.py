@@ -24,7 +24,7 @@ from blogdata.erasure.search import search
 from blogdata.errors import PlatformError
 from blogdata.lake.lake import Lake
 from blogdata.operations import forget
-from blogdata.orchestration import owners, turns
+from blogdata.orchestration import turns
 from blogdata.orchestration.partner import TOKENS, outbox
 from blogdata.patterns.data_value.outbox import Row
 from blogdata.services import config, secrets
@@ -142,7 +142,7 @@ def test_a_kill_at_any_change_of_a_file_leads_to_the_same_certificate(
     home: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The claims of a process that was killed count no more.
-    monkeypatch.setattr(owners, "alive", lambda _: False)
+    monkeypatch.setattr(turns, "alive", lambda _: False)
     changes = go_on()
     issued, files = certificate(home), left(home)
     assert "tell it to erase" in issued["notes"]["partner.sqlite"]
@@ -181,7 +181,7 @@ def test_one_process_erases_at_a_time(home: Path, said: Said) -> None:
 
 @pytest.mark.parametrize("of", ["silver.users", "stream visits"])
 def test_it_waits_for_a_run_that_publishes_and_for_a_stream(home: Path, of: str) -> None:
-    lake, owner, key = Lake(root=str(config.load().lake)), owners.this_run(), "2026-01-05" if "." in of else "visits"
+    lake, owner, key = Lake(root=str(config.load().lake)), turns.this_run(), "2026-01-05" if "." in of else "visits"
     turns.claims(lake, of).take([key], owner)
     with pytest.raises(PlatformError, match="could not be cleared everywhere") as raised:
         go_on()

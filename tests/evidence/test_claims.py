@@ -14,7 +14,7 @@ import pytest
 
 from blogdata.evidence.claims import PARTITION_STATE, Claim, Claims
 from blogdata.lake.lake import Lake
-from blogdata.orchestration import owners
+from blogdata.orchestration import turns
 from claiming import KEYS
 
 PROGRAM = Path(__file__).parent.parent / "claiming.py"
@@ -89,18 +89,18 @@ def test_taking_or_releasing_nothing_writes_nothing(lake: Lake) -> None:
 
 def test_a_local_owner_lives_with_its_process() -> None:
     now = datetime.now(timezone.utc)
-    mine = owners.this_run()
-    assert owners.alive(Claim(partition=H0, owner=mine, taken_at=now))
+    mine = turns.this_run()
+    assert turns.alive(Claim(partition=H0, owner=mine, taken_at=now))
     host, pid, created, run = mine.rsplit(" ", 3)
-    assert not owners.alive(Claim(partition=H0, owner=f"{host} {pid} {created}0 {run}", taken_at=now))
-    assert owners.this_run() != mine
+    assert not turns.alive(Claim(partition=H0, owner=f"{host} {pid} {created}0 {run}", taken_at=now))
+    assert turns.this_run() != mine
 
 
 def test_a_remote_owner_lives_with_its_lease() -> None:
     away = "elsewhere 1 1.0 abc"
     now = datetime.now(timezone.utc)
-    assert owners.alive(Claim(partition=H0, owner=away, taken_at=now - owners.LEASE + timedelta(minutes=1)))
-    assert not owners.alive(Claim(partition=H0, owner=away, taken_at=now - owners.LEASE - timedelta(minutes=1)))
+    assert turns.alive(Claim(partition=H0, owner=away, taken_at=now - turns.LEASE + timedelta(minutes=1)))
+    assert not turns.alive(Claim(partition=H0, owner=away, taken_at=now - turns.LEASE - timedelta(minutes=1)))
 
 
 def test_fifty_partitions_integrate_once_despite_a_killed_pipeline(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.lake.reads import rows_of_files
 from blogdata.lake.unneeded import READABLE
-from blogdata.orchestration import owners, upkeep
+from blogdata.orchestration import turns, upkeep
 from blogdata.orchestration.upkeep import BUSY, Compacting, Done, Upkeep, actions
 from blogdata.patterns.ingestion import compactor
 from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, DataFile
@@ -161,7 +161,7 @@ def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> Non
 
 
 def test_a_dataset_that_is_being_published_is_left(table: Table) -> None:
-    claims, owner = Claims(table.lake, LIVE.dataset, alive=owners.alive), owners.this_run()
+    claims, owner = Claims(table.lake, LIVE.dataset, alive=turns.alive), turns.this_run()
     claims.take(["2026-01-05T23"], owner)
     version = table.lake.version(LIVE.dataset)
     assert [done.left for done in table.maintain()] == [BUSY]

@@ -15,8 +15,8 @@ import pytest
 from assets.streams.live_visits import STREAM
 from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import appended
-from blogdata.orchestration import owners
 from blogdata.orchestration import stream as streams
+from blogdata.orchestration import turns
 from blogdata.orchestration.checks import CONTRACT, LEDGER
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.stream import StreamLost
@@ -111,7 +111,7 @@ def test_every_tick_reports_checks_even_without_new_rows(
 def test_a_stream_ends_when_its_claim_is_taken(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     made = deploy("live-lease")
     made.land(HOURS[1], [event("10:05", "/a")])
-    monkeypatch.setattr(owners, "RENEWAL", timedelta(0))
+    monkeypatch.setattr(turns, "RENEWAL", timedelta(0))
     name = f"stream {STREAM.name}"
     away, elsewhere = "elsewhere 1 1.0 abc", Claims(made.lake, name, alive=lambda claim: claim.owner == away)
     times: set[datetime] = set()

@@ -21,7 +21,7 @@ from blogdata.lake import expiry as lake_expiry
 from blogdata.lake.lake import Lake
 from blogdata.operations import retention as operation
 from blogdata.operations.retention import Retention
-from blogdata.orchestration import owners, turns
+from blogdata.orchestration import turns
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import open_checkpoint
 from blogdata.patterns.ingestion import landed_partition
@@ -214,7 +214,7 @@ def test_what_is_asked_for_by_name_is_refused_with_the_reason_and_the_remedy(pub
 
 
 def test_a_partition_that_a_run_computes_waits_for_the_next_time(published: Lake) -> None:
-    claims, owner = turns.claims(published, "silver.visits"), owners.this_run()
+    claims, owner = turns.claims(published, "silver.visits"), turns.this_run()
     claims.take([H[0]], owner)
     assert expired(published, 2) == {"silver.visits": {H[1]: 4}, "bronze.visits": {H[0]: 3, H[1]: 5}}
     claims.release([H[0]], owner)

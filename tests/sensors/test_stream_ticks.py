@@ -12,7 +12,7 @@ import pytest
 from assets.checks import deployment_of
 from assets.streams.live_visits import STREAM
 from blogdata.evidence.claims import Claims
-from blogdata.orchestration import owners
+from blogdata.orchestration import turns
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import Checkpoint, open_checkpoint
 from blogdata.patterns.observability.lag_detector import BEHIND
@@ -109,8 +109,8 @@ def test_a_batch_is_requested_when_its_file_returns(
 
 def test_live_sensor_rests_while_the_stream_runs(lake: LakeResource, asked: Asked) -> None:
     land(lake, "a.json")
-    claims = Claims(lake.lake, f"stream {STREAM.name}", alive=owners.alive)
-    owner = owners.this_run()
+    claims = Claims(lake.lake, f"stream {STREAM.name}", alive=turns.alive)
+    owner = turns.this_run()
     assert claims.take([STREAM.name], owner) == [STREAM.name]
     assert asked() == []
     claims.release([STREAM.name], owner)

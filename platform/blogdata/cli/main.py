@@ -16,7 +16,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from blogdata.cli.output import console, errors, for_the_rest, say_error
-from blogdata.cli.remedies import register
 from blogdata.errors import DiskFull, PlatformError, foreign
 
 
@@ -103,7 +102,6 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run one command; print a platform error as one message and exit with its code, never with a traceback."""
-    register()
     try:
         app()
     except PlatformError as error:

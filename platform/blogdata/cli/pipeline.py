@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from blogdata.cli.outcome import Outcome, add_findings
 from blogdata.cli.output import Screen
 from blogdata.errors import ConfigurationError, refuse_unknown
+from blogdata.errors.remedies import ACCEPT
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.operations import unserved
@@ -120,7 +121,6 @@ class Pipeline:
 
     def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of the run that answers a request."""
-        from blogdata.orchestration.names import ACCEPT
         from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 
         tags = AGAIN if request.get("only_again") else {}

@@ -26,7 +26,7 @@ from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import companions, members, retired, unneeded
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
-from blogdata.orchestration import owners, turns, upkeep
+from blogdata.orchestration import turns, upkeep
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
 from blogdata.orchestration.upkeep import BUSY
 from blogdata.patterns.ingestion import external_trigger, passthrough_replicator, whole_files
@@ -209,14 +209,10 @@ def alone(lake: Lake, events: EventLog, contract: Contract) -> Iterator[float | 
         The moment since which nobody else publishes it, in seconds since 1970: whoever begins later writes newer files.
         None while somebody does.
     """
-    claims, owner = turns.claims(lake, contract.main), owners.this_run()
-    taken = claims.take([WHOLE_TABLE, *events.publications(contract.main)], owner)
-    try:
-        others = [claim for claim in claims.held().values() if claim.owner != owner]
+    with turns.taken(lake, contract.main, [WHOLE_TABLE, *events.publications(contract.main)]) as mine:
+        others = turns.claims(lake, contract.main).held().keys() - {*mine}
         # The clock of the file system may be a little behind.
         yield None if others else time.time() - 1
-    finally:
-        claims.release(taken, owner)
 
 
 def remove(folder: Path) -> None:

@@ -33,7 +33,7 @@ from blogdata.lake import arrow
 from blogdata.lake.checksums import file_of
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry, kept
 from blogdata.lake.lake import Lake, marks_rows
-from blogdata.orchestration import owners, turns
+from blogdata.orchestration import turns
 from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.upkeep import BUSY
 from blogdata.patterns.ingestion import landed_content
@@ -230,10 +230,9 @@ class TakingOut:
     def of_stream(self, stream: StreamedInput) -> list[str]:
         """Take the rows out of the datasets of a stream, and remove its state; returns why not, if it is running."""
         lake, place = self.rows.lake, f"stream {stream.name}"
-        claims, owner = turns.claims(lake, place), owners.this_run()
-        if not claims.take([stream.name], owner):
-            return [f"{place}: it is running: stop it first"]
-        try:
+        with turns.taken(lake, place, [stream.name]) as mine:
+            if not mine:
+                return [f"{place}: it is running: stop it first"]
             if _is_cut_off(lake, stream.contracts):
                 return [f"{place}: a batch of it was cut off: run the stream once, which completes it"]
             left = [why for contract in stream.contracts.values() for why in self.of_dataset(contract)]
@@ -244,8 +243,6 @@ class TakingOut:
                 for one in sorted(found, key=lambda one: (len(one.name), one.name)):
                     clearing.remove(one)
             return left
-        finally:
-            claims.release([stream.name], owner)
 
 
 def _is_cut_off(lake: Lake, datasets: Iterable[str]) -> bool:

@@ -1,33 +1,55 @@
-"""Remedies as data: an error names the action, and the process that shows the error says how to take it.
-
-The library knows no command line. A process with one calls :func:`say_with` when it starts, and its errors then show
-the commands to type; in any other process an action reads as plain words, like `run (accept: size)`.
-"""
+"""Remedies as data: an error names the action that mends it, which reads as the command to type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
+
+ACCEPT = "blogdata/accept"
+"""Tag of a run: comma-separated guards that a person has lifted for it."""
+_SAFE_IN_DOUBLE_QUOTES = re.compile(r'[^"$`\\!]*')
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
     words: ClassVar[str]
+    """The command; a word in braces is a value of the action, and is left out where that is not set."""
 
     def __init_subclass__(cls, *, words: str) -> None:
         cls.words = words
 
     def __str__(self) -> str:
-        given = {name.replace("_", " "): value for name, value in vars(self).items() if value}
-        texts = [f"{name}: {', '.join(value) if isinstance(value, tuple) else value}" for name, value in given.items()]
-        # What is only switched on needs no value.
-        texts = [text.removesuffix(": True") for text in texts]
-        return self.words + (f" ({'; '.join(texts)})" if texts else "")
+        return self.command
+
+    @property
+    def command(self) -> str:
+        return " ".join(map(_quoted, ["blogdata", *self._typed()]))
+
+    def _typed(self) -> Iterator[str]:
+        for word in self.words.split():
+            option, equals, name = word.rpartition("=")
+            value = getattr(self, name[1:-1]) if name.startswith("{") else name
+            if option and not option.startswith("--"):
+                # Configuration of a job.
+                yield f"{option}{equals}{value}"
+                continue
+            if value and option:
+                yield option
+            if value and value is not True:
+                yield ",".join(value) if isinstance(value, tuple) else value
+
+
+def _quoted(word: str) -> str:
+    """Quote a word for a shell; a query, which holds single quotes, reads better in double ones."""
+    quoted = shlex.quote(word)
+    return f'"{word}"' if quoted != word and _SAFE_IN_DOUBLE_QUOTES.fullmatch(word) else quoted
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Action, words="run"):
+class Run(Action, words="run --from={start} --to={end} --select={datasets} --accept={accept}"):
     """Run what is stale, or run again a span of hours or days (the end not included) or some datasets."""
 
     start: str | None = None
@@ -35,9 +57,12 @@ class Run(Action, words="run"):
     datasets: tuple[str, ...] = ()
     accept: str | None = None
 
+    def __str__(self) -> str:
+        return self.command + (f" (in the UI: the run's tag {ACCEPT}={self.accept})" if self.accept else "")
+
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(Action, words="replay"):
+class Replay(Action, words="plan --replay={dataset} --partitions={partitions}"):
     """Run partitions of a dataset again, and everything that has read them."""
 
     dataset: str
@@ -45,46 +70,46 @@ class Replay(Action, words="replay"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowLedger(Action, words="see the ledger"):
+class ShowLedger(Action, words="ledger {dataset}"):
     """Compare rows in and rows out; of one dataset by partition, or of all."""
 
     dataset: str | None = None
 
 
-class WriteViews(Action, words="write the views"):
+class WriteViews(Action, words="job share"):
     """Write the views for consumers into the lake."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithdrawShare(Action, words="withdraw the share"):
+class WithdrawShare(Action, words="job share dataset={dataset} withdraw=true"):
     dataset: str
 
 
-class ShowRights(Action, words="see what the roles see"):
+class ShowRights(Action, words="rights --roles"):
     """List what each role sees of the datasets."""
 
 
-class GoOnForgetting(Action, words="go on with the erasure"):
+class GoOnForgetting(Action, words="forget"):
     """End an erasure of persons that was interrupted."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rotate(Action, words="rotate the key"):
+class Rotate(Action, words="job rotate key={key}"):
     key: str
 
 
-class ShowMigrations(Action, words="list the migrations"):
+class ShowMigrations(Action, words="schema migrations"):
     """List the columns that are being retired, and who still reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemoveColumn(Action, words="remove the column"):
+class RemoveColumn(Action, words="schema remove {dataset} {column}"):
     dataset: str
     column: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Query(Action, words="query"):
+class Query(Action, words="sql {sql} --as-of={as_of}"):
     """Query the tables, as of a time or as they are."""
 
     sql: str
@@ -92,41 +117,31 @@ class Query(Action, words="query"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunStream(Action, words="run the stream"):
+class RunStream(Action, words="stream {name} --new-checkpoint={new_checkpoint}"):
     """Run a stream; the only one there is, if it is not named."""
 
     name: str | None = None
-    once: bool = False
     new_checkpoint: bool = False
 
 
-class Land(Action, words="put data into the landing zone"):
+class Land(Action, words="land --help"):
     """Put data into the landing zone."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartService(Action, words="start the service"):
+class StartService(Action, words="up {name}"):
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowService(Action, words="see the state of the service"):
+class ShowService(Action, words="status {name}"):
     """See whether a service runs, and until when its certificates are accepted."""
 
     name: str
 
 
-class Diagnose(Action, words="check the deployment"):
+class Diagnose(Action, words="doctor"):
     """Check everything the deployment needs."""
-
-
-ACTIONS: dict[str, type[Action]] = {kind.__name__: kind for kind in Action.__subclasses__()}
-_say: Callable[[Action], str] = str
-
-
-def say_with(say: Callable[[Action], str]) -> None:
-    global _say
-    _say = say
 
 
 @dataclass(frozen=True, init=False)
@@ -144,17 +159,4 @@ class Remedy:
         object.__setattr__(self, "parts", tuple(flat))
 
     def __str__(self) -> str:
-        return "".join(part if isinstance(part, str) else _say(part) for part in self.parts)
-
-    def as_json(self) -> list[Any]:
-        return [part if isinstance(part, str) else [type(part).__name__, vars(part)] for part in self.parts]
-
-    @classmethod
-    def of_json(cls, parts: Iterable[Any]) -> Remedy:
-        return cls(*[part if isinstance(part, str) else _action(*part) for part in parts])
-
-
-def _action(kind: str, values: dict[str, Any]) -> Action:
-    # JSON has lists only.
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    return ACTIONS[kind](**given)
+        return "".join(map(str, self.parts))

@@ -26,7 +26,7 @@ from blogdata.lake import expiry as lake_expiry
 from blogdata.lake import retired
 from blogdata.lake.lake import Lake
 from blogdata.operations.job import operation
-from blogdata.orchestration import owners, turns
+from blogdata.orchestration import turns
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.metadata import table
@@ -107,9 +107,7 @@ class Retention:
     def _leave(self, task: Task, over: Sequence[str], now: datetime) -> Mapping[str, int]:
         column = task.contracts[0].partition_column
         assert column is not None, f"{task.main} has no partitions"
-        claims, owner = turns.claims(self.events.lake, task.main), owners.this_run()
-        claimed = claims.take(over, owner)
-        try:
+        with turns.taken(self.events.lake, task.main, over) as claimed:
             # Read again: another removal that has ended meanwhile would be counted as one of no rows.
             still = set(expiry.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
             keys = [key for key in claimed if key in still]
@@ -118,8 +116,6 @@ class Retention:
             rows = lake_expiry.leave(
                 self.events.lake, task.main, column, keys, run=asdict(self.run), companions=task.datasets[1:]
             )
-        finally:
-            claims.release(claimed, owner)
         for dataset in task.datasets:
             # Otherwise the next reader records it.
             self.events.publications(dataset, keys)

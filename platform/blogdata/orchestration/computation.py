@@ -11,12 +11,12 @@ from typing import Any, cast
 import dagster as dg
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Run
+from blogdata.errors.remedies import ACCEPT, Remedy, Run
 from blogdata.lake.commit import ROWS, Commit
 from blogdata.orchestration.checks import passed_checks
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.lineage import as_table, column_lineage
-from blogdata.orchestration.names import ACCEPT, EVENT, asset_key
+from blogdata.orchestration.names import EVENT, asset_key
 from blogdata.orchestration.step import Step
 from blogdata.planning.graph import Graph
 from blogdata.publish.contract import Contract

@@ -23,7 +23,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake import committer, members
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
-from blogdata.orchestration import owners, turns
+from blogdata.orchestration import turns
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.graph import Task
@@ -70,10 +70,9 @@ def begin_anew(
     if all(events.gone(contract.dataset) < 0 for contract in contracts):
         return
     lake, (main, *others) = events.lake, contracts
-    claims, owner = turns.claims(lake, f"{main.dataset} begins anew"), owners.this_run()
-    if not claims.take([WHOLE_TABLE], owner):
-        raise BeginsAnew(what="another run creates the table again", where=main.dataset, next_step="it is retried")
-    try:
+    with turns.taken(lake, f"{main.dataset} begins anew", [WHOLE_TABLE]) as mine:
+        if not mine:
+            raise BeginsAnew(what="another run creates the table again", where=main.dataset, next_step="it is retried")
         events = EventLog(lake)
         lost = {contract.dataset for contract in contracts if events.gone(contract.dataset) >= 0}
         if zone is not None and main.dataset in lost:
@@ -92,8 +91,6 @@ def begin_anew(
             # First: if this process dies, the next one finds the table lost again.
             events.begin_anew(contract.dataset)
             replace_log(_folder(lake, contract.dataset), recorded + 1, model)
-    finally:
-        claims.release([WHOLE_TABLE], owner)
 
 
 def _require_landed(zone: LandingZone, events: EventLog, contract: Contract) -> None:

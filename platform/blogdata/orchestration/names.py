@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import dagster as dg
 
-ACCEPT = "blogdata/accept"
-"""Tag of a run: comma-separated guards that a person has lifted for it."""
-
 EVENT = "blogdata/event_"
 """Prefix of the tags of a run that an event from outside started; each tag has one field of the event's context."""
 

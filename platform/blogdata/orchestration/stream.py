@@ -25,7 +25,7 @@ from blogdata.lake.lake import Lake
 from blogdata.landing.landed_links import leading_out
 from blogdata.landing.lines import Bounds
 from blogdata.landing.records import LineReader
-from blogdata.orchestration import lost_tables, owners, stream_faults, turns
+from blogdata.orchestration import lost_tables, stream_faults, turns
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint, parsed
 from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles, left_out_notes
 from blogdata.publish import kept_rows
@@ -321,7 +321,7 @@ class _Claim:
     """Claim on a stream, renewed while it runs: two queries on one checkpoint would stop each other."""
 
     def __init__(self, lake: Lake, name: str) -> None:
-        self._lake, self._name, self._owner = lake, name, owners.this_run()
+        self._lake, self._name, self._owner = lake, name, turns.this_run()
         self._claims = turns.claims(lake, f"stream {name}")
         self._renewed = time.time()
         if not self._claims.take([name], self._owner):
@@ -334,7 +334,7 @@ class _Claim:
     def keep(self) -> None:
         """Renew the claim when it is due; uses wall-clock time, which also advances while the machine sleeps."""
         now = time.time()
-        if now - self._renewed < owners.RENEWAL.total_seconds():
+        if now - self._renewed < turns.RENEWAL.total_seconds():
             return
         if not self._claims.renew([self._name], self._owner):
             raise self._lost()

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 
 from blogdata.errors import PlatformError, foreign
-from blogdata.errors.remedies import Remedy
 from blogdata.publish.audit import Violation
 from blogdata.publish.write_faults import AuditFailed
 
@@ -31,13 +30,13 @@ class StreamWorkerLate(PlatformError):
 
 
 def packed(error: PlatformError) -> str:
-    """Serialize a fault to an error text that Spark passes on; its remedy as data, which the client renders."""
+    """Serialize a fault to an error text that Spark passes on."""
     violations = [vars(item) for item in error.violations] if isinstance(error, AuditFailed) else []
     fields = {
         "type": type(error).__qualname__,
         "what": error.what,
         "where": error.where,
-        "remedy": error.remedy.as_json(),
+        "next_step": error.next_step,
         "violations": violations,
     }
     return f"{_FAULT} {json.dumps(fields, default=str)}"
@@ -90,9 +89,7 @@ def _found(text: str) -> PlatformError | None:
     if kind is AuditFailed:
         return AuditFailed(fields["where"], [Violation(**item) for item in fields["violations"]])
     error = kind.__new__(kind)
-    PlatformError.__init__(
-        error, what=fields["what"], where=fields["where"], next_step=Remedy.of_json(fields["remedy"])
-    )
+    PlatformError.__init__(error, **{name: fields[name] for name in ("what", "where", "next_step")})
     return error
 
 

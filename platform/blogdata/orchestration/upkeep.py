@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from blogdata.errors import PlatformError
-from blogdata.evidence.claims import PARTITION_STATE, Claims
+from blogdata.evidence.claims import PARTITION_STATE
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake import members, unneeded
 from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import shared_files
-from blogdata.orchestration import owners
+from blogdata.orchestration import turns
 from blogdata.patterns.ingestion import compactor
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.publish.contract import Contract
@@ -66,12 +66,9 @@ class Upkeep(Inspection):
     def claimed(self, contract: Contract, partitions: Sequence[str]) -> Iterator[list[str]]:
         """Claim partitions of a dataset; none if another run publishes anything of it."""
         # A companion is published under the claim of its main dataset.
-        claims, owner = Claims(self.lake, contract.main, alive=owners.alive), owners.this_run()
-        taken = [] if claims.held() else claims.take(partitions, owner)
-        try:
-            yield taken
-        finally:
-            claims.release(taken, owner)
+        held = turns.claims(self.lake, contract.main).held()
+        with turns.taken(self.lake, contract.main, () if held else partitions) as mine:
+            yield mine
 
 
 @dataclass(frozen=True, kw_only=True)
