@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from blogdata.lake import arrow, members
 from blogdata.lake.commit import Entry
 from blogdata.lake.members import Member
 from blogdata.orchestration import computation
+from blogdata.planning.reach import REPLACED
 from blogdata.publish.target import RunContext
 from lineage import expected
 from lineage.conftest import Deploy
@@ -80,6 +81,11 @@ class World:
     def own(self) -> str:
         """The newest hour of arrival, in which a row of its own is."""
         return self.newest[-2:]
+
+    def slices_of_the_week(self) -> Sequence[str]:
+        """Give what was added to the week."""
+        added = self.deployment.published(WEEKLY)["2026-01-05"].added
+        return added.slices if added else ()
 
     def members(self) -> list[Member]:
         """Give the two newest states of the week's table that readers have seen."""
@@ -178,7 +184,6 @@ def test_rows_that_a_week_lacks_are_added_to_its_table(world: World, tmp_path: P
     """Those of a new hour and those that were added to its hours; a dead run's rows are not there twice."""
     week = "2026-01-05"
     before = world.deployment.published(WEEKLY)[week]
-    assert before.added is None, "an hour of it was replaced"
     world.arrive(event("10:31", "/week"))
     found = world.deployment.published(WEEKLY)[week]
     assert found.added is not None
@@ -187,6 +192,12 @@ def test_rows_that_a_week_lacks_are_added_to_its_table(world: World, tmp_path: P
     assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
     (old, new) = world.members()
     assert (old.location, old.version < new.version) == (new.location, True)
+    world.arrive(event("10:31", "/week"), event("10:33", "/again"))
+    (again,) = {part for part in world.slices_of_the_week() if part.endswith(REPLACED)}
+    assert (again, world.printed[ENRICHED] > 2) == (f"{hour(10)} {REPLACED}", True), "a repeated row replaces its hour"
+    assert world.printed[WEEKLY] == 2, "the week gets what it lacks of that"
+    assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
+    found = world.deployment.published(WEEKLY)[week]
     cut_off(world, tmp_path, "committed", event("10:32", "/dead"), of=WEEKLY, how={"for_": WANTED})
     assert world.deployment.published(WEEKLY)[week] == found, "the pointer names the version before"
     assert weekly(world) != sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))

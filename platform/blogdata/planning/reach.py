@@ -25,6 +25,8 @@ from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
 from blogdata.publish.partitions import Grain, coarser, finer
 
 _ALL = ""
+REPLACED = "*"
+"""In place of a slice: all rows of the hour were written again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +115,10 @@ class Within(_Versioned):
         return finer(key, grain, Grain.HOUR)
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
-        """Find the periods that only lack new hours, and rows that were added to hours they have read.
+        """Find the periods that lack hours, or rows of hours that they have read.
 
-        A slice is a new hour, as its key, or what one slice has added to an hour: `hour slice`.
+        A slice is a new hour, as its key; what one slice has added to an hour, as `hour slice`; or an hour that was
+        replaced, as `hour *`: whether the rows that were read are among the new ones is for the reader to find out.
         """
         above, below = look.published(edge.above), look.published(edge.below.dataset)
         first: dict[str, int] = {}
@@ -125,9 +128,8 @@ class Within(_Versioned):
         for key in keys:
             seen = below[key].inputs.get(edge.above, -1)
             hours = [hour for hour in self.parts(key, edge.grain) if hour in above and above[hour].version > seen]
-            slices = {hour: _slices(above[hour], first[hour], seen) for hour in hours if above[hour].version <= until}
-            if hours and all(slices.get(hour) for hour in hours):
-                found[key] = [each for hour in hours for each in slices[hour]]
+            if hours and all(above[hour].version <= until for hour in hours):
+                found[key] = [each for hour in hours for each in _slices(above[hour], first[hour], seen)]
         return found
 
 
@@ -359,11 +361,11 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
 
 
 def _slices(hour: Entry, first: int, seen: int) -> list[str]:
-    """Return the slices of an hour that a reader of a version lacks; none if the rows it has read were replaced."""
+    """Return the slices of an hour that a reader of a version lacks."""
     if first > seen:
         return [hour.partition]
-    added = hour.added
-    return [f"{hour.partition} {each}" for each in added.slices] if added and added.after <= seen else []
+    slices = hour.added.slices if hour.added and hour.added.after <= seen else (REPLACED,)
+    return [f"{hour.partition} {each}" for each in slices]
 
 
 def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:
