@@ -21,7 +21,6 @@ from blogdata.lake.commit import Account
 from blogdata.orchestration import accounts
 from blogdata.orchestration.step import Step
 from blogdata.patterns.data_flow import aligned_fan_in
-from blogdata.planning.reach import REPLACED
 from blogdata.publish.partitions import Grain, finer
 from blogdata.publish.schema import Partitioning
 from blogdata.publish.target import Additions
@@ -82,9 +81,9 @@ def gather(
 
 def to_read(hours: Iterable[str], additions: Additions) -> Column:
     """Return the condition on the rows of some hours, and of the slices of hours that were added."""
-    came = [part.partition(" ") for one in additions.of.values() for part in one.slices]
-    whole = sorted({*hours, *(hour for hour, _, slice_ in came if slice_ in ("", REPLACED))})
-    late = sorted((hour, slice_) for hour, _, slice_ in came if slice_ not in ("", REPLACED))
+    came = [part.split() for one in additions.of.values() for part in one.slices]
+    whole = sorted({*hours, *(part[0] for part in came if len(part) == 1)})
+    late = sorted((part[0], part[1]) for part in came if len(part) == 2)
     hour, arrival = F.col("event_hour"), F.col("arrival_hour")
     conditions = [hour.isin(*whole)] if whole else []
     if late:

@@ -6,7 +6,6 @@ Counts the visitors of a year, and those who had come before, without a shuffle 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import dagster as dg
@@ -15,7 +14,6 @@ from pyspark.sql import functions as F
 
 from assets.code_version import version
 from assets.gold.fan_in import ENRICHED_VISITS, gather
-from assets.transforms.visit_times import hour_of
 from blogdata.errors import PlatformError
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake, Stored
@@ -34,12 +32,11 @@ from blogdata.patterns.security.pseudo_anonymizer import keyed_hash, token
 from blogdata.patterns.storage import bucket, sorter
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.planning.clock import lookback_of, newest_ended
-from blogdata.planning.reach import REPLACED
 from blogdata.publish.partitions import Grain, coarser, start_of
 from blogdata.publish.partitions import key_of as partition_of
 from blogdata.publish.privacy import withheld
 from blogdata.publish.schema import Buckets
-from blogdata.publish.target import Additions, Target
+from blogdata.publish.target import Target
 from quality.contracts import CONTRACTS
 from quality.contracts.keys import VISITOR_KEY
 from quality.contracts.page_views import USER_BUCKETS
@@ -120,28 +117,10 @@ FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 def visits_weekly(step: Step) -> Mapping[str, Commit]:
     """Write each week's page views to a table of their own, or add those it lacks; and make the view show it."""
     key = step.token_key(VISITOR_KEY)
-    found = slices.additions(step)
-    period = gather(step, additions=found)
+    additions = slices.additions(step)
+    period = gather(step, additions=additions)
     rows = for_analysts(period.visits, USER_BUCKETS, key)
-    if hours := replaced(found):
-        # A late duplicate has its hour written again, by the same rows: the week lacks those that it does not have.
-        there = step.lake.read(step.spark, DATASET, found.at).where(hour_of(F.col("event_time")).isin(*hours))
-        there = there.where(F.col("event_week").isin(*found.of)).select(rows.columns)
-        again = rows.where(hour_of(F.col("event_time")).isin(*hours))
-        lost = {row[0] for row in there.exceptAll(again).select("event_week").distinct().collect()}
-        if lost:
-            found = replace(found, of={week: added for week, added in found.of.items() if week not in lost})
-            period = gather(step, additions=found)
-            rows = for_analysts(period.visits, USER_BUCKETS, key)
-            there = there.where(~F.col("event_week").isin(*lost))
-        rows = rows.join(there, list(step.contract.key), "left_anti")
-    return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts, additions=found))
-
-
-def replaced(found: Additions) -> list[str]:
-    """List the hours that were written again, of the weeks that are added to."""
-    parts = (part.partition(" ") for added in found.of.values() for part in added.slices)
-    return sorted(hour for hour, _, slice_ in parts if slice_ == REPLACED)
+    return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts, additions=additions))
 
 
 @dg.asset(

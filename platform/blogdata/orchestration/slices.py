@@ -58,7 +58,7 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     by = step.run.code_version, carried(contract, table).fingerprint, step.judged_by
     continues = {key for key, it in published.items() if (it.code_version, it.contract, it.judged_by) == by}
     often = {key for key, it in published.items() if it.added and it.added.times >= slices.most}
-    keys = (step.stale & continues) - often
+    keys = step.stale & continues
     if isinstance(contract.write, ByPeriod):
         keys &= fast_metadata_cleaner.extensible(step.lake, contract.dataset, keys).keys()
     if not keys or any(entry.version > pinned[slices.of] for entry in look.published(slices.of).values()):
@@ -73,16 +73,16 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     intact = set(came)
     for each in (contract, *companions):
         intact &= _intact(step, each, intact)
-    return Additions(at=table.version(), of={key: _added(published[key], came[key]) for key in sorted(intact)})
+    added = {key: _added(published[key], came[key]) for key in sorted(intact)}
+    return Additions(at=table.version(), of=added).rewriting(often)
 
 
 def without_repeated(step: Step, found: Additions, rows: DataFrame) -> Additions:
-    """Leave out the partitions of which a new row has the identity of a published one."""
+    """Write the partitions again of which a new row has the identity of a published one, which then stands for both."""
     dataset, column = step.contract.dataset, step.contract.partition_column
     published = step.lake.read(step.spark, dataset, found.at).where(F.col(str(column)).isin(*found.of))
     repeated = rows.join(published, list(step.contract.identity), "left_semi").select(str(column)).distinct()
-    again = {row[0] for row in repeated.collect()}
-    return Additions(at=found.at, of={key: one for key, one in found.of.items() if key not in again})
+    return found.rewriting({row[0] for row in repeated.collect()})
 
 
 def rows_to_read(found: Additions, contract: Contract, keys: Sequence[str]) -> Column:
@@ -147,4 +147,4 @@ def _only_published_since(step: Step, table: DeltaTable, oldest: int) -> int:
 
 def _added(before: Entry, slices: Iterable[str]) -> Added:
     times = before.added.times + 1 if before.added else 1
-    return Added(after=before.version, rows_before=before.rows_out, slices=tuple(slices), times=times)
+    return Added(after=before.changed, rows_before=before.rows_out, slices=tuple(slices), times=times)

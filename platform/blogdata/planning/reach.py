@@ -25,8 +25,6 @@ from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
 from blogdata.publish.partitions import Grain, coarser, finer
 
 _ALL = ""
-REPLACED = "*"
-"""In place of a slice: all rows of the hour were written again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +51,7 @@ class Same(_Versioned):
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the version of each input partition."""
-        return {key: entry.version for key, entry in look.published(edge.above).items()}
+        return {key: entry.changed for key, entry in look.published(edge.above).items()}
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
         """Find the partitions to whose input slices were only added, as :class:`blogdata.publish.contract.Sliced`."""
@@ -78,7 +76,7 @@ class Whole(_Versioned):
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version of the input."""
         entries = look.published(edge.above).values()
-        return {WHOLE_TABLE: max(entry.version for entry in entries)} if entries else {}
+        return {WHOLE_TABLE: max(entry.changed for entry in entries)} if entries else {}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         """Return the whole table if any input partition runs."""
@@ -95,7 +93,7 @@ class Within(_Versioned):
         newest: dict[str, int] = {}
         for hour, entry in look.published(edge.above).items():
             period = coarser(hour, Grain.HOUR, edge.grain)
-            newest[period] = max(entry.version, newest.get(period, -1))
+            newest[period] = max(entry.changed, newest.get(period, -1))
         published = look.published(edge.below.dataset)
         return {key: newest[key] for key in open_periods(edge.below, newest, published, max(newest, default=""))}
 
@@ -115,10 +113,9 @@ class Within(_Versioned):
         return finer(key, grain, Grain.HOUR)
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
-        """Find the periods that lack hours, or rows of hours that they have read.
+        """Find the periods that only lack new hours, and rows that were added to hours they have read.
 
-        A slice is a new hour, as its key; what one slice has added to an hour, as `hour slice`; or an hour that was
-        replaced, as `hour *`: whether the rows that were read are among the new ones is for the reader to find out.
+        A slice is a new hour, as its key, or what one slice has added to an hour: `hour slice`.
         """
         above, below = look.published(edge.above), look.published(edge.below.dataset)
         first: dict[str, int] = {}
@@ -127,9 +124,10 @@ class Within(_Versioned):
         found = {}
         for key in keys:
             seen = below[key].inputs.get(edge.above, -1)
-            hours = [hour for hour in self.parts(key, edge.grain) if hour in above and above[hour].version > seen]
-            if hours and all(above[hour].version <= until for hour in hours):
-                found[key] = [each for hour in hours for each in _slices(above[hour], first[hour], seen)]
+            hours = [hour for hour in self.parts(key, edge.grain) if hour in above and above[hour].changed > seen]
+            slices = {hour: _slices(above[hour], first[hour], seen) for hour in hours if above[hour].version <= until}
+            if hours and all(slices.get(hour) for hour in hours):
+                found[key] = [each for hour in hours for each in slices[hour]]
         return found
 
 
@@ -361,11 +359,11 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
 
 
 def _slices(hour: Entry, first: int, seen: int) -> list[str]:
-    """Return the slices of an hour that a reader of a version lacks."""
+    """Return the slices of an hour that a reader of a version lacks; none if the rows it has read were replaced."""
     if first > seen:
         return [hour.partition]
-    slices = hour.added.slices if hour.added and hour.added.after <= seen else (REPLACED,)
-    return [f"{hour.partition} {each}" for each in slices]
+    added = hour.added
+    return [f"{hour.partition} {each}" for each in added.slices] if added and added.after <= seen else []
 
 
 def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:
