@@ -59,7 +59,7 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     continues = {key for key, it in published.items() if (it.code_version, it.contract, it.judged_by) == by}
     often = {key for key, it in published.items() if it.added and it.added.times >= slices.most}
     keys = step.stale & continues
-    if isinstance(contract.write, ByPeriod):
+    if keys and isinstance(contract.write, ByPeriod):
         keys &= fast_metadata_cleaner.extensible(step.lake, contract.dataset, keys).keys()
     if not keys or any(entry.version > pinned[slices.of] for entry in look.published(slices.of).values()):
         # Nothing to add to; or published since it was pinned: what came and what is read are not of one state.
