@@ -343,7 +343,7 @@ WITH hosts AS (
 SELECT event_hour, visit_id, event_time, user_id, keep_private, page, utm, referral, ad_id,
     coalesce(nullif(host, ''), 'direct') AS referral_host, {", ".join(TECHNICAL)}, full_name AS device_name,
     registered_datetime AS user_registered, valid_from AS user_version_from, holder IS NOT NULL AS user_known,
-    coalesce(is_known, false) AS device_known, country, region, city, outcome AS place_outcome
+    coalesce(is_known, false) AS device_known, country, region, city, arrival_hour, outcome AS place_outcome
 FROM hosts
 LEFT JOIN versions ON user_id = holder AND valid_from <= event_time AND event_time < until
 LEFT JOIN known USING (device_type, device_version)

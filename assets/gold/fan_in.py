@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -21,13 +23,15 @@ from blogdata.orchestration.step import Step
 from blogdata.patterns.data_flow import aligned_fan_in
 from blogdata.publish.partitions import Grain, finer
 from blogdata.publish.schema import Partitioning
+from blogdata.publish.target import Additions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 ENRICHED_VISITS = "silver.visits_enriched"
 DELIVERED_VISITS = "bronze.visits"
 DELIVERED_ADS = "bronze.ads"
+NO_ADDITIONS = Additions()
 TAKEN_IN_BY = {DELIVERED_VISITS: "silver.visits", DELIVERED_ADS: "silver.ads"}
 """Dataset by hour of arrival to the one by hour of the event that is computed from it."""
 
@@ -47,8 +51,13 @@ class Period:
         return frame.withColumn("hours_present", known[F.col(self.column)])
 
 
-def gather(step: Step, dataset: str = ENRICHED_VISITS, delivered_to: Sequence[str] = (DELIVERED_VISITS,)) -> Period:
-    """Read the hours of the step's periods."""
+def gather(
+    step: Step,
+    dataset: str = ENRICHED_VISITS,
+    delivered_to: Sequence[str] = (DELIVERED_VISITS,),
+    additions: Additions = NO_ADDITIONS,
+) -> Period:
+    """Read the hours of the step's periods; of those that are only added to, the rows that they lack."""
     partitioning = step.contract.partitioning
     assert partitioning is not None
     hours = {key: finer(key, partitioning.grain, Grain.HOUR) for key in step.partitions}
@@ -59,14 +68,29 @@ def gather(step: Step, dataset: str = ENRICHED_VISITS, delivered_to: Sequence[st
         step.events.publications(name, within).keys() - not_taken_in(step.events, name, within) for name in delivered_to
     ]
     there = published.keys() & set.intersection(*delivered)
-    whole = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
-    rows = step.read(dataset).where(F.col("event_hour").isin(*sorted(published)))
+    parts = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
+    whole = {hour for period in hours.keys() - additions.of.keys() for hour in hours[period]}
+    rows = step.read(dataset).where(to_read(published.keys() & whole, additions))
     return Period(
         visits=keyed(rows, partitioning).where(F.col(partitioning.column).isin(*step.partitions)),
         accounts=accounts.gathered(step, dataset, lambda period: hours[period]),
         column=partitioning.column,
-        hours={period: found.present for period, found in whole.items()},
+        hours={period: found.present for period, found in parts.items()},
     )
+
+
+def to_read(hours: Iterable[str], additions: Additions) -> Column:
+    """Return the condition on the rows of some hours, and of the slices of hours that were added."""
+    came = [part.split() for one in additions.of.values() for part in one.slices]
+    whole = sorted({*hours, *(part[0] for part in came if len(part) == 1)})
+    late = sorted((part[0], part[1]) for part in came if len(part) == 2)
+    hour, arrival = F.col("event_hour"), F.col("arrival_hour")
+    conditions = [hour.isin(*whole)] if whole else []
+    if late:
+        # The hours and the arrivals apart, too, so that the other files are skipped.
+        some = hour.isin(*{of for of, _ in late}) & arrival.isin(*{at for _, at in late})
+        conditions.append(some & F.concat_ws(" ", hour, arrival).isin(*(" ".join(pair) for pair in late)))
+    return reduce(or_, conditions, F.lit(False))
 
 
 def not_taken_in(events: EventLog, delivered: str, hours: Iterable[str]) -> set[str]:

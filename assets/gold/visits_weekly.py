@@ -18,6 +18,7 @@ from blogdata.errors import PlatformError
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake, Stored
 from blogdata.lake.members import Member
+from blogdata.orchestration import slices
 from blogdata.orchestration.computation import computes, run_context
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.metadata import table
@@ -114,10 +115,12 @@ FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 
 @computes(DATASET)
 def visits_weekly(step: Step) -> Mapping[str, Commit]:
-    """Write each week's page views to a table of their own, and make the view show it."""
-    period = gather(step)
-    rows = for_analysts(period.visits, USER_BUCKETS, step.token_key(VISITOR_KEY))
-    return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts))
+    """Write each week's page views to a table of their own, or add those it lacks; and make the view show it."""
+    key = step.token_key(VISITOR_KEY)
+    additions = slices.additions(step)
+    period = gather(step, additions=additions)
+    rows = for_analysts(period.visits, USER_BUCKETS, key)
+    return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts, additions=additions))
 
 
 @dg.asset(

@@ -105,8 +105,7 @@ def additions_of(step: Step, formats: frozenset[str], deleting: Collection[str],
     """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
     if formats != {visit_lines.JSON}:
         return Additions()
-    found = slices.additions(step, [CONFLICTS])
-    found = replace(found, of={hour: added for hour, added in found.of.items() if hour not in deleting})
+    found = slices.additions(step, [CONFLICTS]).without(deleting)
     if not found.of:
         return found
     return slices.without_repeated(step, found, json_events(step, found, tuple(found.of), older))

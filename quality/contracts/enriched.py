@@ -8,7 +8,7 @@ from blogdata.publish.watch import Lag, Sla, Watch
 from blogdata.publish.writes import Replace, Slices
 from quality.contracts import columns as c
 from quality.contracts.places import PLACE
-from quality.contracts.visits import EVENT, IDENTIFIED, IN_ITS_HOUR
+from quality.contracts.visits import ARRIVED, EVENT, IDENTIFIED, IN_ITS_HOUR
 
 VISITS_ENRICHED = Contract(
     dataset="silver.visits_enriched",
@@ -42,6 +42,7 @@ VISITS_ENRICHED = Contract(
             sourceless="whether the join has found a version",
         ),
         *PLACE,
+        c.optional(ARRIVED),
         c.fact(
             name="place_outcome",
             type="STRING",

@@ -13,7 +13,7 @@ from blogdata.publish.privacy import withheld_rule
 from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Audit, Buckets, Column, Failed, Partitioning, RowRule
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
-from blogdata.publish.writes import ByPeriod, Sorted
+from blogdata.publish.writes import ByPeriod, Slices, Sorted
 from quality.contracts import columns as c
 from quality.contracts.places import PLACE
 
@@ -143,7 +143,11 @@ VISITS_WEEKLY = Contract(
     owner="team:analytics",
     reads=HOURS,
     runs=Runs(on=On.FIRST_ALL_THERE, at=Clock.WEEKLY, lookback=13),
-    write=ByPeriod(kept=timedelta(days=7), frozen=Sorted(by=("user_bucket", "page"))),
+    write=ByPeriod(
+        kept=timedelta(days=7),
+        frozen=Sorted(by=("user_bucket", "page")),
+        slices=Slices(of="silver.visits_enriched", column="arrival_hour", most=24),
+    ),
     columns=(
         c.EVENT_WEEK,
         replace(
@@ -157,7 +161,11 @@ VISITS_WEEKLY = Contract(
         *[column for column in c.CONTEXT if column.name in ("browser", "network_type", "device_type")],
         c.quasi(name="device_name", description="Name of the device for people"),
         c.flag(name="user_known", description="A version of the user held at the event"),
-        HOURS_SINCE_COUNTED,
+        replace(
+            HOURS_SINCE_COUNTED,
+            description="Hours of the week that were delivered when the row was written; null if that was before hours "
+            "were counted",
+        ),
         Column(
             name=USER_BUCKETS.column,
             type="INT",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,17 @@ import pytest
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members
-from blogdata.lake.commit import Account, Commit
+from blogdata.lake.commit import Account, Added, Commit
+from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning, RowRule
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Additions, Provenance, Target
 from blogdata.publish.write_faults import AuditFailed
-from blogdata.publish.writes import ByPeriod
+from blogdata.publish.writes import ByPeriod, Slices
 from laws.stepping import Held, Probe
 from toy import target
 
@@ -123,6 +125,30 @@ def test_readers_see_whole_states_and_old_versions(spark: Any, lake: Lake, tmp_p
     assert there(spark, lake) == {OLD: {0, 1}, NEW: {6}}
     assert there(spark, lake, version) == BEFORE
     assert problems(lake) == []
+
+
+def test_rows_are_added_to_the_table_of_a_week_once(spark: Any, lake: Lake) -> None:
+    contract = replace(WEEKS, write=ByPeriod(kept=timedelta(days=7), slices=Slices(of="silver.clicks", column="at")))
+    version = publish(spark, lake, {NEW: {5}}, "open", contract=contract).version
+    before = tables(lake)
+    assert list(fast_metadata_cleaner.extensible(lake, WEEKS.dataset, [OLD, NEW])) == [NEW], "the others are closed"
+
+    def add(clicks: set[int], run: str, rows: int, at: int) -> Commit:
+        added = Added(after=at, rows_before=rows - len(clicks), slices=("late",), times=1)
+        frame = spark.createDataFrame([(NEW, click) for click in clicks], "week STRING, click BIGINT")
+        accounts = {NEW: Account(rows_in=rows)}
+        provenance = Provenance(accounts=accounts, additions=Additions(at=at, of={NEW: added}))
+        return replace_periods(frame, target(Path(lake.root), run, contract=contract), [NEW], provenance)
+
+    commit = add({6}, "late", 2, version)
+    assert (commit.entries[NEW].rows_written, commit.entries[NEW].rows_out) == (1, 2)
+    assert (there(spark, lake), tables(lake)) == ({**BEFORE, NEW: {5, 6}}, before)
+    assert there(spark, lake, version) == BEFORE
+    with pytest.raises(AuditFailed, match="unique"):
+        add({6}, "twice", 3, commit.version)
+    with pytest.raises(ConcurrentWrite):
+        add({7}, "slow", 2, version)
+    assert (there(spark, lake)[NEW], problems(lake)) == ({5, 6}, [])
 
 
 def test_a_refused_publication_shows_no_week(spark: Any, lake: Lake) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from blogdata.lake import arrow
+from blogdata.lake import arrow, members
 from blogdata.lake.commit import Entry
+from blogdata.lake.members import Member
 from blogdata.orchestration import driver
 from blogdata.orchestration.computation import run_context
 from blogdata.publish.target import RunContext
@@ -29,7 +30,8 @@ from lineage.worker import obey
 pytestmark = pytest.mark.matrix(1)
 VISITS, CONFLICTS = "silver.visits", "silver.visit_conflicts"
 ENRICHED = "silver.visits_enriched"
-WANTED = (ENRICHED,)
+WEEKLY = "gold.visits_weekly"
+WANTED = (ENRICHED, WEEKLY)
 BY_THE_HOUR = (VISITS, CONFLICTS, ENRICHED)
 """The tables to which rows are added, with a companion, and one that reads them by the hour."""
 ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
@@ -71,9 +73,18 @@ class World:
         return {key[-2:]: entry for key, entry in found.items() if entry.version > version and key < hour(24)}
 
     @property
+    def newest(self) -> str:
+        """The newest hour of arrival."""
+        return hour(self.now - 1)
+
+    @property
     def own(self) -> str:
         """The newest hour of arrival, in which a row of its own is."""
-        return hour(self.now - 1)[-2:]
+        return self.newest[-2:]
+
+    def members(self) -> list[Member]:
+        """Give the two newest states of the week's table that readers have seen."""
+        return sorted(members.seen(self.deployment.lake, WEEKLY).all, key=lambda one: one.since_version)[-2:]
 
     def files(self, dataset: str = VISITS) -> dict[str, set[str]]:
         """Give the files of each hour."""
@@ -107,24 +118,26 @@ def enriched(world: World) -> dict[str, int]:
 
 def added(entries: dict[str, Entry]) -> dict[str, int]:
     """Give the rows that were added, by hour, of the hours to which rows were only added."""
-    return {key: entry.rows_written for key, entry in entries.items() if entry.added}
+    return {key: entry.rows_written for key, entry in entries.items() if entry.added and not entry.added.rewritten}
 
 
 def whole(entries: dict[str, Entry]) -> set[str]:
     """Give the hours that were replaced."""
-    return {key for key, entry in entries.items() if not entry.added}
+    return entries.keys() - added(entries).keys()
 
 
-def cut_off(world: World, folder: Path, phase: str, *lines: bytes) -> None:
-    """Land the next hour and run, with an end to the write of the visits when it has come to a phase."""
+def cut_off(
+    world: World, folder: Path, phase: str, *lines: bytes, of: str = VISITS, how: Mapping[str, Any] = ONLY
+) -> None:
+    """Land the next hour and run, with an end to the write of a table when it has come to a phase."""
     (folder / "probe").mkdir()
     (folder / "probe" / f"{phase}.fail").touch()
     own = event("", f"/own{world.now}", event_time=f"{hour(world.now)}:01:00Z")
     world.deployment.land(hour(world.now), [own, *lines])
     world.now += 1
     with pytest.MonkeyPatch.context() as patch:
-        obey(patch, folder / "probe", VISITS)
-        assert world.deployment.run(**ONLY).problems != []
+        obey(patch, folder / "probe", of)
+        assert world.deployment.run(**how).problems != []
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +170,40 @@ def test_late_rows_are_added_once_and_nothing_else_is_written(world: World, tmp_
     assert [world.stands_for(page) for page in ("/late", "/new", "/own12")] == [[1], [2], [2]]
     assert world.deployment.rows(CONFLICTS, "page", "event_hour") == [("/own13", hour(13))]
     assert enriched(world) == {"10": 1, "11": 1}
-    assert world.printed[ENRICHED] == 5, "a run prints what it has written"
+    assert world.printed[ENRICHED] == 3, "duplicates add no row: what reads their hours is not stale"
     assert not added(world.deployment.published(CONFLICTS)), "the companion's hours are replaced"
     assert world.deployment.problems() == []
+
+
+def test_rows_that_a_week_lacks_are_added_to_its_table(world: World, tmp_path: Path) -> None:
+    """Those of a new hour and those that were added to its hours; a dead run's rows are not there twice."""
+    week = "2026-01-05"
+    before = world.deployment.published(WEEKLY)[week]
+    world.arrive(event("10:31", "/week"))
+    found = world.deployment.published(WEEKLY)[week]
+    assert found.added is not None
+    assert found.added.slices == (f"{hour(10)} {world.newest}", world.newest)
+    assert (world.printed[WEEKLY], found.rows_out - before.rows_out, found.rows_in) == (2, 2, found.rows_out)
+    assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
+    (old, new) = world.members()
+    assert (old.location, old.version < new.version) == (new.location, True)
+    repeated = world.arrive(event("10:31", "/week"), event("10:33", "/again"))
+    assert repeated["10"].rows_written == repeated["10"].rows_out, "a repeated row is counted where it was first"
+    assert (enriched(world), world.printed[WEEKLY]) == ({"10": 1}, 2), "those who read the hour get the new row"
+    assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
+    found = world.deployment.published(WEEKLY)[week]
+    cut_off(world, tmp_path, "committed", event("10:32", "/dead"), of=WEEKLY, how={"for_": WANTED})
+    assert world.deployment.published(WEEKLY)[week] == found, "the pointer names the version before"
+    assert weekly(world) != sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
+    world.run()
+    assert world.deployment.published(WEEKLY)[week].added is None
+    assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
+    assert world.deployment.problems() == []
+
+
+def weekly(world: World) -> list[tuple[Any, ...]]:
+    """Give the page views of the week, as silver has them."""
+    return sorted(world.deployment.rows(WEEKLY, "event_time", "page", "user_id"))
 
 
 def test_hours_that_are_lost_or_damaged_or_of_other_code_are_computed_whole(

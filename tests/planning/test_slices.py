@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Added, Entry
 from blogdata.lake.lake import Lake
-from blogdata.planning.reach import SAME, EventsOf
+from blogdata.planning.reach import SAME, WITHIN, EventsOf
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Edge
 from quality.contracts import CONTRACTS
@@ -30,12 +30,15 @@ NEWEST = 1000
 class Published(Snapshot):
     """A snapshot of these publications."""
 
-    def __init__(self, lines: Mapping[str, Mapping[str, Entry]]) -> None:
+    def __init__(self, lines: Mapping[str, Mapping[str, Entry]], history: Sequence[Entry] = ()) -> None:
         super().__init__(Path("/nowhere"), EventLog(Lake(root="/nowhere")))
-        self._lines = lines
+        self._lines, self._history = lines, history
 
     def published(self, dataset: str) -> Mapping[str, Entry]:
         return self._lines[dataset]
+
+    def history(self, dataset: str) -> Sequence[Entry]:
+        return self._history
 
 
 def arrival(key: str, version: int, rows: int) -> Entry:
@@ -109,3 +112,36 @@ def test_what_was_only_added_above_may_be_added_below(after: int | None, seen: i
     look = Published({edge.above: {HOUR: above}, edge.below.dataset: {HOUR: below}})
     found = SAME.came(look, edge, [HOUR], until=until)
     assert found == ({HOUR: ("late",)} if expected else {})
+
+
+@given(
+    commits=st.lists(st.tuples(st.sampled_from(ARRIVALS[:3]), st.sampled_from(["replaces", "adds", "repeats"]))),
+    seen=st.integers(-1, 9),
+)
+def test_a_period_with_what_came_has_all_rows_of_its_hours_once(commits: Sequence[tuple[str, str]], seen: int) -> None:
+    """A commit replaces an hour by one row, adds a row as a slice, or writes it again; a row is its commit's number."""
+    edge, history = Edge(above="silver.visits_enriched", below=CONTRACTS["gold.visits_weekly"]), list[Entry]()
+    now: dict[str, Entry] = {}
+    rows: dict[str, set[int]] = {}
+    read = set[int]()
+    for version, (hour, does) in enumerate(commits):
+        before, had = now.get(hour), rows.get(hour, set())
+        added = None
+        if before and does != "replaces":
+            added = Added(after=before.changed, rows_before=len(had), slices=(f"at{version}",), times=1)
+        rows[hour] = had if added and does == "repeats" else {*(had if added else ()), version}
+        now[hour] = replace(integrated(len(rows[hour]), 0), partition=hour, version=version, added=added)
+        history.append(now[hour])
+        read = set().union(*rows.values()) if version <= seen else read
+    week = replace(integrated(1, 0), partition="2026-01-05", inputs={edge.above: seen})
+    look = Published({edge.above: now, edge.below.dataset: {week.partition: week}}, history)
+    came = WITHIN.came(look, edge, [week.partition], until=NEWEST).get(week.partition)
+    newer = [entry for entry in now.values() if entry.changed > seen]
+    if came is None:
+        known = {entry.partition for entry in history if entry.version <= seen}
+        assert not newer or any(one.partition in known and not (one.added and one.added.after <= seen) for one in newer)
+        assert newer or read == set().union(*rows.values())
+    else:
+        slices = [part.split(" at") for part in came]
+        lacked = [row for hour, *of in slices for row in (rows[hour] & set(map(int, of)) if of else rows[hour])]
+        assert sorted([*read, *lacked]) == sorted(set().union(*rows.values()))

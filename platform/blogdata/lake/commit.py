@@ -47,12 +47,19 @@ class Execution:
 
 @dataclass(frozen=True, kw_only=True)
 class Added:
-    """How a publication only added rows to a partition, beside those that an earlier one had published."""
+    """How a publication only added rows to a partition, beside those that an earlier one had published.
+
+    Args:
+        after: Version since which the partition had those rows.
+        times: How often rows were added since the partition was written whole.
+        rewritten: The commit wrote all of the partition: with the same rows, for those who read it by slices.
+    """
 
     after: int
     rows_before: int
     slices: Sequence[str]
     times: int
+    rewritten: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +113,12 @@ class Entry:
     @property
     def rows_written(self) -> int:
         """Rows that the commit wrote: all of the partition, or those that it added."""
-        return self.rows_out - (self.added.rows_before if self.added else 0)
+        return self.rows_out - (self.added.rows_before if self.added and not self.added.rewritten else 0)
+
+    @property
+    def changed(self) -> int:
+        """Version since which the partition has its rows: a publication that added none changed nothing."""
+        return self.added.after if self.added and self.added.rows_before == self.rows_out else self.version
 
     @property
     def rows_kept(self) -> int:

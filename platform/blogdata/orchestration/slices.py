@@ -3,10 +3,9 @@
 Eleven late rows in eleven event hours are eleven rows to write, not eleven hours. A partition is a pure function of its
 inputs all the same: rows are only added where nothing else can differ from what computing it whole would give. It is
 computed whole if it was asked for by name or was never published, if any other input of it changed, if a slice that it
-has read was published again, if other code or another contract published it, if anybody else has changed the table
-since, its rows do not add up in the ledger or a file of it is damaged, or if it has been added to :data:`MOST` times,
-so that its files stay few. Duplicates of published rows are for the caller to rule out
-(:func:`without_repeated`).
+has read was published again, if other code, another contract or another key published it, if anybody else has changed
+the table since, its rows do not add up in the ledger or a file of it is damaged, or if it has been added to as often as
+its contract allows. Duplicates of published rows are for the caller to rule out (:func:`without_repeated`).
 """
 
 from __future__ import annotations
@@ -23,18 +22,17 @@ from blogdata.lake.commit import Added, Entry, keeps_rows, parse, parse_expiry
 from blogdata.lake.companions import version_with
 from blogdata.lake.store_faults import LogDamaged
 from blogdata.orchestration.step import Step
+from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Edge, Sliced
 from blogdata.publish.migrations import carried
 from blogdata.publish.target import Additions
-from blogdata.publish.writes import Replace, Slices
+from blogdata.publish.writes import ByPeriod, Replace, Slices
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import Column, DataFrame
 
-MOST = 8
-"""How often rows are added to a partition until it is replaced whole."""
 _WHOLE_FROM = 3
 """The try from which partitions are replaced: an addition is refused if anything of the table was written meanwhile."""
 _LOOK_BACK = 1000
@@ -57,8 +55,12 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     assert table is not None
     look = Snapshot(step.landing_zone, step.events)
     published = look.published(contract.dataset)
-    by = step.run.code_version, carried(contract, table).fingerprint
-    keys = {key for key in step.stale & published.keys() if _continues(published[key], *by)}
+    by = step.run.code_version, carried(contract, table).fingerprint, step.judged_by
+    continues = {key for key, it in published.items() if (it.code_version, it.contract, it.judged_by) == by}
+    often = {key for key, it in published.items() if it.added and it.added.times >= slices.most}
+    keys = step.stale & continues
+    if keys and isinstance(contract.write, ByPeriod):
+        keys &= fast_metadata_cleaner.extensible(step.lake, contract.dataset, keys).keys()
     if not keys or any(entry.version > pinned[slices.of] for entry in look.published(slices.of).values()):
         # Nothing to add to; or published since it was pinned: what came and what is read are not of one state.
         return Additions()
@@ -71,16 +73,16 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     intact = set(came)
     for each in (contract, *companions):
         intact &= _intact(step, each, intact)
-    return Additions(at=table.version(), of={key: _added(published[key], came[key]) for key in sorted(intact)})
+    added = {key: _added(published[key], came[key]) for key in sorted(intact)}
+    return Additions(at=table.version(), of=added).rewriting(often)
 
 
 def without_repeated(step: Step, found: Additions, rows: DataFrame) -> Additions:
-    """Leave out the partitions of which a new row has the identity of a published one."""
+    """Write the partitions again of which a new row has the identity of a published one, which then stands for both."""
     dataset, column = step.contract.dataset, step.contract.partition_column
     published = step.lake.read(step.spark, dataset, found.at).where(F.col(str(column)).isin(*found.of))
     repeated = rows.join(published, list(step.contract.identity), "left_semi").select(str(column)).distinct()
-    again = {row[0] for row in repeated.collect()}
-    return Additions(at=found.at, of={key: one for key, one in found.of.items() if key not in again})
+    return found.rewriting({row[0] for row in repeated.collect()})
 
 
 def rows_to_read(found: Additions, contract: Contract, keys: Sequence[str]) -> Column:
@@ -112,13 +114,7 @@ def with_published(step: Step, found: Additions, companion: Contract, rows: Data
 
 def slices_of(contract: Contract) -> Slices | None:
     """Return the slices in which a dataset may be written; None if its partitions are always replaced."""
-    return contract.write.slices if isinstance(contract.write, Replace) else None
-
-
-def _continues(entry: Entry, code_version: str, contract: str) -> bool:
-    """Return whether this code would compute the published rows of a partition as they were computed."""
-    same = (entry.code_version, entry.contract) == (code_version, contract)
-    return same and not entry.judged_by and (entry.added is None or entry.added.times < MOST)
+    return contract.write.slices if isinstance(contract.write, Replace | ByPeriod) else None
 
 
 def _intact(step: Step, contract: Contract, keys: Collection[str]) -> set[str]:
@@ -151,4 +147,4 @@ def _only_published_since(step: Step, table: DeltaTable, oldest: int) -> int:
 
 def _added(before: Entry, slices: Iterable[str]) -> Added:
     times = before.added.times + 1 if before.added else 1
-    return Added(after=before.version, rows_before=before.rows_out, slices=tuple(slices), times=times)
+    return Added(after=before.changed, rows_before=before.rows_out, slices=tuple(slices), times=times)

@@ -218,7 +218,7 @@ def _due(contract: Contract, action: str, files: Iterable[Path]) -> Due | None:
 
 
 class Compacting:
-    """Merges small files; members are written once, whole, and have none."""
+    """Merges small files; members have few, they are written whole or added to now and then."""
 
     name = "compact"
 

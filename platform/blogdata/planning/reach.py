@@ -105,7 +105,7 @@ class Same(_Versioned):
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the version of each input partition."""
-        return {key: entry.version for key, entry in look.published(edge.above).items()}
+        return {key: entry.changed for key, entry in look.published(edge.above).items()}
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
         """Find the partitions to whose input slices were only added, as :class:`blogdata.publish.contract.Sliced`."""
@@ -130,7 +130,7 @@ class Whole(_Versioned):
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version of the input."""
         entries = look.published(edge.above).values()
-        return {WHOLE_TABLE: max(entry.version for entry in entries)} if entries else {}
+        return {WHOLE_TABLE: max(entry.changed for entry in entries)} if entries else {}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         """Return the whole table if any input partition runs."""
@@ -147,7 +147,7 @@ class Within(_Versioned):
         newest: dict[str, int] = {}
         for hour, entry in look.published(edge.above).items():
             period = coarser(hour, Grain.HOUR, edge.grain)
-            newest[period] = max(entry.version, newest.get(period, -1))
+            newest[period] = max(entry.changed, newest.get(period, -1))
         published = look.published(edge.below.dataset)
         return {key: newest[key] for key in open_periods(edge.below, newest, published, max(newest, default=""))}
 
@@ -165,6 +165,24 @@ class Within(_Versioned):
     def parts(self, key: str, grain: Grain) -> Sequence[str]:
         """List the hours of a period."""
         return finer(key, grain, Grain.HOUR)
+
+    def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
+        """Find the periods that only lack new hours, and rows that were added to hours they have read.
+
+        A slice is a new hour, as its key, or what one slice has added to an hour: `hour slice`.
+        """
+        above, below = look.published(edge.above), look.published(edge.below.dataset)
+        first: dict[str, int] = {}
+        for entry in look.history(edge.above):
+            first.setdefault(entry.partition, entry.version)
+        found = {}
+        for key in keys:
+            seen = below[key].inputs.get(edge.above, -1)
+            hours = [hour for hour in self.parts(key, edge.grain) if hour in above and above[hour].changed > seen]
+            slices = {hour: _slices(above[hour], first[hour], seen) for hour in hours if above[hour].version <= until}
+            if hours and all(slices.get(hour) for hour in hours):
+                found[key] = [each for hour in hours for each in slices[hour]]
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -392,6 +410,14 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
         for partition in ready
         if partition.key not in published or landed_partition.is_stale(partition, published[partition.key].landed)
     ]
+
+
+def _slices(hour: Entry, first: int, seen: int) -> list[str]:
+    """Return the slices of an hour that a reader of a version lacks; none if the rows it has read were replaced."""
+    if first > seen:
+        return [hour.partition]
+    added = hour.added
+    return [f"{hour.partition} {each}" for each in added.slices] if added and added.after <= seen else []
 
 
 def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:

@@ -124,7 +124,7 @@ class Around(Same):
         """Return the newest version among the input partitions that each partition reads."""
         above = look.published(edge.above)
         own = {*self._from_the_first(look, above, {}), *look.published(edge.below.dataset)}
-        read = {key: [above[part].version for part in self.parts(key) if part in above] for key in own}
+        read = {key: [above[part].changed for part in self.parts(key) if part in above] for key in own}
         return {key: max(versions) for key, versions in read.items() if versions}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:

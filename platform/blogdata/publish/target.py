@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from blogdata.lake.commit import Account, Added, Execution
@@ -67,10 +67,33 @@ class Companion:
 
 @dataclass(frozen=True, kw_only=True)
 class Additions:
-    """The partitions of a batch to which rows are only added; all others are replaced."""
+    """The partitions of a batch to which rows are only added; all others are replaced.
+
+    Args:
+        again: Of the others, those that only get rows, too; but rows that were there are written again.
+    """
 
     at: int = -1
     of: Mapping[str, Added] = field(default_factory=dict)
+    again: Mapping[str, Added] = field(default_factory=dict)
+
+    @property
+    def told(self) -> Mapping[str, Added]:
+        """Return what the commit tells of its partitions, for those who read them by slices."""
+        return {**self.of, **self.again}
+
+    def rewriting(self, keys: Collection[str]) -> Additions:
+        """Write some of the partitions again."""
+        again = {key: replace(added, times=0, rewritten=True) for key, added in self.of.items() if key in keys}
+        return replace(self, of=_without(self.of, keys), again={**self.again, **again})
+
+    def without(self, keys: Collection[str]) -> Additions:
+        """Replace some of the partitions, by any rows."""
+        return replace(self, of=_without(self.of, keys), again=_without(self.again, keys))
+
+
+def _without(added: Mapping[str, Added], keys: Collection[str]) -> dict[str, Added]:
+    return {key: one for key, one in added.items() if key not in keys}
 
 
 @dataclass(frozen=True, kw_only=True)

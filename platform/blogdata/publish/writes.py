@@ -15,10 +15,12 @@ class Slices:
     Args:
         of: The input, as `layer.table`; its reach tells which slices came (`came`).
         column: Column of the input with the slice of a row, STRING; slices come in the order of their keys.
+        most: How often rows are added to a partition until it is replaced whole, so that its files stay few.
     """
 
     of: str
     column: str
+    most: int = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,7 @@ class ByPeriod:
 
     kept: timedelta
     frozen: Sorted | None = field(default=None, repr=False)
+    slices: Slices | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

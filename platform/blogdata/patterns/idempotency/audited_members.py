@@ -1,8 +1,9 @@
 """Fills and audits new members of a dataset, then makes them visible with one commit of the dataset's pointer.
 
-Members are written by Audit-Write-Audit-Publish, like every table. A complete member is closed: Delta refuses to change
-it, and its files lose their write permission if the store has permissions. A run that dies before the pointer names its
-member leaves an invisible table. A rerun with the same inputs reuses that table; with other inputs it writes a new one.
+Members are written by Audit-Write-Audit-Publish, like every table. A complete member is closed, unless its periods may
+be written in slices and it is not frozen: Delta refuses to change it, and its files lose their write permission if the
+store has permissions. A run that dies before the pointer names its member leaves an invisible table, or an invisible
+version. A rerun with the same inputs reuses that table; with other inputs it writes a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, o
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
 from blogdata.publish.publication import commit_id_of, committed, receipt
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Additions, Provenance, Target
+from blogdata.publish.writes import ByPeriod
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +44,7 @@ class NewMember:
 
     Args:
         arrange: Rewrites the files of its complete table without changing a row; None: they stay as written.
+        onto: The visible member to whose rows it only adds; None: its rows are all of its partitions.
     """
 
     name: str
@@ -49,6 +52,7 @@ class NewMember:
     partitions: tuple[str, ...] = ()
     frozen: bool = False
     arrange: Arrange | None = None
+    onto: Member | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +96,8 @@ def publish_members(
 
 def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
     """Write and audit a member, arrange its files, and close it; it is not visible yet."""
-    mine = _of(provenance, new.partitions or (WHOLE_TABLE,))
-    location = f"{new.name}-{_digest(commit_id_of(target, new.partitions), mine)}"
+    mine = _of(provenance, new.partitions or (WHOLE_TABLE,), new.onto)
+    location = new.onto.location if new.onto else f"{new.name}-{_digest(commit_id_of(target, new.partitions), mine)}"
     table = members.table_of(target.contract.dataset, location)
     inner = replace(target, contract=replace(target.contract, dataset=table))
     commit = committed(target.lake, table, commit_id_of(inner, new.partitions))
@@ -104,7 +108,8 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
             else overwrite_table(new.frame, inner, mine)
         )
     version = new.arrange(inner, commit.version) if new.arrange else commit.version
-    _close(target.lake, table)
+    if new.frozen or not _takes_slices(target.contract):
+        _close(target.lake, table)
     return Filled(new=new, location=location, commit=commit, version=version)
 
 
@@ -132,9 +137,14 @@ def swap(
         # Another run committed first. If it wrote other partitions, its commit is kept and this one follows it.
         time.sleep(random.uniform(0.005, 0.05))
         base = members.seen(lake, contract.dataset)
-    raise ConcurrentWrite(
+    raise published_meanwhile(contract.dataset)
+
+
+def published_meanwhile(dataset: str) -> ConcurrentWrite:
+    """Say that another run was faster."""
+    return ConcurrentWrite(
         what="another run published the same partitions while this one was writing",
-        where=contract.dataset,
+        where=dataset,
         next_step="nothing of this run was published; it is retried, or run it again",
     )
 
@@ -144,8 +154,12 @@ def keys_of(new: Sequence[NewMember]) -> frozenset[str]:
     return frozenset(key for one in new for key in one.partitions or (WHOLE_TABLE,))
 
 
-def _places(state: Members, partitions: frozenset[str]) -> set[tuple[str, tuple[str, ...]]]:
-    return {(member.location, member.partitions) for member in state.covering(partitions)}
+def _places(state: Members, partitions: frozenset[str]) -> set[tuple[str, int, tuple[str, ...]]]:
+    return {(member.location, member.version, member.partitions) for member in state.covering(partitions)}
+
+
+def _takes_slices(contract: Contract) -> bool:
+    return isinstance(contract.write, ByPeriod) and contract.write.slices is not None
 
 
 def _member(one: Filled, contract: Contract, target: Target, version: int, moment: datetime) -> Member:
@@ -169,9 +183,11 @@ def _digest(commit_id: str, provenance: Provenance) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-def _of(provenance: Provenance, partitions: Sequence[str]) -> Provenance:
+def _of(provenance: Provenance, partitions: Sequence[str], onto: Member | None) -> Provenance:
+    added = {key: value for key, value in provenance.additions.of.items() if key in partitions}
     return replace(
         provenance,
+        additions=Additions(at=onto.version, of=added) if onto else Additions(),
         accounts={key: value for key, value in provenance.accounts.items() if key in partitions},
         expected={key: value for key, value in provenance.expected.items() if key in partitions},
         files={key: value for key, value in provenance.files.items() if key in partitions},
@@ -195,8 +211,8 @@ def _close(lake: Lake, table: str) -> None:
 
 def _united(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     united = dict(infos[0])
-    for name in ("measures", "accounts", "landed"):
-        united[name] = {key: value for info in infos for key, value in info[name].items()}
+    for name in ("measures", "accounts", "landed", "added"):
+        united[name] = {key: value for info in infos for key, value in info.get(name, {}).items()}
     united["breakdowns"] = {
         name: [row for info in infos for row in info["breakdowns"][name]] for name in infos[0]["breakdowns"]
     }

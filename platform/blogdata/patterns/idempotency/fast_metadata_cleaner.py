@@ -6,9 +6,10 @@ of a table that grows every day, so the job takes longer every day.
 How it works: the rows of each period are a table of their own, a member. The dataset is the union of the members that
 its pointer names. To replace a period, its new rows are written to a new member and audited; then one commit of the
 pointer swaps it for the old member (:func:`replace_periods`). No file of any other period is opened, however many
-there are. The old member is kept until no reader can still use it (`blogdata.lake.retired`). :func:`freeze` turns the
-final periods of a past year into one immutable member: every store limits the number of tables, and a view over many of
-them is slow.
+there are. The old member is kept until no reader can still use it (`blogdata.lake.retired`). Rows that a period lacks
+are added to its member, and the pointer then names the newer version of that (`blogdata.publish.writes.Slices`).
+:func:`freeze` turns the final periods of a past year into one immutable member: every store limits the number of
+tables, and a view over many of them is slow.
 
 The trap: dropping the table before the view stops naming it. Readers fail in between, and a crash there leaves a view
 of a missing table. Here the pointer moves first. Another trap is granularity: a period is the smallest unit that can be
@@ -22,7 +23,7 @@ Source: Data Engineering Design Patterns, ch. 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -71,18 +72,30 @@ def replace_periods(
         FrozenPeriod: A period is frozen and published; nothing was written.
         ConcurrentWrite: Another run replaced one of the periods meanwhile; transient.
     """
-    keys = tuple(sorted(set(partitions)))
+    keys, added = tuple(sorted(set(partitions))), provenance.additions
     column = _partitioning(target.contract, keys).column
     seen = members.base(target.lake, target.contract.dataset)
+    if added.of and seen.version != added.at:
+        raise audited_members.published_meanwhile(target.contract.dataset)
     if not thaw:
         # One that the event log does not know is computed again, from what has landed.
         published = EventLog(target.lake).publications(target.contract.dataset, keys)
         _refuse_frozen(seen, tuple(published), target.contract)
     new = [
-        NewMember(name=key, frame=rows, partitions=(key,))
+        NewMember(name=key, frame=rows, partitions=(key,), onto=seen.covering([key])[0] if key in added.of else None)
         for key, rows in zip(keys, _split(frame, column, keys), strict=True)
     ]
     return audited_members.publish_members(new, target, provenance, planned_from=seen)
+
+
+def extensible(lake: Lake, dataset: str, keys: Collection[str]) -> Mapping[str, Member]:
+    """Find the periods to whose member rows can be added: not frozen, and nobody has written to it since."""
+    return {
+        member.partitions[0]: member
+        for member in members.seen(lake, dataset).covering(keys)
+        if not member.frozen and len(member.partitions) == 1
+        if lake.version(members.table_of(dataset, member.location)) == member.version
+    }
 
 
 def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member, ...]]:

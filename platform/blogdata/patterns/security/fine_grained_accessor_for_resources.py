@@ -68,7 +68,7 @@ class DeclaredLake(Lake):
     reach: JobReach
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
-        self.reach.require_read(dataset)
+        self.reach.require_read(members.dataset_of(dataset))
         return super().caught_up(dataset)
 
     def at(self, table: str, version: int) -> DeltaTable:
