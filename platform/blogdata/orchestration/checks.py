@@ -177,7 +177,6 @@ def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetChec
         check_name=LEDGER,
         asset_key=key,
         passed=not problems,
-        severity=dg.AssetCheckSeverity.ERROR,
         metadata={
             "rows_in": sum(line.entry.rows_in for line in lines),
             "rows_out": sum(line.entry.rows_out for line in lines),
@@ -200,7 +199,6 @@ def failed_checks(key: dg.AssetKey, error: PlatformError) -> Iterator[dg.AssetCh
                 check_name=name,
                 asset_key=key,
                 passed=False,
-                severity=dg.AssetCheckSeverity.ERROR,
                 description=f"{len(found)} violation(s); nothing was published",
                 metadata={
                     "violations": [
@@ -242,7 +240,6 @@ def waiting_result(contract: Contract, waiting: Mapping[str, PlatformError]) -> 
         check_name=WAITING,
         asset_key=asset_key(contract.dataset),
         passed=not waiting,
-        severity=dg.AssetCheckSeverity.ERROR,
         description=f"waiting for a person: {_text(reasons)}" if waiting else None,
         metadata={
             "partitions": len(waiting),

@@ -10,7 +10,6 @@ what is due.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import dagster as dg
 
@@ -27,14 +26,6 @@ PARTS = "parts"
 EXPECTED = "parts_expected"
 """Name of the measure that counts the hours a period should have had; without it, they are the contract's `parts`."""
 _SHOWN = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Partial:
-    """Published periods that lack hours, each with its count, such as `23 of 24`."""
-
-    ended: Mapping[str, str]
-    running: Mapping[str, str]
 
 
 def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.AssetCheckSpec]:
@@ -57,20 +48,18 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
         return []
     published = [events.publications(contract.dataset) for contract in gathered]
     common = set.intersection(*(set(entries) for entries in published))
-    found = [
-        partial(events, contract, {period: entries[period] for period in sorted(common)})
-        for contract, entries in zip(gathered, published, strict=True)
-    ]
-    ended = {period: hours for one in found for period, hours in one.ended.items()}
-    running = {period: hours for one in found for period, hours in one.running.items()}
-    newest = max(common, default="")
+    short: dict[str, str] = {}
+    for contract, entries in zip(gathered, published, strict=True):
+        short |= lacking_hours(events, contract, {period: entries[period] for period in sorted(common)})
+    newest, grain = max(common, default=""), next(contract.grain for contract in gathered if contract.grain)
+    ended = {period: hours for period, hours in short.items() if period <= newest_ended(newest, grain)}
     if newest in ended:
         present, expected = map(int, ended[newest].split(" of "))
         if present >= expected * _share_so_far(events, gathered, newest):
-            running[newest] = ended.pop(newest)
+            del ended[newest]
     lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
     more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
-    so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(running.items())]
+    so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(short.items()) if period not in ended]
     return [
         dg.AssetCheckResult(
             check_name=COMPLETE,
@@ -83,8 +72,8 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
     ]
 
 
-def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> Partial:
-    """Find the periods that lack hours."""
+def lacking_hours(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> dict[str, str]:
+    """Find the published periods that lack hours and are not final, each with its count, such as `23 of 24`."""
     assert contract.parts is not None
     assert contract.partitioning is not None
     grain = contract.partitioning.grain
@@ -96,14 +85,11 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
     short = {period: f"{hours} of {expected[period]}" for period, hours in present.items() if hours < expected[period]}
     last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
     first = min((period for period, hours in present.items() if hours), default="")
-    return Partial(
-        ended={
-            period: hours
-            for period, hours in short.items()
-            if first <= period <= last and not (lookback and lookback.is_final(period, last))
-        },
-        running={period: hours for period, hours in short.items() if period > last},
-    )
+    return {
+        period: hours
+        for period, hours in short.items()
+        if period > last or (first <= period and not (lookback and lookback.is_final(period, last)))
+    }
 
 
 def _share_so_far(events: EventLog, contracts: Sequence[Contract], period: str) -> float:
