@@ -143,7 +143,7 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
     return [
         *(dg.AssetCheckSpec(name, asset=key, blocking=True, description=text) for name, text in blocking.items()),
         *(dg.AssetCheckSpec(name, asset=key, description=text) for name, text in warning.items()),
-        *complete_specs(key, [contract]),
+        *complete_specs(key, contract),
     ]
 
 
@@ -162,7 +162,7 @@ def passed_checks(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
         ),
         ledger_result(key, ledger.audit(step.lake, step.events, contract, list(commit.entries))),
     ]
-    results += [*audit_warning_results(key, contract, commit), *complete_results(key, [contract], step.events)]
+    results += [*audit_warning_results(key, contract, commit), *complete_results(key, contract, step.events)]
     for checked in (share_results, measure_results, skew_results, finality_results):
         results += checked(key, contract, step, commit)
     return results

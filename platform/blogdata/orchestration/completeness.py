@@ -9,7 +9,7 @@ what is due.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import dagster as dg
 
@@ -28,34 +28,23 @@ EXPECTED = "parts_expected"
 _SHOWN = 3
 
 
-def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.AssetCheckSpec]:
+def complete_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
     """Return the check spec of an asset whose periods are computed from hours; empty for other assets."""
-    if all(contract.parts is None for contract in contracts):
-        return []
-    return [
-        dg.AssetCheckSpec(
-            COMPLETE,
-            asset=key,
-            description="Every published period that has ended, and is not final, has all of its hours (warning)",
-        )
-    ]
+    description = "Every published period that has ended, and is not final, has all of its hours (warning)"
+    return [] if contract.parts is None else [dg.AssetCheckSpec(COMPLETE, asset=key, description=description)]
 
 
-def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: EventLog) -> list[dg.AssetCheckResult]:
-    """Warn of periods that all datasets have published, and that have ended and lack hours."""
-    gathered = [contract for contract in contracts if contract.parts is not None]
-    if not gathered:
+def complete_results(key: dg.AssetKey, contract: Contract, events: EventLog) -> list[dg.AssetCheckResult]:
+    """Warn of published periods that have ended and lack hours."""
+    if contract.parts is None or contract.grain is None:
         return []
-    published = [events.publications(contract.dataset) for contract in gathered]
-    common = set.intersection(*(set(entries) for entries in published))
-    short: dict[str, str] = {}
-    for contract, entries in zip(gathered, published, strict=True):
-        short |= lacking_hours(events, contract, {period: entries[period] for period in sorted(common)})
-    newest, grain = max(common, default=""), next(contract.grain for contract in gathered if contract.grain)
-    ended = {period: hours for period, hours in short.items() if period <= newest_ended(newest, grain)}
+    published = events.publications(contract.dataset)
+    short = lacking_hours(events, contract, published)
+    newest = max(published, default="")
+    ended = {period: hours for period, hours in short.items() if period <= newest_ended(newest, contract.grain)}
     if newest in ended:
         present, expected = map(int, ended[newest].split(" of "))
-        if present >= expected * _share_so_far(events, gathered, newest):
+        if present >= expected * _share_so_far(events, contract, contract.grain, newest):
             del ended[newest]
     lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
     more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
@@ -92,11 +81,10 @@ def lacking_hours(events: EventLog, contract: Contract, published: Mapping[str, 
     }
 
 
-def _share_so_far(events: EventLog, contracts: Sequence[Contract], period: str) -> float:
-    """Return the share of a period's hours up to the newest one that an input of a dataset has published."""
-    inputs = {read.dataset for contract in contracts for read in contract.reads if isinstance(read.reach, Within)}
+def _share_so_far(events: EventLog, contract: Contract, grain: Grain, period: str) -> float:
+    """Return the share of a period's hours up to the newest one that an input of the dataset has published."""
+    inputs = {read.dataset for read in contract.reads if isinstance(read.reach, Within)}
     newest = max((max(events.publications(dataset), default="") for dataset in inputs), default="")
-    grain = next(contract.grain for contract in contracts if contract.grain)
     hours = finer(period, grain, Grain.HOUR)
     return sum(hour <= newest for hour in hours) / len(hours)
 
