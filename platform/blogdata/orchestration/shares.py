@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from blogdata.lake.commit import Commit, Entry
-from blogdata.orchestration.metadata import table
+from blogdata.orchestration.run_values import table
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import filter_interceptor
 from blogdata.patterns.quality import jumps, online_observer
