@@ -14,9 +14,8 @@ from assets.report import blog_report as report_figures
 from blogdata.errors import PlatformError
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import failure
-from blogdata.orchestration.run_values import values_only
+from blogdata.orchestration.run_values import table, values_only
 from blogdata.orchestration.upkeep import OWN, Done, Due, Fault, Inspection, Upkeep, actions, look, maintain
 from blogdata.patterns.observability import dataset_tracker
 from blogdata.patterns.observability.dataset_tracker import Lineage

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from blogdata.lake.commit import kept
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import reported
+from blogdata.orchestration.run_values import table
 from blogdata.patterns.quality import constraints_enforcer, offline_observer
 from blogdata.patterns.quality.drift import Drift, drifts
 from blogdata.patterns.quality.offline_observer import Observation

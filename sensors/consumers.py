@@ -18,7 +18,7 @@ import dagster as dg
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
-from blogdata.orchestration.completeness import partial
+from blogdata.orchestration.completeness import lacking_hours
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.patterns.data_flow import isolated_sequencer
 from blogdata.patterns.data_flow.isolated_sequencer import Call, ConsumerFault, ConsumerUnreachable
@@ -155,7 +155,6 @@ def _awaited(events: EventLog, contract: Contract, published: Mapping[str, Entry
     """Find the published partitions that lack hours and are not overdue: a consumer is called once, so it waits."""
     if contract.parts is None or contract.partitioning is None:
         return set()
-    grain, found = contract.partitioning.grain, partial(events, contract, published)
-    patience = contract.promise or timedelta(0)
-    overdue = {key for key in found.ended if clock.now() >= start_of(key, grain) + grain.length + patience}
-    return {*found.running, *found.ended} - overdue
+    grain = contract.partitioning.grain
+    patience = grain.length + (contract.promise or timedelta(0))
+    return {key for key in lacking_hours(events, contract, published) if clock.now() < start_of(key, grain) + patience}

@@ -21,9 +21,9 @@ from blogdata.lake.members import Member
 from blogdata.orchestration import slices
 from blogdata.orchestration.computation import computes, run_context
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.metadata import table
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
+from blogdata.orchestration.run_values import table
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.idempotency import fast_metadata_cleaner

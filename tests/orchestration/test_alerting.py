@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from alert_servers import Posted, web_server
 from blogdata.errors import PlatformError
+from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy
-from blogdata.errors.severity import Severity
-from blogdata.evidence.finding import Finding
 from blogdata.operations import alerting
 from blogdata.operations.alerting import AlertsNotSent, Told, due, record_of
 from blogdata.services import config, doctor

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,16 +205,3 @@ def test_a_rebuilt_lake_makes_served_days_stale(shop: Shop) -> None:
     assert shop.stale() == []
     shop.publish(TUESDAY)
     assert shop.stale() == [TUESDAY]
-
-
-def test_days_served_from_fewer_hours_are_named(shop: Shop) -> None:
-    shop.asset = served(shop.schema, [replace(contract(name), parts=24) for name in BOTH])
-    for dataset in BOTH:
-        hours = {MONDAY: {"parts": 23}, TUESDAY: {"parts": 24}}
-        publish(shop.access.lake, dataset, "day", {MONDAY: 1, TUESDAY: 1}, measures=hours)
-    assert shop.run(MONDAY, MONDAY).success
-    # The run of another day reports it as well.
-    found = shop.run(TUESDAY, TUESDAY).get_asset_check_evaluations()
-    told = {event.check_name: (event.passed, event.severity, event.description) for event in found}
-    assert told.pop("ledger")[0]
-    assert told == {"complete": (False, dg.AssetCheckSeverity.WARN, f"{MONDAY} has 23 of 24 hours")}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import PlatformError
+from blogdata.errors.finding import Finding, Severity
 from blogdata.evidence.event import EXPIRED, Event
-from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake.store_faults import LogDamaged
 from blogdata.patterns.quality.drift import Profile
 from blogdata.patterns.quality.offline_observer import Observation, event_of

@@ -15,8 +15,8 @@ import dagster as dg
 import pytest
 
 from assets.checks import deployment_of
+from blogdata.errors.finding import Finding, Severity
 from blogdata.evidence.event import DETECTION
-from blogdata.evidence.finding import Finding, Severity
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN

@@ -15,9 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError, shown
-from blogdata.errors.severity import Severity
+from blogdata.errors.finding import Finding, Severity
 from blogdata.evidence.events import EventLog
-from blogdata.evidence.finding import Finding
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import partner
 from blogdata.patterns.ingestion.readiness_marker import LandingZone

@@ -22,7 +22,7 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.lake import Lake
 from blogdata.operations.job import operation
 from blogdata.operations.query import RoleSight, mark_of, offer_masks
-from blogdata.orchestration.metadata import table
+from blogdata.orchestration.run_values import table
 from blogdata.patterns.ingestion import replicated_tables
 from blogdata.patterns.ingestion.replicated_tables import SourceMoved
 from blogdata.patterns.security import role_folders, transformation_replicator

@@ -10,9 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 import dagster as dg
 
-from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import reported
-from blogdata.orchestration.run_values import values_only
+from blogdata.orchestration.run_values import table, values_only
 from blogdata.planning.plan import Plan, Planned, estimate
 from blogdata.planning.snapshot import Snapshot
 

@@ -29,7 +29,7 @@ from blogdata.operations.job import operation
 from blogdata.orchestration import turns
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.metadata import table
+from blogdata.orchestration.run_values import table
 from blogdata.orchestration.upkeep import Done, Fault, Upkeep, Vacuuming, maintain
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.ingestion.landed_partition import LandedPartition

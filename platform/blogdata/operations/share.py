@@ -13,7 +13,7 @@ from blogdata.lake import shares
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import Share
 from blogdata.operations.job import operation
-from blogdata.orchestration.metadata import table
+from blogdata.orchestration.run_values import table
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.storage import manifest
 from blogdata.services import files

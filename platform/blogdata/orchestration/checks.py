@@ -143,7 +143,7 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
     return [
         *(dg.AssetCheckSpec(name, asset=key, blocking=True, description=text) for name, text in blocking.items()),
         *(dg.AssetCheckSpec(name, asset=key, description=text) for name, text in warning.items()),
-        *complete_specs(key, [contract]),
+        *complete_specs(key, contract),
     ]
 
 
@@ -162,7 +162,7 @@ def passed_checks(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
         ),
         ledger_result(key, ledger.audit(step.lake, step.events, contract, list(commit.entries))),
     ]
-    results += [*audit_warning_results(key, contract, commit), *complete_results(key, [contract], step.events)]
+    results += [*audit_warning_results(key, contract, commit), *complete_results(key, contract, step.events)]
     for checked in (share_results, measure_results, skew_results, finality_results):
         results += checked(key, contract, step, commit)
     return results
@@ -177,7 +177,6 @@ def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetChec
         check_name=LEDGER,
         asset_key=key,
         passed=not problems,
-        severity=dg.AssetCheckSeverity.ERROR,
         metadata={
             "rows_in": sum(line.entry.rows_in for line in lines),
             "rows_out": sum(line.entry.rows_out for line in lines),
@@ -200,7 +199,6 @@ def failed_checks(key: dg.AssetKey, error: PlatformError) -> Iterator[dg.AssetCh
                 check_name=name,
                 asset_key=key,
                 passed=False,
-                severity=dg.AssetCheckSeverity.ERROR,
                 description=f"{len(found)} violation(s); nothing was published",
                 metadata={
                     "violations": [
@@ -242,7 +240,6 @@ def waiting_result(contract: Contract, waiting: Mapping[str, PlatformError]) -> 
         check_name=WAITING,
         asset_key=asset_key(contract.dataset),
         passed=not waiting,
-        severity=dg.AssetCheckSeverity.ERROR,
         description=f"waiting for a person: {_text(reasons)}" if waiting else None,
         metadata={
             "partitions": len(waiting),

@@ -9,8 +9,7 @@ what is due.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import dagster as dg
 
@@ -29,48 +28,27 @@ EXPECTED = "parts_expected"
 _SHOWN = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Partial:
-    """Published periods that lack hours, each with its count, such as `23 of 24`."""
-
-    ended: Mapping[str, str]
-    running: Mapping[str, str]
-
-
-def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.AssetCheckSpec]:
+def complete_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
     """Return the check spec of an asset whose periods are computed from hours; empty for other assets."""
-    if all(contract.parts is None for contract in contracts):
-        return []
-    return [
-        dg.AssetCheckSpec(
-            COMPLETE,
-            asset=key,
-            description="Every published period that has ended, and is not final, has all of its hours (warning)",
-        )
-    ]
+    description = "Every published period that has ended, and is not final, has all of its hours (warning)"
+    return [] if contract.parts is None else [dg.AssetCheckSpec(COMPLETE, asset=key, description=description)]
 
 
-def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: EventLog) -> list[dg.AssetCheckResult]:
-    """Warn of periods that all datasets have published, and that have ended and lack hours."""
-    gathered = [contract for contract in contracts if contract.parts is not None]
-    if not gathered:
+def complete_results(key: dg.AssetKey, contract: Contract, events: EventLog) -> list[dg.AssetCheckResult]:
+    """Warn of published periods that have ended and lack hours."""
+    if contract.parts is None or contract.grain is None:
         return []
-    published = [events.publications(contract.dataset) for contract in gathered]
-    common = set.intersection(*(set(entries) for entries in published))
-    found = [
-        partial(events, contract, {period: entries[period] for period in sorted(common)})
-        for contract, entries in zip(gathered, published, strict=True)
-    ]
-    ended = {period: hours for one in found for period, hours in one.ended.items()}
-    running = {period: hours for one in found for period, hours in one.running.items()}
-    newest = max(common, default="")
+    published = events.publications(contract.dataset)
+    short = lacking_hours(events, contract, published)
+    newest = max(published, default="")
+    ended = {period: hours for period, hours in short.items() if period <= newest_ended(newest, contract.grain)}
     if newest in ended:
         present, expected = map(int, ended[newest].split(" of "))
-        if present >= expected * _share_so_far(events, gathered, newest):
-            running[newest] = ended.pop(newest)
+        if present >= expected * _share_so_far(events, contract, contract.grain, newest):
+            del ended[newest]
     lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
     more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
-    so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(running.items())]
+    so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(short.items()) if period not in ended]
     return [
         dg.AssetCheckResult(
             check_name=COMPLETE,
@@ -83,8 +61,8 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
     ]
 
 
-def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> Partial:
-    """Find the periods that lack hours."""
+def lacking_hours(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> dict[str, str]:
+    """Find the published periods that lack hours and are not final, each with its count, such as `23 of 24`."""
     assert contract.parts is not None
     assert contract.partitioning is not None
     grain = contract.partitioning.grain
@@ -96,21 +74,17 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
     short = {period: f"{hours} of {expected[period]}" for period, hours in present.items() if hours < expected[period]}
     last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
     first = min((period for period, hours in present.items() if hours), default="")
-    return Partial(
-        ended={
-            period: hours
-            for period, hours in short.items()
-            if first <= period <= last and not (lookback and lookback.is_final(period, last))
-        },
-        running={period: hours for period, hours in short.items() if period > last},
-    )
+    return {
+        period: hours
+        for period, hours in short.items()
+        if period > last or (first <= period and not (lookback and lookback.is_final(period, last)))
+    }
 
 
-def _share_so_far(events: EventLog, contracts: Sequence[Contract], period: str) -> float:
-    """Return the share of a period's hours up to the newest one that an input of a dataset has published."""
-    inputs = {read.dataset for contract in contracts for read in contract.reads if isinstance(read.reach, Within)}
+def _share_so_far(events: EventLog, contract: Contract, grain: Grain, period: str) -> float:
+    """Return the share of a period's hours up to the newest one that an input of the dataset has published."""
+    inputs = {read.dataset for read in contract.reads if isinstance(read.reach, Within)}
     newest = max((max(events.publications(dataset), default="") for dataset in inputs), default="")
-    grain = next(contract.grain for contract in contracts if contract.grain)
     hours = finer(period, grain, Grain.HOUR)
     return sum(hour <= newest for hour in hours) / len(hours)
 

@@ -14,6 +14,7 @@ import dagster as dg
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
+from blogdata.evidence.events import EventLog
 from blogdata.lake import members
 from blogdata.lake.store_faults import store_faults
 from blogdata.orchestration import lost_tables, turns
@@ -30,7 +31,6 @@ from blogdata.orchestration.computation import (
 )
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.refresh_request import Request
-from blogdata.orchestration.replays import Since
 from blogdata.orchestration.retries import MAX_RETRIES, failed, failure, joined
 from blogdata.orchestration.step import Step
 from blogdata.patterns.data_flow import single_runner
@@ -53,6 +53,7 @@ MOST_AGAIN = 96
 """Most partitions that a run for what is asked for again claims and commits at a time."""
 _ASKED = ""
 """State of a partition that a person requested: it runs whether or not it lacks any."""
+_NEVER = 2**63 - 1
 _SHOWN_FAILED = 500
 """Failed partitions of a dataset that a run shows, the newest; there are more when a server was gone, and not they."""
 
@@ -323,3 +324,46 @@ class Driver:
                 planned = AssetMaterializationPlannedData(asset_key(contract.dataset), partition=key or None)
                 event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, step, planned)
                 context.instance.report_dagster_event(event, context.run_id)
+
+
+class Since:
+    """What was computed since something was asked for again, from all that is computed above it.
+
+    A run that is resumed, or that meets partitions which another run has computed meanwhile, does not compute them once
+    more. A partition that was computed too early, from inputs older than the request, is not done.
+    """
+
+    def __init__(self, events: EventLog, versions: Mapping[str, int]) -> None:
+        self._events = events
+        self._versions = versions
+        self._first: dict[str, dict[str, int]] = {}
+
+    def done(self, datasets: Sequence[str], keys: Collection[str], earlier: Mapping[str, Collection[str]]) -> set[str]:
+        """Return the partitions that were published since, from the publications of all computations before theirs."""
+        done = set(keys)
+        for dataset in datasets:
+            before = self._versions.get(dataset, -1)
+            entries = self._events.publications(dataset, done)
+            new = {key: entry for key, entry in entries.items() if entry.version > before}
+            read = {name for entry in new.values() for name in entry.inputs} & earlier.keys()
+            least = {name: self._least(name, earlier[name]) for name in read}
+            done = {
+                key
+                for key, entry in new.items()
+                if all(version >= least.get(name, -1) for name, version in entry.inputs.items())
+            }
+        return done
+
+    def _least(self, dataset: str, keys: Collection[str]) -> int:
+        """Return the version of a dataset that has been read by what was computed from all of the partitions."""
+        return max((self._first_of(dataset).get(key, _NEVER) for key in keys), default=-1)
+
+    def _first_of(self, dataset: str) -> Mapping[str, int]:
+        # The first version after the request, not the newest: a computation that has read it stays done.
+        if dataset not in self._first:
+            versions: dict[str, int] = {}
+            for entry in self._events.history(dataset):
+                if entry.version > self._versions.get(dataset, -1):
+                    versions.setdefault(entry.partition, entry.version)
+            self._first[dataset] = versions
+        return self._first[dataset]

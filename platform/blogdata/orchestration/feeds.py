@@ -11,7 +11,7 @@ from blogdata.evidence.served import Served, record_deliveries
 from blogdata.lake.commit import PARTITION_ROWS
 from blogdata.orchestration import partner
 from blogdata.orchestration.checks import LEDGER
-from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
+from blogdata.orchestration.computation import Context, access_of, log_event
 from blogdata.orchestration.served_dataset import ServedDataset, requested
 from blogdata.patterns.data_value.outbox import Outbox, OutboxLine
 from blogdata.planning.sources import input_not_published
@@ -40,7 +40,16 @@ class PartnerFeed(ServedDataset):
             raise input_not_published(self.contract.dataset, missing, [self.source.dataset])
         for line in self._deliver(context, partitions):
             context.log_event(dg.AssetMaterialization(self.key, partition=line.partition, metadata=_figures(line)))
-        log_event(context, evaluation(self._judged(context)))
+        lines = self._outbox(context).lines()
+        lost = {line.partition: line.missing for line in lines if line.missing}
+        judged = dg.AssetCheckEvaluation(
+            asset_key=self.key,
+            check_name=LEDGER,
+            passed=not lost,
+            metadata={"rows": sum(line.rows_in for line in lines)},
+            description=f"rows are not accounted for: {lost}" if lost else None,
+        )
+        log_event(context, judged)
 
     def due(self, context: Context) -> Sequence[str]:
         events = access_of(context).events
@@ -88,17 +97,6 @@ class PartnerFeed(ServedDataset):
         ]
         record_deliveries(
             access_of(context).events, self.contract.dataset, taken, job_of=lambda _: context.run.job_name
-        )
-
-    def _judged(self, context: Context) -> dg.AssetCheckResult:
-        lines = self._outbox(context).lines()
-        missing = {line.partition: line.missing for line in lines if line.missing}
-        return dg.AssetCheckResult(
-            check_name=LEDGER,
-            asset_key=self.key,
-            passed=not missing,
-            metadata={"rows": sum(line.rows_in for line in lines)},
-            description=f"rows are not accounted for: {missing}" if missing else None,
         )
 
     def _outbox(self, context: Context) -> Outbox:

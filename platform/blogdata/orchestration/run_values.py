@@ -1,4 +1,4 @@
-"""Schemas of run configuration that take values only.
+"""What a run is given, by schemas that take values only, and what it tells as a table.
 
 The schema that Dagster derives from a model takes `{"env": NAME}` in place of each value: whoever may launch a run
 reads the variables of its process, passwords among them.
@@ -6,7 +6,7 @@ reads the variables of its process, passwords among them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -33,3 +33,8 @@ def values_only(model: type[dg.Config]) -> dict[str, dg.Field]:
         )
         for name, field in model.model_fields.items()
     }
+
+
+def table(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return rows as metadata of a name; Dagster has no table without rows, so nothing then."""
+    return {name: dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows])} if rows else {}

@@ -37,10 +37,6 @@ class ServedDataset(ABC):
     def serve(self, context: Context, partitions: Sequence[str]) -> None:
         """Serve partitions, and log checks and events."""
 
-    def checks(self) -> Sequence[dg.AssetCheckSpec]:
-        """Return the checks beside `ledger`."""
-        return ()
-
     @property
     def key(self) -> dg.AssetKey:
         return asset_key(self.contract.dataset)
@@ -63,10 +59,7 @@ class ServedDataset(ABC):
                 backfill_policy=dg.BackfillPolicy.single_run(),
                 pool=pool_of(contract.dataset),
                 required_resource_keys=set(self.resources),
-                check_specs=[
-                    dg.AssetCheckSpec(LEDGER, asset=self.key, blocking=True, description=self.balanced),
-                    *self.checks(),
-                ],
+                check_specs=[dg.AssetCheckSpec(LEDGER, asset=self.key, blocking=True, description=self.balanced)],
             )
             return made(failing_after_output(serve, outputs))
 

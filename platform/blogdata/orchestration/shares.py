@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from blogdata.lake.commit import Commit, Entry
-from blogdata.orchestration.metadata import table
+from blogdata.orchestration.run_values import table
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import filter_interceptor
 from blogdata.patterns.quality import jumps, online_observer
@@ -50,7 +50,6 @@ def _share(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> 
         check_name=SHARE,
         asset_key=key,
         passed=not found or DEAD_LETTERS in step.accepted,
-        severity=dg.AssetCheckSeverity.ERROR,
         description=f"{found[0].where}: {found[0].what}; {found[0].next_step}" if found else None,
         metadata={
             "partitions": len(found),

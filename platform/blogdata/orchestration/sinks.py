@@ -1,6 +1,6 @@
 """Builds a Dagster asset that serves several datasets together from a database (Transactional Writer)."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,8 +14,7 @@ from blogdata.evidence.served import record_deliveries
 from blogdata.lake.commit import PARTITION_ROWS, kept
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.checks import LEDGER
-from blogdata.orchestration.completeness import complete_results, complete_specs
-from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
+from blogdata.orchestration.computation import Context, access_of, log_event
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.retries import failed, joined
 from blogdata.orchestration.served_dataset import ServedDataset, requested
@@ -54,16 +53,15 @@ class Sink(ServedDataset):
         assert isinstance(self.contract.write, Serve)
         return self.contract.write.schema
 
-    def checks(self) -> Sequence[dg.AssetCheckSpec]:
-        return complete_specs(self.key, self.served)
-
     def serve(self, context: Context, partitions: Sequence[str]) -> None:
         receipts, refused = self._deliver_all(context, partitions)
         for partition, receipt in receipts.items():
             context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
-        judged = self._judged(context, receipts) if receipts and not refused else []
-        for check in [*self._refused_check(refused), *judged]:
-            log_event(context, evaluation(check))
+        if receipts and not refused:
+            rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())
+            self._check_ledger(context, passed=True, metadata={"rows": rows})
+        if any(isinstance(one, RowsRefused) for one in refused.values()):
+            self._check_ledger(context, passed=False, description=self._refused(refused).what)
         if refused:
             raise failed(self._refused(refused))
 
@@ -117,18 +115,11 @@ class Sink(ServedDataset):
         deliveries = transactional_sink.deliveries(connection, self.schema, names)
         record_deliveries(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
 
-    def _judged(self, context: Context, receipts: Mapping[str, Receipt]) -> list[dg.AssetCheckResult]:
-        rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())
-        counted = dg.AssetCheckResult(check_name=LEDGER, asset_key=self.key, passed=True, metadata={"rows": rows})
-        return [counted, *complete_results(self.key, self.served, access_of(context).events)]
+    def _check_ledger(self, context: Context, **judged: Any) -> None:
+        log_event(context, dg.AssetCheckEvaluation(asset_key=self.key, check_name=LEDGER, **judged))
 
     def _refused(self, refused: Mapping[str, PlatformError]) -> PlatformError:
         return joined(refused, where=self.contract.dataset, outcome="could not be served")
-
-    def _refused_check(self, refused: Mapping[str, PlatformError]) -> Iterator[dg.AssetCheckResult]:
-        if any(isinstance(one, RowsRefused) for one in refused.values()):
-            what = self._refused(refused).what
-            yield dg.AssetCheckResult(check_name=LEDGER, asset_key=self.key, passed=False, description=what)
 
 
 def _figures(receipt: Receipt) -> dict[str, Any]:

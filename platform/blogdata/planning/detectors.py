@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, RunStream
 from blogdata.evidence.event import DETECTION, Event
 from blogdata.evidence.events import EventLog
-from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake import arrow
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.lake.lake import Lake

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 from blogdata.errors import PlatformError
+from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
 from blogdata.evidence.events import EVENTS, EventLog
-from blogdata.evidence.finding import Finding, Severity
 from blogdata.patterns.ingestion import external_trigger, new_fields
 from blogdata.patterns.ingestion.new_fields import NewField
 from blogdata.patterns.quality.offline_observer import (

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from blogdata.errors.severity import Severity
+from blogdata.errors.finding import Severity
 from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.lake import Lake

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
+from blogdata.errors.finding import Finding
 from blogdata.errors.remedies import Remedy
 from blogdata.evidence import ledger
-from blogdata.evidence.finding import Finding
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.planning.clock import newest_end
 from blogdata.planning.findings import standing

@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from blogdata.evidence.finding import Severity
+from blogdata.errors.finding import Severity
 from blogdata.publish.partitions import Grain, start_of
 
 SHOWN = 25

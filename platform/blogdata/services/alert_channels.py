@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from blogdata.errors import PlatformError, shown
-from blogdata.errors.severity import Severity
+from blogdata.errors.finding import Severity
 from blogdata.services import secrets
 from blogdata.services.config import ChannelSettings, Settings
 from blogdata.services.setting_types import SECRET

@@ -32,7 +32,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from blogdata.errors import ConfigurationError, refuse_unknown
-from blogdata.errors.severity import Severity
+from blogdata.errors.finding import Severity
 from blogdata.secrets import secret_files
 from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import files

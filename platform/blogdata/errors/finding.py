@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from blogdata.errors.remedies import Remedy
-from blogdata.errors.severity import Severity
 
-__all__ = ["Finding", "Severity"]
+
+class Severity(str, Enum):
+    """How urgent it is."""
+
+    WARNING = "warning"
+    """Readers get correct data; somebody should look at it in office hours."""
+    CRITICAL = "critical"
+    """Data is missing, late beyond its promise, or waits for a person."""
+
+    def is_at_least(self, least: Severity) -> bool:
+        order = list(Severity)
+        return order.index(self) >= order.index(least)
 
 
 @dataclass(frozen=True, kw_only=True)
