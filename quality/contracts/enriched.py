@@ -1,13 +1,13 @@
 """The visits with what was known of them at the event."""
 
 from blogdata.planning.reach import SAME, AsOf
-from blogdata.planning.reaches import Lookup
+from blogdata.planning.reaches import Answers
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schema import Reference
 from blogdata.publish.watch import Lag, Sla, Watch
 from blogdata.publish.writes import Replace, Slices
 from quality.contracts import columns as c
-from quality.contracts.places import PLACE
+from quality.contracts.places import LOOKED_UP, PLACE
 from quality.contracts.visits import ARRIVED, EVENT, IDENTIFIED, IN_ITS_HOUR
 
 VISITS_ENRICHED = Contract(
@@ -18,7 +18,7 @@ VISITS_ENRICHED = Contract(
         Read(dataset="silver.visits", reach=SAME),
         Read(dataset="silver.users", reach=AsOf(delivered="bronze.users"), optional=True),
         Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices"), optional=True),
-        Read(dataset="silver.places", reach=Lookup(lacking="waiting_places"), optional=True),
+        Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered=LOOKED_UP), optional=True),
     ),
     write=Replace(slices=Slices(of="silver.visits", column="arrival_hour")),
     columns=(

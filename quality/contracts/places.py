@@ -14,6 +14,8 @@ OUTCOMES = ("found", "unknown", "reserved", "waiting")
 WAITING = "waiting"
 HERE = "here"
 """Who told a place: this deployment by itself."""
+LOOKED_UP = "looked_up"
+"""Measure of a table that the package alone has answered; earlier versions asked a service, and have none."""
 PLACE = (
     c.quasi(name="country", classification=c.PERSONAL, description="Country code (ISO 3166-1 alpha-2)"),
     c.quasi(
@@ -72,6 +74,7 @@ PLACES = Contract(
             description="A place that was found has a country, and no other has",
         ),
     ),
+    measures={LOOKED_UP: "count(1)"},
     statistics=("valid_from",),
     patterns=("Local Sequencer", "Merger", "Audit-Write-Audit-Publish"),
     freshness_hours=24,

@@ -22,7 +22,7 @@ from blogdata.patterns.error_management.late_data_detector import (
     progress,
     readings_of,
 )
-from blogdata.publish.partitions import Grain, between, start_of
+from blogdata.publish.partitions import Grain, between
 
 SLOWEST = Strategy.MIN
 ALLOWED = timedelta(minutes=15)
@@ -32,10 +32,6 @@ HOURS = between("2026-01-31T00", "2026-01-31T23", Grain.HOUR)
 
 def at(text: str) -> datetime:
     return datetime.fromisoformat(f"2026-01-31T{text}:00+00:00")
-
-
-def latest(key: str) -> datetime:
-    return start_of(key, Grain.HOUR) + Grain.HOUR.length + late_data_detector.CLOCK_TOLERANCE
 
 
 def reading(hour: str, time: str | None, source: str = "") -> PartitionReading:
@@ -49,7 +45,7 @@ def test_table_3_1_is_reproduced_by_hours() -> None:
         "2026-01-31T11": [at("09:20"), at("09:31"), at("10:07")],
     }
     readings = [PartitionReading(key=key, max_event_time=max(times)) for key, times in batches.items()]
-    found = progress(readings, timedelta(minutes=30), keys=["2026-01-31T12"])
+    found = progress(readings, timedelta(minutes=30), keys=["2026-01-31T12"]).watermarks
     assert found == {"2026-01-31T10": None, "2026-01-31T11": at("09:36"), "2026-01-31T12": at("09:37")}
     mark = found["2026-01-31T11"]
     assert mark is not None
@@ -111,18 +107,19 @@ def test_a_min_stream_waits_for_all_known_sources() -> None:
     assert state.advance([("c", at("05:00"))], ALLOWED, SLOWEST).watermark == at("08:45")
 
 
-def test_a_wild_future_time_is_ignored() -> None:
+def test_a_wild_future_time_is_ignored_and_named() -> None:
     wild = PartitionReading(key="2026-01-31T05", max_event_time=at("06:05") + timedelta(microseconds=1))
     found = progress([wild, reading("06", "06:30")], ALLOWED, keys=["2026-01-31T07"])
-    assert found["2026-01-31T06"] is None
-    assert found["2026-01-31T07"] == at("06:15")
+    assert found.ignored == (wild,)
+    assert found.watermarks["2026-01-31T06"] is None
+    assert found.watermarks["2026-01-31T07"] == at("06:15")
 
 
 def test_an_unguarded_wild_time_makes_later_rows_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(late_data_detector, "CLOCK_TOLERANCE", timedelta(days=40000))
     wild = PartitionReading(key="2026-01-31T05", max_event_time=at("06:00") + timedelta(days=36500))
     found = progress([wild, reading("06", "06:30")], ALLOWED)
-    mark = found["2026-01-31T06"]
+    mark = found.watermarks["2026-01-31T06"]
     assert mark is not None
     assert mark > at("06:30")
 
@@ -168,13 +165,13 @@ def test_watermarks_only_advance_and_use_only_the_past(
         for key, seconds, source in drawn
     ]
     found = progress(readings, ALLOWED, strategy=strategy, keys=HOURS)
-    marks = [found[key] for key in HOURS]
+    marks = [found.watermarks[key] for key in HOURS]
     moved = [mark for mark in marks if mark is not None]
     assert moved == sorted(moved)
     assert marks == [None] * (len(marks) - len(moved)) + moved
-    believed = [one for one in readings if one.max_event_time and one.max_event_time <= latest(one.key)]
+    believed = [one for one in readings if one not in found.ignored and one.max_event_time is not None]
     if strategy is Strategy.MAX:
-        for key, mark in found.items():
+        for key, mark in found.watermarks.items():
             past = [one.max_event_time for one in believed if one.key < key and one.max_event_time is not None]
             assert mark == (max(past) - ALLOWED if past else None)
 
@@ -190,7 +187,7 @@ def test_late_rows_are_found_with_their_lateness(spark: SparkSession) -> None:
         ("no time", "2026-01-31T06", None),
     ]
     frame = spark.createDataFrame(rows, "name string, arrival_hour string, event_time timestamp")
-    marks = progress([reading("05", "06:00"), reading("06", "06:10")], ALLOWED)
+    marks = progress([reading("05", "06:00"), reading("06", "06:10")], ALLOWED).watermarks
     found = {row["name"]: row for row in late(frame, marks, **COLUMNS).collect()}
     assert {name: row["lateness_seconds"] for name, row in found.items()} == {
         "late": 60.0,

@@ -10,7 +10,6 @@ import pytest
 
 from blogdata.orchestration import driver, turns
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh_request import Request
 from blogdata.planning.plan import Planner
 from blogdata.publish.partitions import Grain
 from orchestration.stepped import Work, step
@@ -151,7 +150,7 @@ def test_a_replay_is_computed_in_pieces(lake: LakeResource, monkeypatch: pytest.
     assert [len(keys) for keys in free] == [7, 7, 9]
 
 
-def test_an_hour_computed_too_early_is_computed_again(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_hour_computed_too_early_is_computed_again(lake: LakeResource) -> None:
     """Computed between the pieces of its input, it has read old and new hours, so it is computed again."""
     hours = [hour(number) for number in range(3)]
     before = bronze(lake.lake, {key: {key: 1} for key in hours})
@@ -161,8 +160,7 @@ def test_an_hour_computed_too_early_is_computed_again(lake: LakeResource, monkey
     silver(lake.lake, {hours[0]: 1}, read=early)
     now = bronze(lake.lake, {key: {key: 1} for key in hours[1:]})
     silver(lake.lake, {hours[1]: 1}, read=now)
-    monkeypatch.setattr(Request, "asked_at", lambda self, look: since)
-    asked = {"again": dict.fromkeys(["bronze.visits", "silver.visits"], hours), "only_again": True}
+    asked = {"again": dict.fromkeys(["bronze.visits", "silver.visits"], hours), "only_again": True, "since": since}
     assert step(lake, "silver.visits", _silver(lake, now), **asked) == [[hours[0], hours[2]]]
 
 

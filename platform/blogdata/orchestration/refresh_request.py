@@ -23,6 +23,8 @@ class Request(dg.ConfigurableResource["Request"]):
         span: Time window in which all known partitions run again, such as `2026-01-05T00..2026-01-07T00`; either end
             may be empty.
         only_again: Run only `again` and `span`; skip stale partitions that were not requested.
+        since: Dataset to its table version when `again` was requested: what was computed since, from all that is
+            requested above it, is not computed once more. Empty: the versions at the beginning of the run.
         lane: Which stale partitions count, by what made them stale: `all`, `landed` or `again`.
         few_again: How many partitions of a dataset that were published before the lane `landed` computes, too.
     """
@@ -32,6 +34,7 @@ class Request(dg.ConfigurableResource["Request"]):
     again: dict[str, list[str]] = Field(default_factory=dict)
     span: str = ""
     only_again: bool = False
+    since: dict[str, int] = Field(default_factory=dict)
     retry_waiting: bool = True
     lane: str = Lane.ALL.value
     few_again: int = 0
@@ -60,8 +63,8 @@ class Request(dg.ConfigurableResource["Request"]):
         return self.only_again or self.lane == Lane.AGAIN.value
 
     def asked_at(self, look: Callable[[], Mapping[str, int]]) -> Mapping[str, int]:
-        """Return the versions of the tables when the first step of this run looked."""
-        return cast("Mapping[str, int]", self._once("begun", look))
+        """Return the versions of the tables when this was requested, or when its first step looked."""
+        return self.since or self._once("begun", look)
 
     def _once(self, name: str, look: Callable[[], Any]) -> Any:
         if name not in self._found:

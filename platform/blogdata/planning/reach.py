@@ -279,7 +279,7 @@ class Watermarked(Same):
             for key, entry in sorted(arrivals.items())
             for source, measure in self.measures.items()
         ]
-        found = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys)
+        found = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys).watermarks
         return {key: found[key] for key in keys}
 
     def marks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.data_flow import unaligned_fan_in
@@ -229,23 +230,36 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lookup:
-    """A partition with rows that a table lacked when they were looked up in it is stale once the table is newer."""
+class Answers:
+    """A partition with rows that lack an answer is stale when the table of answers has more of them."""
 
     lacking: str
+    answered: str
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions with rows that were not found, and that read an older version of the table."""
-        newest = max((entry.version for entry in look.published(edge.above).values()), default=-1)
+        """Find the partitions that lack answers, or never read any, and may find some now."""
+        history = look.history(edge.above)
+        counts = [(entry.version, int(entry.measures.get(self.answered) or 0)) for entry in history]
+        # A publication without a new answer makes nothing stale.
+        new = [counts[0][0]] if counts else []
+        new += [version for (_, before), (version, count) in pairwise(counts) if count > before]
+        newest = max(new, default=-1)
         return {
             key: f"{edge.above} version {newest}"
             for key, entry in sorted(look.published(edge.below.dataset).items())
-            if int(entry.measures.get(self.lacking) or 0) and entry.inputs.get(edge.above, -1) < newest
+            if entry.inputs.get(edge.above, -1) < newest
+            and (edge.above not in entry.inputs or int(entry.measures.get(self.lacking) or 0) > 0)
         }
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return nothing: what was found once does not change."""
-        return {}
+        """Return the partitions that never read any answers, as after an upgrade: the first answers make them stale.
+
+        No other: a given answer does not change, and new ones are found after they are published.
+        """
+        if not wanted.get(edge.above):
+            return {}
+        published = look.published(edge.below.dataset)
+        return {key: "for the first time" for key, entry in published.items() if edge.above not in entry.inputs}
 
 
 TOGETHER = "pending of this commit"

@@ -8,7 +8,7 @@ the partition it arrives in is late: it is reported (:func:`late`), never droppe
 In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
 Streaming would drop late rows silently; :func:`is_late` finds them first.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
-its own partition plus the tolerance is therefore ignored. The time of a partition may be wrong itself: a
+its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
 stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
 trap is MIN: one source or partition that falls silent holds the watermark back forever.
 When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
@@ -44,6 +44,14 @@ class PartitionReading:
     key: str
     max_event_time: datetime | None
     source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Watermarks by partition (None: nothing is late there), and the implausible readings that were ignored."""
+
+    watermarks: Mapping[str, datetime | None]
+    ignored: tuple[PartitionReading, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +97,7 @@ def progress(
     *,
     strategy: Strategy = Strategy.MAX,
     keys: Sequence[str] = (),
-) -> dict[str, datetime | None]:
+) -> Progress:
     """Compute the watermark of each partition (an hour) from the partitions before it.
 
     Args:
@@ -97,9 +105,9 @@ def progress(
             than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
 
     Returns:
-        A watermark for every key of the readings and of `keys`, never going back from one key to the next; None where
-        nothing is late.
+        A watermark for every key of the readings and of `keys`, never going back from one key to the next.
     """
+    ignored = tuple(one for one in readings if _implausible(one))
     by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
     for one in readings:
         by_key.setdefault(one.key, []).append(one)
@@ -107,9 +115,9 @@ def progress(
     state = StreamProgress(seen={one.source: None for one in readings})
     for key in sorted(by_key):
         watermarks[key] = state.watermark
-        believed = [(one.source, one.max_event_time) for one in by_key[key] if not _implausible(one)]
+        believed = [(one.source, one.max_event_time) for one in by_key[key] if one not in ignored]
         state = state.advance(believed, allowed, strategy)
-    return watermarks
+    return Progress(watermarks=watermarks, ignored=ignored)
 
 
 def late(

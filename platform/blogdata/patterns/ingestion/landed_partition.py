@@ -233,4 +233,5 @@ def is_touched(partition: LandedPartition, recorded: str | None) -> bool:
 def _parsed(partition: Arrival, recorded: str | None) -> list[str]:
     """Return fingerprint, sizes and changes; an empty text for what was not recorded."""
     fingerprint, *others = (recorded or "").removeprefix(f"{partition.key}:").split(".")
+    # Publications of 0.1.0 may have no sizes.
     return [fingerprint, others[0] if others[1:] else "", others[-1] if others else ""]
