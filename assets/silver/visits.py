@@ -108,7 +108,9 @@ def additions_of(step: Step, formats: frozenset[str], deleting: Collection[str],
     found = slices.additions(step, [CONFLICTS]).without(deleting)
     if not found.of:
         return found
-    return slices.without_repeated(step, found, json_events(step, found, tuple(found.of), older))
+    found = slices.without_repeated(step, found, json_events(step, found, tuple(found.of), older))
+    # An hour whose own delivery only repeats rows has them from now on for sure, which its readers have to hear.
+    return found.without({hour for hour, added in found.again.items() if hour in added.slices})
 
 
 def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:

@@ -16,6 +16,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members
+from blogdata.lake.commit import Entry
 from blogdata.lake.store_faults import store_faults
 from blogdata.orchestration import lost_tables, turns
 from blogdata.orchestration.checks import LEDGER, carried, failed_checks, waiting_result
@@ -61,10 +62,13 @@ _SHOWN_FAILED = 500
 class Driver:
     """One step of a run."""
 
-    def __init__(self, context: dg.OpExecutionContext, code: LineageCode, request: Request) -> None:
+    def __init__(
+        self, context: dg.OpExecutionContext, code: LineageCode, request: Request, *, is_launched: bool
+    ) -> None:
         self._context = context
         self._code = code
         self._request = request
+        self._is_launched = is_launched
         self._access = access_of(context)
         self._accepted = accepted(context)
         self._planner = self._newest()
@@ -75,20 +79,20 @@ class Driver:
 
     @classmethod
     def run(
-        cls, code: LineageCode, task: Task, context: dg.OpExecutionContext, request: Request | None = None
+        cls, code: LineageCode, task: Task, context: dg.OpExecutionContext, launched: Request | None = None
     ) -> Sequence[str]:
         """Compute the stale and the requested partitions of a task; fail if some failed, or are newly held.
 
         Args:
-            request: None: that of the run.
+            launched: What an asset is launched for; None: the request of the run.
 
         Returns:
             The failed checks of published rows, as `dataset:check`; nothing should be computed from these rows.
         """
-        request = request or context.resources.request
+        request = launched or context.resources.request
         if not request.is_for(task.datasets):
             return ()
-        step = cls(context, code, request)
+        step = cls(context, code, request, is_launched=launched is not None)
         step._require_unblocked(task)
         held_before = request.held_before(step._planner.held)
         faults: dict[str, PlatformError] = {}
@@ -112,7 +116,11 @@ class Driver:
                 for batch in step._batches(task, sorted(left)):
                     done = step._computed(task, batch)
                     faults = {key: fault for key, fault in faults.items() if key not in batch} | done.faults
-                    step._report(task, batch, done)
+                    try:
+                        step._report(task, batch, done)
+                    except PlatformError as error:
+                        # Published, and not judged: another try would find nothing to do, and pass.
+                        raise failed(error) from error
             ran |= {**dict.fromkeys(mine, _ASKED), **left}
             passes += 1
             if task.continues or faults or step._planner.waiting(task):
@@ -169,15 +177,22 @@ class Driver:
         if not self._planner.has_input(task) and (fault := awaited(graph, self._planner.look, task.main)) is not None:
             raise fault
         published = self._planner.look.published(task.main)
-        # A resumed run continues: partitions it has already published itself are done.
-        left = {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
+        # A resumed run continues: partitions it has already published itself are done. A step that was launched begins
+        # anew, for its events and checks: what it has published it recognises by the commit, and does not write again.
+        own = set() if self._is_launched else {key for key in keys if self._is_own(published.get(key))}
+        left = keys - own
         if versions is None or not left:
             return left
         tasks = {graph.task_of(edge.above).main for edge, _ in graph.edges(task) if edge.above in graph.contracts}
         # What this run does not compute need not be newer than its request.
         above = [one for main in tasks - {task.main} if request.is_for((one := graph.task_of(main)).datasets)]
         asked = {name: self._requested(one) for one in above for name in one.datasets}
-        return left - Since(access.events, versions).done(task.datasets, left, asked)
+        done = Since(access.events, versions).done(task.datasets, left, asked)
+        # Another run may have published it meanwhile, from older inputs than are there.
+        return left - (done - self._planner.stale(task).keys() if self._is_launched else done)
+
+    def _is_own(self, entry: Entry | None) -> bool:
+        return entry is not None and entry.run_id == self._context.run_id
 
     def _requested(self, task: Task) -> set[str]:
         keys = {key for dataset in task.datasets for key in self._request.again.get(dataset, ())}

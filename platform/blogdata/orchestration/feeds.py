@@ -7,11 +7,14 @@ from typing import Any
 
 import dagster as dg
 
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.served import Served, record_deliveries
 from blogdata.lake.commit import PARTITION_ROWS
 from blogdata.orchestration import partner
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import Context, access_of, log_event
+from blogdata.orchestration.retries import failed
 from blogdata.orchestration.served_dataset import ServedDataset, requested
 from blogdata.patterns.data_value.outbox import Outbox, OutboxLine
 from blogdata.planning.sources import input_not_published
@@ -50,6 +53,14 @@ class PartnerFeed(ServedDataset):
             description=f"rows are not accounted for: {lost}" if lost else None,
         )
         log_event(context, judged)
+        if lost:
+            raise failed(
+                PlatformError(
+                    what=f"rows are not accounted for: {lost}",
+                    where=self.contract.dataset,
+                    next_step=Remedy("see what is missing, and how to compute it again: ", ShowLedger()),
+                )
+            )
 
     def due(self, context: Context) -> Sequence[str]:
         events = access_of(context).events

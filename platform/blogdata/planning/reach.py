@@ -178,6 +178,9 @@ class Within(_Versioned):
         found = {}
         for key in keys:
             seen = below[key].inputs.get(edge.above, -1)
+            if seen < min(first.values(), default=0):
+                # What it has read is no part of the table's history: the table was lost, and begun anew.
+                continue
             hours = [hour for hour in self.parts(key, edge.grain) if hour in above and above[hour].changed > seen]
             slices = {hour: _slices(above[hour], first[hour], seen) for hour in hours if above[hour].version <= until}
             if hours and all(slices.get(hour) for hour in hours):
@@ -413,9 +416,12 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
 
 
 def _slices(hour: Entry, first: int, seen: int) -> list[str]:
-    """Return the slices of an hour that a reader of a version lacks; none if the rows it has read were replaced."""
+    """Return the slices of an hour that a reader of a version lacks; none if the rows it has read were replaced.
+
+    None, too, for a new hour without rows: it counts as present, which no added row would say.
+    """
     if first > seen:
-        return [hour.partition]
+        return [hour.partition] if hour.rows_out else []
     added = hour.added
     return [f"{hour.partition} {each}" for each in added.slices] if added and added.after <= seen else []
 
