@@ -48,7 +48,7 @@ def test_misnamed_and_future_deliveries_are_ignored(made: Deployment) -> None:
         deliver(made, f"devices/date={strange}/devices.csv", DEVICES[:2])
         deliver(made, f"users/date={strange}/users.json", USERS[:1])
     (problem, *_) = made.replay("bronze.devices", WHOLE_TABLE).problems
-    assert "no complete delivery of devices has landed" in problem
+    assert "nothing has landed of landing.devices" in problem
     deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
     deliver(made, "users/date=2026-01-05/users.json", USERS)
     found = ("silver.devices", *OF_USERS)
