@@ -247,8 +247,14 @@ COMPACTED = "compacted"
 
 
 def keeps_rows(commit: Mapping[str, Any]) -> bool:
-    """Return whether a commit, by its `commitInfo`, is a compaction or a vacuum, which change no row."""
-    return commit.get("operation") in _ROWS_KEPT or _parsed(commit.get("userMetadata"), COMPACTED) is not None
+    """Return whether a commit, by its `commitInfo`, changes no row.
+
+    It is a compaction or a vacuum, freezes members of a table, or notes that files of retired ones are removed.
+    """
+    metadata = commit.get("userMetadata")
+    return commit.get("operation") in _ROWS_KEPT or any(
+        _parsed(metadata, name) is not None for name in (COMPACTED, "frozen", "removed")
+    )
 
 
 def parse(user_metadata: str | None) -> dict[str, Any] | None:
