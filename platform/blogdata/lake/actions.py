@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import MAXYEAR, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
-from urllib.parse import quote, unquote, unquote_plus
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -90,6 +90,12 @@ def folder_sql(column: str) -> str:
     its rows stay. Spark writes other than ASCII signs as they are, so they must not be in a path.
     """
     return f"replace(replace(url_encode(string({column})), '*', '%2A'), '%', '{_MARK}')"
+
+
+def folder_of(value: str) -> str:
+    """Return the name that :func:`folder_sql` gives the folder of a value."""
+    # Java, which names it in SQL, encodes the mark as well.
+    return quote_plus(value).replace(_MARK, "%7E").replace("%", _MARK)
 
 
 def value_sql(column: str) -> str:

@@ -28,7 +28,7 @@ from deltalake.transaction import RemoveAction
 from blogdata.errors import PlatformError
 from blogdata.lake import arrow
 from blogdata.lake.actions import DataFile, is_removable
-from blogdata.lake.checksums import local_folder
+from blogdata.lake.checksums import local_folder, sums_of
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import TRIES, contended, log_damaged, store_faults
 
@@ -212,11 +212,12 @@ class OpenCommit:
                             create_checkpoint=False, cleanup_expired_logs=False
                         ),
                     )
-            except CommitFailedError:
+            except CommitFailedError as error:
                 with store_faults(self._dataset):
                     table.update_incremental()
                 if table.version() == base:
-                    raise
+                    # Whether it stands is not known, for an object store; a repetition is recognised by its mark.
+                    raise self._lost(f"the commit failed: {error}") from error
                 for version in range(base + 1, table.version() + 1):
                     self._refuse_conflict(self._actions(version), reads, gone)
                 time.sleep(random.uniform(0.001, 0.02))
@@ -278,11 +279,13 @@ class OpenCommit:
         every = int(self.table.metadata().configuration.get(_INTERVAL) or CHECKPOINT_EVERY)
         try:
             self.table.update_incremental()
-            if self.table.version() != version:
-                # Others have committed on top, and do it.
-                return
-            self._write_checksum(version)
+            if self.table.version() == version:
+                # Else others have committed on top, and write theirs.
+                self._write_checksum(version)
             if version and version % every == 0:
+                if (folder := local_folder(self.table)) is not None:
+                    # Spark's checksum of the file that is replaced: its next reader would find it damaged.
+                    sums_of(folder / "_delta_log" / "_last_checkpoint").unlink(missing_ok=True)
                 self.table.create_checkpoint()
         except (DeltaError, OSError, ValueError, PlatformError) as error:
             _log.warning("No checksum or checkpoint of %s at version %d: %s", self._dataset, version, error)
@@ -340,19 +343,24 @@ def create(
 
     In SQL every CHECK constraint would be a commit of its own that scans the table.
     """
-    with store_faults(dataset):
-        DeltaTable.create(
-            store.path(dataset),
-            Schema.from_json(schema),
-            mode="ignore",
-            partition_by=partition,
-            description=description,
-            # Constraints need this version; generated columns and a change feed, too.
-            configuration={"delta.minWriterVersion": "4", **properties},
-            storage_options=dict(store.storage_options),
-            # Constraints and the platform's own properties are none that delta-rs knows.
-            raise_if_key_not_exists=False,
-        )
+    try:
+        with store_faults(dataset):
+            DeltaTable.create(
+                store.path(dataset),
+                Schema.from_json(schema),
+                mode="ignore",
+                partition_by=partition,
+                description=description,
+                # Constraints need this version; generated columns and a change feed, too.
+                configuration={"delta.minWriterVersion": "4", **properties},
+                storage_options=dict(store.storage_options),
+                # Constraints and the platform's own properties are none that delta-rs knows.
+                raise_if_key_not_exists=False,
+            )
+    except CommitFailedError:
+        # Another run has created it between the look and the commit.
+        if store.table(dataset) is None:
+            raise
     OpenCommit(store, dataset, Mark(writer=dataset, batch=-1)).follow_up(0)
 
 
@@ -375,6 +383,9 @@ def _removal(file: Mapping[str, Any], columns: Sequence[str], now: int, *, data_
 def _refuse_features(table: DeltaTable, dataset: str) -> None:
     mapping = (table.metadata().configuration.get(_MAPPING) or "none").lower()
     unknown = sorted(set(table.protocol().writer_features or []) - _WRITABLE)
+    if not unknown and any("delta.identity" in key for field in table.schema().fields for key in field.metadata):
+        # Writers of before features know them by the protocol's version.
+        unknown = ["identityColumns"]
     if mapping != "none" or unknown:
         found = ", ".join([*unknown, *([f"column mapping by {mapping}"] if mapping != "none" else [])])
         raise NotCommittable(

@@ -287,8 +287,9 @@ def _counted(table: DeltaTable, column: str | None) -> list[tuple[str, int]]:
 
 
 def marks_rows(table: DeltaTable) -> bool:
-    """Check whether rows of a table may be marked as removed in place (deletion vectors)."""
-    return "deletionVectors" in (table.protocol().reader_features or [])
+    """Check whether rows of a table are marked as removed in place (deletion vectors)."""
+    features = table.protocol().reader_features or []
+    return "deletionVectors" in features and bool(table.deletion_vectors().read_all().num_rows)
 
 
 def _only(member: Member) -> frozenset[str] | None:

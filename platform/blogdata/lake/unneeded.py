@@ -116,6 +116,11 @@ def remove(files: Collection[Path]) -> None:
     for file in files:
         sums_of(file).unlink(missing_ok=True)
         file.unlink(missing_ok=True)
+        # A write has a folder of its own below `data`; once it is empty, nobody writes into it again.
+        with suppress(OSError):
+            for folder in (file.parent, file.parent.parent):
+                if "data" in (folder.parent.name, folder.parent.parent.name):
+                    folder.rmdir()
 
 
 def _is_whole(store: Store, name: str, version: int, checkpoint: Path) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSelector, FileSystem
 
 from blogdata.errors import PlatformError
-from blogdata.lake.actions import DataFile, files_below, folder_sql, indexed_columns, value_sql
+from blogdata.lake.actions import DataFile, files_below, folder_of, folder_sql, indexed_columns, value_sql
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.publish.audit import (
     FILE,
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 FEW = 500_000
 """Most rows whose keys and breakdowns are counted by the client; of more by Spark."""
+MOST_BYTES = 256 * 2**20
+"""Most bytes, uncompressed, of landed lines that the client reads to count them; of more by Spark."""
 _LINEAGE = "_lineage.json"
 _PARQUET = "parquet."
 _CONSTRAINT = "delta.constraints."
@@ -122,6 +125,9 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
     column = spec.partition_column
     only = spec.partitions[0] if column and len(spec.partitions) == 1 else None
     folder = f"data/{uuid.uuid4().hex}"
+    if only is not None:
+        # As Spark names it for several: readers of a manifest find the value in the path alone.
+        folder = f"{folder}/{column}={folder_of(only)}"
     observed = not beside and not (column and only is None)
     observed = observed and not any(_UNOBSERVABLE.search(sql) for sql in aggregates(spec).values())
     figures = {_ROWS: "count(1)", **(aggregates(spec) if observed else {})}
@@ -279,7 +285,7 @@ def _counted(
     there = bool(files or beside)
     found: dict[str, Any] = {"figures": figures or {}, "repeated": {}, "files": {}}
     breakdowns: dict[str, Any] = {} if there else {name: [] for name in spec.breakdowns}
-    if files and not beside and sum(file.rows for file in files) <= FEW:
+    if files and not beside and _is_few(files, spec, place):
         local = _Local(files, spec, place)
         found["files"] = local.by_file()
         if (repeated := local.repeated()) is None:
@@ -303,6 +309,17 @@ def _counted(
             found |= {name: job.result() for name, job in asked.items()}
     breakdowns |= {name: found.pop(f"by {name}") for name in by}
     return Counted(**found, breakdowns=breakdowns, undeclared=undeclared)
+
+
+def _is_few(files: Sequence[DataFile], spec: AuditSpec, place: Place) -> bool:
+    if sum(file.rows for file in files) > FEW:
+        return False
+    if not spec.files:
+        return True
+    footers = (pq.read_metadata(file.path, filesystem=place.files) for file in files)
+    groups = (footer.row_group(at) for footer in footers for at in range(footer.num_row_groups))
+    total: int = sum(group.total_byte_size for group in groups)
+    return total <= MOST_BYTES
 
 
 def _read(place: Place, folder: str, only: str | None) -> DataFrame:
@@ -329,11 +346,13 @@ class _Local:
         wanted = {name for columns in spec.unique.values() for name in columns} | {one[1] for one in by if one}
         wanted |= {FILE, "raw"} if spec.files else set()
         self._names = sorted(wanted & known)
+        self._rows: Counter[str] = Counter()
         tables: dict[str, list[pa.Table]] = {}
         for file in files:
             value = file.partition_values.get(self._partition) if self._partition else WHOLE_TABLE
             found = pq.ParquetFile(file.path, filesystem=place.files).read(columns=self._names) if self._names else None
             tables.setdefault(str(value), []).append(pa.table({}) if found is None else found)
+            self._rows[str(value)] += file.rows
         self._tables = {key: pa.concat_tables(some) for key, some in tables.items()}
 
     def repeated(self) -> dict[str, dict[str, int]] | None:
@@ -345,7 +364,7 @@ class _Local:
                 if any(pa.types.is_nested(table.schema.field(name).type) for name in names):
                     return None
                 first = table.group_by(names).aggregate([]).num_rows if names else 1
-                found.setdefault(rule, {})[key] = table.num_rows - first
+                found.setdefault(rule, {})[key] = self._rows[key] - first
         return found
 
     def breakdown(self, columns: Sequence[str]) -> list[list[Any]] | None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from blogdata.errors import ConfigurationError, PlatformError, foreign
+from blogdata.errors.remedies import Diagnose, Remedy
 from blogdata.lake import store_faults
 from blogdata.lake.committer import ConcurrentWrite
 from blogdata.publish.audit import Violation
@@ -122,7 +123,7 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
         return ConfigurationError(
             what="this Spark server has not loaded the engine's jar, so nothing was written",
             where=where,
-            next_step="load the jar that `blogdata doctor` names, on driver and executors",
+            next_step=Remedy("on driver and executors load the jar that this names: ", Diagnose()),
         )
     if "CONCURRENT" in condition or "ConcurrentModification" in text or "DELTA_CONCURRENT" in text:
         return ConcurrentWrite(

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 from deltalake import DeltaTable
 
@@ -138,9 +139,9 @@ def _files(lake: Lake, part: TableSlice) -> Iterator[Listed]:
     names = ["path", "num_records", *([] if column is None else [f"partition.{column}"])]
     for action in arrow.rows_of(part.table.get_add_actions(flatten=True), names):
         if part.partitions is None or action[f"partition.{column}"] in part.partitions:
-            file = file_of(folder, action["path"])
+            value = "" if column is None else f"{column}={quote(str(action[f'partition.{column}']), safe='')}"
             yield Listed(
-                folder=PurePosixPath(file.parent.relative_to(folder)), file=file, rows=int(action["num_records"])
+                folder=PurePosixPath(value), file=file_of(folder, action["path"]), rows=int(action["num_records"])
             )
 
 
