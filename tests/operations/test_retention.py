@@ -34,7 +34,8 @@ def home(tmp_path: Path) -> LakeResource:
     landed = {part.key: landed_partition.state_of(part) for part in made.landing_zone.scan("visits", Grain.HOUR)}
     keys = [key for key, rows in HOURS.items() for _ in range(rows)]
     content = pa.table({"arrival_hour": keys, "row": range(len(keys))})
-    publish(made.lake, "bronze.visits", "arrival_hour", HOURS, landed=landed, content=content)
+    measures = {hour: {"dead": 0} for hour in HOURS}
+    publish(made.lake, "bronze.visits", "arrival_hour", HOURS, landed=landed, content=content, measures=measures)
     return made
 
 
