@@ -139,9 +139,31 @@ def test_a_period_with_what_came_has_all_rows_of_its_hours_once(commits: Sequenc
     newer = [entry for entry in now.values() if entry.changed > seen]
     if came is None:
         known = {entry.partition for entry in history if entry.version <= seen}
-        assert not newer or any(one.partition in known and not (one.added and one.added.after <= seen) for one in newer)
+        # What it has read is no part of the history: the table was begun anew.
+        assert (
+            not newer
+            or not known
+            or any(one.partition in known and not (one.added and one.added.after <= seen) for one in newer)
+        )
         assert newer or read == set().union(*rows.values())
     else:
         slices = [part.split(" at") for part in came]
         lacked = [row for hour, *of in slices for row in (rows[hour] & set(map(int, of)) if of else rows[hour])]
         assert sorted([*read, *lacked]) == sorted(set().union(*rows.values()))
+
+
+def test_a_period_is_replaced_that_lacks_an_hour_without_rows_or_has_read_a_lost_table() -> None:
+    edge = Edge(above="silver.visits_enriched", below=CONTRACTS["gold.visits_weekly"])
+
+    def came(rows: int, seen: int) -> Mapping[str, Sequence[str]]:
+        history = [
+            replace(integrated(each, 0), partition=key, version=version)
+            for key, version, each in ((ARRIVALS[0], 5, 1), (ARRIVALS[1], 6, rows))
+        ]
+        week = replace(integrated(1, 0), partition="2026-01-05", inputs={edge.above: seen})
+        above = {entry.partition: entry for entry in history}
+        look = Published({edge.above: above, edge.below.dataset: {week.partition: week}}, history)
+        return WITHIN.came(look, edge, [week.partition], until=NEWEST)
+
+    assert came(rows=1, seen=5) == {"2026-01-05": [ARRIVALS[1]]}
+    assert came(rows=0, seen=5) == came(rows=1, seen=4) == {}

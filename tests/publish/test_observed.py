@@ -45,14 +45,20 @@ def test_partitions_of_any_name_are_written_replaced_and_read(spark: Any, lake_r
         frame = rows(spark, *values)
         overwrite_partitions(frame, target(lake_root, run, PLAIN), values, Provenance())
 
+    def paths() -> list[str]:
+        opened = Lake(root=str(lake_root)).table(PLAIN.dataset)
+        assert opened is not None
+        return [str(path) for path in opened.get_add_actions(flatten=True)["path"].to_pylist()]
+
     write("all", *ODD)
+    folders = sorted(Path(path).parent.name for path in paths())
     for value in ODD:
         write(f"only {value}", value)
     expected = sorted((value, 0, 1, "/") for value in ODD)
     assert table(spark, lake_root) == resting(lake_root) == expected
-    opened = Lake(root=str(lake_root)).table(PLAIN.dataset)
-    assert opened is not None
-    assert all(path.isascii() and "%" not in path for path in opened.get_add_actions(flatten=True)["path"].to_pylist())
+    assert all(path.isascii() and "%" not in path for path in paths())
+    # A single partition has the folder that it has among others.
+    assert sorted(Path(path).parent.name for path in paths()) == folders
 
 
 def test_the_conditions_and_statistics_of_the_table_are_kept(spark: Any, lake_root: Path) -> None:
