@@ -23,6 +23,7 @@ PLATFORM = "definitions"
 DAY, WEEK = "2026-01-05", "2026-01-05"
 HOURS_AGAIN = THREE_HOURS[:2]
 HOURLY = ("gold", "audience_hourly")
+REPORT = ("ops", "report")
 WAITS = ("gold", "returning_visitors")
 """It is refused by name as long as no week has ended."""
 READ = ("silver", "visits_enriched")
@@ -61,7 +62,7 @@ def grain(buttons: Buttons, key: Key) -> str:
 
 @pytest.fixture(scope="module", params=["some", pytest.param("all", marks=pytest.mark.campaign)])
 def launched(buttons: Buttons, deployment: Deployment, request: pytest.FixtureRequest) -> Mapping[str, Launched]:
-    """A run of one asset, or for each partition space of each location, and one for `ops`."""
+    """A run of an hour and one of the report; or for each partition space of each location, and one for `ops`."""
     if request.param == "all":
         # A person has asked for the tables of complete weeks.
         weeks = deployment.published("gold.visits_weekly")
@@ -69,7 +70,7 @@ def launched(buttons: Buttons, deployment: Deployment, request: pytest.FixtureRe
     groups: dict[tuple[str, str], list[Key]] = defaultdict(list)
     for location in (PLATFORM, ANALYTICS):
         for key in executable(buttons, location):
-            if key == HOURLY or key[0] == "ops" or (request.param == "all" and key != WAITS):
+            if key in (HOURLY, REPORT) or (request.param == "all" and key != WAITS):
                 groups["ops" if key[0] == "ops" else location, grain(buttons, key)].append(key)
     found: dict[str, Launched] = {}
     # The hours first: what is computed from them is to be newer.
