@@ -174,6 +174,24 @@ def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Tabl
     assert (daily.gone(), daily.problems()) == ([DAYS[3]], [])
 
 
+def test_a_version_with_rows_that_are_marked_as_removed_is_restored_without_them(spark: Any, lake_root: Path) -> None:
+    """The next execution has dissolved the marks: the newest version tells nothing of them."""
+    table = Table(spark, lake_root, {DAYS[0]: [(letter, "new", False) for letter in "ABC"], DAYS[1]: DAILY[DAYS[1]]})
+    table.contract = IN_DAYS
+    table.execute(DAYS[0])
+    path = f"delta.`{table.lake.path(CONTRACT.dataset)}`"
+    spark.sql(f"ALTER TABLE {path} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.sql(f"UPDATE {path} SET says = 'by hand' WHERE letter = 'A'")
+    marked = table.lake.version(CONTRACT.dataset)
+    assert marked is not None
+    assert table.lake.at(CONTRACT.dataset, marked).deletion_vectors().read_all().num_rows
+    table.execute(DAYS[1])
+    after = table.rows()
+    table.execute(DAYS[1])
+    assert table.rows() == after
+    assert table.problems() == []
+
+
 def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
     """The first compaction of the figure: the version before that of an execution, not that of the day before it."""
     fifth, sixth = "2024-10-09", "2024-10-10"
