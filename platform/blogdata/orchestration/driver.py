@@ -188,8 +188,10 @@ class Driver:
         above = [one for main in tasks - {task.main} if request.is_for((one := graph.task_of(main)).datasets)]
         asked = {name: self._requested(one) for one in above for name in one.datasets}
         done = Since(access.events, versions).done(task.datasets, left, asked)
-        # Another run may have published it meanwhile, from older inputs than are there.
-        return left - (done - self._planner.stale(task).keys() if self._is_launched else done)
+        if done and self._is_launched:
+            # Another run may have published it meanwhile, from older inputs than are there.
+            done -= self._planner.stale(task).keys()
+        return left - done
 
     def _is_own(self, entry: Entry | None) -> bool:
         return entry is not None and entry.run_id == self._context.run_id

@@ -285,7 +285,7 @@ def _counted(
     there = bool(files or beside)
     found: dict[str, Any] = {"figures": figures or {}, "repeated": {}, "files": {}}
     breakdowns: dict[str, Any] = {} if there else {name: [] for name in spec.breakdowns}
-    if files and not beside and _is_few(files, spec, place):
+    if files and not beside and _is_few(files, spec):
         local = _Local(files, spec, place)
         found["files"] = local.by_file()
         if (repeated := local.repeated()) is None:
@@ -311,15 +311,9 @@ def _counted(
     return Counted(**found, breakdowns=breakdowns, undeclared=undeclared)
 
 
-def _is_few(files: Sequence[DataFile], spec: AuditSpec, place: Place) -> bool:
-    if sum(file.rows for file in files) > FEW:
-        return False
-    if not spec.files:
-        return True
-    footers = (pq.read_metadata(file.path, filesystem=place.files) for file in files)
-    groups = (footer.row_group(at) for footer in footers for at in range(footer.num_row_groups))
-    total: int = sum(group.total_byte_size for group in groups)
-    return total <= MOST_BYTES
+def _is_few(files: Sequence[DataFile], spec: AuditSpec) -> bool:
+    lines = sum(file.uncompressed for file in files) if spec.files else 0
+    return sum(file.rows for file in files) <= FEW and lines <= MOST_BYTES
 
 
 def _read(place: Place, folder: str, only: str | None) -> DataFrame:

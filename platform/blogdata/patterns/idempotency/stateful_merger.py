@@ -184,10 +184,13 @@ def _commit_restoration(spark: SparkSession, target: Target, back: Execution, ro
     assert table is not None
     lacking = [column for column in target.contract.columns if column.name not in then.columns]
     change = Rewrite(at=back.onto)
-    if version is not None and version != EMPTY and not lacking:
-        # Files are added as they are: the marks of either version would be lost.
-        if not any(marks_rows(each) for each in (table, target.lake.at(dataset, version))):
-            change = Restore(at=back.onto, to=version)
+    # Files are added as they are: the marks of either version would be lost.
+    if (
+        version is not None
+        and version != EMPTY
+        and not (lacking or marks_rows(table) or marks_rows(target.lake.at(dataset, version)))
+    ):
+        change = Restore(at=back.onto, to=version)
     for column in lacking:
         then = then.withColumn(column.name, F.expr(column.default or "NULL").cast(column.type))
     return publish(

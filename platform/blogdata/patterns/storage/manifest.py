@@ -43,7 +43,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.lake import arrow, shares
 from blogdata.lake.checksums import file_of
-from blogdata.lake.lake import DatasetMissing, Lake, TableSlice
+from blogdata.lake.lake import DatasetMissing, Lake, TableSlice, marks_rows
 from blogdata.lake.shares import MANIFEST, RECORD, Held, Share
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
@@ -120,7 +120,7 @@ def _refuse_persons(contract: Contract) -> None:
 
 
 def _refuse_marked_rows(dataset: str, parts: Sequence[TableSlice]) -> None:
-    if any(part.table.deletion_vectors().read_all().num_rows for part in parts):
+    if any(marks_rows(part.table) for part in parts):
         raise PlatformError(
             what="rows of its files are marked as removed (deletion vectors), and a plain reader would see them",
             where=dataset,
