@@ -23,7 +23,6 @@ from assets.transforms import user_changes
 from blogdata.patterns.idempotency.merger import DELETED
 from blogdata.patterns.security.pseudo_anonymizer import token
 from quality.contracts import landed
-from quality.contracts.columns import filled
 
 REGISTERED = "registered_datetime"
 FIELDS = tuple(field.name for field in landed.USER)
@@ -190,10 +189,6 @@ def applied(changes: DataFrame, rows: DataFrame) -> DataFrame:
 
 def _kept(before: DataFrame | None) -> list[str]:
     return [name for name in KEPT if before is None or name in before.columns]
-
-
-def _filled_id() -> Column:
-    return F.expr(filled("id"))
 
 
 def _is_usable() -> Column:
