@@ -147,9 +147,9 @@ class EventLog:
         found = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
         return {row["partition"] for row in found}
 
-    def begin_anew(self, dataset: str) -> None:
-        """Invalidate all recorded publications of a dataset but the expired ones; its own log is not read."""
-        self.append([Event(kind=BEGUN_ANEW, dataset=dataset, table_version=self.recorded(dataset))])
+    def begin_anew(self, dataset: str, version: int) -> None:
+        """Invalidate the recorded publications of a dataset up to a version, but the expired ones."""
+        self.append([Event(kind=BEGUN_ANEW, dataset=dataset, table_version=version)])
 
     def gone(self, dataset: str) -> int:
         """Return the newest recorded version of a table that the lake lacks, or has at an older one; -1 if it has it.

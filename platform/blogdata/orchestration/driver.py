@@ -265,10 +265,9 @@ class Driver:
                         stale=set(left) - self._asked,
                         companions=task.contracts[1:],
                     )
-                    zone = None if ACCEPT_SIZE in step.accepted else step.landing_zone
-                    if zone is not None:
+                    if ACCEPT_SIZE not in step.accepted:
                         lost_tables.require_inputs(step.events, task, self._planner)
-                    lost_tables.begin_anew(spark, step.events, task.contracts, zone)
+                    lost_tables.begin_anew(spark, step.events, task.contracts)
                     commits = self._code.computations[task.main].compute(step)
                     for commit in commits.values():
                         step.events.record(commit)

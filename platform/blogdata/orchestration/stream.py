@@ -281,24 +281,12 @@ def _require_published(checkpoint: Checkpoint, stream: Stream, events: EventLog)
     A checkpoint passes over the input that it has published. Beside a lake that lacks these rows (put back from a copy,
     or emptied) the stream would leave them out for ever, and what is published would still add up.
     """
-    file, lake, behind, older = checkpoint.folder / _PUBLISHED, events.lake, [], list[str]()
+    file, lake, behind = checkpoint.folder / _PUBLISHED, events.lake, []
     noted = parsed(file, file.read_text(encoding="utf-8")) if file.exists() else {}
     for name in stream.datasets:
         table, known = lake.caught_up(name), noted.get(name)
         if known and (table is None or str(table.metadata().id) != known["id"] or table.version() < known["version"]):
             behind.append(name)
-        elif table is not None and events.gone(name) >= 0:
-            # An older copy of this table alone: it would begin anew, and the checkpoint passes over its rows.
-            older.append(str(lake.folder(name) or name))
-    if older:
-        raise PlatformError(
-            what=f"a table of the stream '{stream.name}' is older than what was published of it",
-            where=", ".join(older),
-            next_step=Remedy(
-                "bring back the newer one; or move this folder away, and begin a new checkpoint: ",
-                RunStream(name=stream.name, new_checkpoint=True),
-            ),
-        )
     if behind:
         raise PlatformError(
             what=f"the lake lacks what the stream '{stream.name}' has published: {', '.join(behind)} gone or older",
