@@ -62,19 +62,15 @@ def build(settings: Settings) -> dg.Definitions:
     partitions = calendar(days.first, days.last)
     loaded = landing.configured(settings, partitions)
     ended = ended_at(zone_of(settings), LANDED.values()) is not None
-    refreshed = [
-        landing.hourly_access_logs,
-        *loaded,
-        *assets(lineage, partitions, ended=ended),
-        *[sink.asset(partitions, lineage.version) for sink in sinks],
-    ]
     resources = {**fixed(connections(settings)), "request": requested, RUNS: runs}
-    refresh = jobs.refresh(lineage, sinks).with_top_level_resources(resources)
-    sensors, schedules = instigators([refresh, *jobs.refreshed(refreshed)], automatic=settings.run_automatically)
+    sensors, schedules = instigators(automatic=settings.run_automatically)
     return dg.Definitions(
         assets=[
             *landing.specs(loaded),
-            *refreshed,
+            landing.hourly_access_logs,
+            *loaded,
+            *assets(lineage, partitions, ended=ended),
+            *[sink.asset(partitions, lineage.version) for sink in sinks],
             *(streamed(stream, version=lineage.version) for stream in STREAMS.values()),
             page_files(partitions[Grain.DAY]),
             frozen_years,
@@ -85,7 +81,7 @@ def build(settings: Settings) -> dg.Definitions:
             profiles,
         ],
         asset_checks=checks.CHECKS,
-        jobs=[refresh, *JOBS],
+        jobs=[jobs.refresh(lineage, sinks), *JOBS],
         schedules=schedules,
         sensors=sensors,
         resources=resources,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import dagster as dg
 
 from sensors import jobs
@@ -19,16 +17,13 @@ from sensors.stream_ticks import ads_landed, sessions_landed, visits_landed
 JOBS = (*jobs.JOBS, write_page_files)
 
 
-def instigators(
-    refreshing: Sequence[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = (), *, automatic: bool
-) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
+def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
     """Build all sensors and schedules."""
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     # The detectors only look: without them their checks would stay empty.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
-    stale = whatever_is_stale(refreshing, sensing)
-    requesting = [stale, page_files_due(sensing), consumers_called(sensing)]
+    requesting = [whatever_is_stale(sensing), page_files_due(sensing), consumers_called(sensing)]
     tidying = tables_scattered(sensing)
     landed = [visits_landed, ads_landed, sessions_landed]
     return [*requesting, *watching, tidying, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)

@@ -37,14 +37,10 @@ _PAUSE_SECONDS = 60.0
 _UNDER_WAY = "a run for the same is under way; what is stale after it is asked for then"
 
 
-def whatever_is_stale(
-    targets: Sequence[dg.JobDefinition | dg.UnresolvedAssetJobDefinition],
-    status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED,
-) -> dg.SensorDefinition:
-    """Build the sensor of the job `refresh`, and of those over its assets (:func:`sensors.jobs.refreshed`)."""
+def whatever_is_stale(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
     return dg.sensor(
         name="whatever_is_stale",
-        jobs=targets,
+        job_name=JOB,
         minimum_interval_seconds=10,
         default_status=status,
         description="Computes what has landed completely, the event hours that late rows touched, and the days and "

@@ -16,7 +16,6 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from assets.code import code
 from blogdata.errors import PlatformError
 from blogdata.landing.log_formats import formats
 from blogdata.orchestration import partner
@@ -33,12 +32,11 @@ from blogdata.publish.partitions import Grain, finer
 from blogdata.services import config
 from published import bronze, enriched, land, publish
 from quality.contracts import GRAPH
-from sensors import jobs, refresh
+from sensors import refresh
 from sensors.run_requests import ABOUT, UNDER_WAY
 
 HOUR = "2026-01-05T03"
-CODE = code()
-whatever_is_stale = refresh.whatever_is_stale([jobs.refresh(CODE, [])])
+whatever_is_stale = refresh.whatever_is_stale()
 DAY = "2026-01-05"
 LINE = '10.0.0.1 - - [05/Jan/2026:03:04:05 +0000] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'
 
