@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.checks import TIMED, deployment_of, evaluation_of, overdue_evaluation
 from blogdata.operations.alerting import tell
-from blogdata.orchestration.checks import CARRIED, newest_evaluation
+from blogdata.orchestration.checks import newest_evaluation
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
@@ -120,7 +120,7 @@ def _is_shown(instance: dg.DagsterInstance, evaluation: dg.AssetCheckEvaluation)
     if found is None:
         return False
     shown, stored_at = found
-    if CARRIED in shown.metadata or shown.metadata.get("verdict") != evaluation.metadata["verdict"]:
+    if shown.metadata.get("verdict") != evaluation.metadata["verdict"]:
         return False
     newest = instance.get_latest_materialization_event(evaluation.asset_key)
     return newest is None or newest.timestamp < stored_at

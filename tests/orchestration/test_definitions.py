@@ -108,11 +108,12 @@ def test_rows_that_do_not_add_up_stop_what_is_launched_below(
     lake: LakeResource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, below = asset_key("bronze.visits"), asset_key("bronze.dead_letters")
-    rows = dg.AssetMaterialization(key, partition=LANDED)
-    checked = dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=False)
-    unbalanced: Any = SimpleNamespace(
-        contract=CONTRACTS["bronze.visits"], checks=lambda: [checked], materializations=lambda: [rows]
-    )
+
+    def report(context: Any) -> list[str]:
+        context.log_event(dg.AssetMaterialization(key, partition=LANDED))
+        return [f"bronze.visits:{LEDGER}"]
+
+    unbalanced: Any = SimpleNamespace(contract=CONTRACTS["bronze.visits"], report=report)
     monkeypatch.setattr(Driver, "_computed", lambda driver, task, keys: Done(publications=[unbalanced]))
     done = (
         defined(lake)

@@ -10,7 +10,7 @@ import dagster as dg
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.output import DATASET, Screen
 from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
-from blogdata.orchestration.checks import CARRIED, WAITING
+from blogdata.orchestration.checks import WAITING
 from blogdata.services.dagster_internals import SerializableErrorInfo
 
 
@@ -85,8 +85,8 @@ class RunProgress:
 
     def _check(self, event: dg.DagsterEvent) -> None:
         evaluation = event.asset_check_evaluation_data
-        # Partitions that wait for a person also fail their step, which reports why; what is carried over is no news.
-        if not evaluation.passed and evaluation.check_name != WAITING and CARRIED not in evaluation.metadata:
+        # Partitions that wait for a person also fail their step, which reports why.
+        if not evaluation.passed and evaluation.check_name != WAITING:
             name = f"{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
             text = f"check {name} failed: {evaluation.description or _plain(evaluation.metadata)}"
             if evaluation.severity == dg.AssetCheckSeverity.ERROR:

@@ -1,7 +1,7 @@
 """The checks of every dataset; the step that wrote it reports them, without a second scan of the rows.
 
 Dagster shows no evaluation that is older than the newest rows, unless it is of their run. So a step logs all checks
-before the rows; those that only the sensor `detectors` evaluates are carried over until its next tick.
+before the rows; those that only the sensor `detectors` evaluates are shown again after its next tick.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from blogdata.orchestration.shares import FILTERS, MEASURES, SHARE, is_filtered,
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.patterns.observability import skew_detector
-from blogdata.patterns.observability.reading import FLOW, LAG, SKEW, SLA, first
+from blogdata.patterns.observability.reading import SKEW, first
 from blogdata.patterns.quality.online_observer import observed_measures
 from blogdata.planning import detectors
 from blogdata.planning.clock import lookback_of, newest_ended
@@ -35,8 +35,6 @@ from blogdata.publish.write_faults import AuditFailed
 CONTRACT, LEDGER, AUDITS, TOO_LATE = "contract", "ledger", "audits", "too_late"
 WAITING = "waiting"
 """Fails while partitions of a dataset wait for a person, because they failed or are held."""
-CARRIED = "as_before_the_publication"
-"""Metadata of an evaluation that was carried over: the sensor makes another one."""
 _NAMED = 5
 _REASONS = 3
 
@@ -190,10 +188,8 @@ def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetChec
     )
 
 
-def failed_checks(key: dg.AssetKey, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
-    """Report the failed checks of a refused publication, with all violations; nothing for other kinds of error."""
-    if not isinstance(error, AuditFailed):
-        return
+def failed_checks(key: dg.AssetKey, error: AuditFailed) -> Iterator[dg.AssetCheckResult]:
+    """Report the failed checks of a refused publication, with all violations."""
     accounts = [item for item in error.violations if item.rule.startswith("account.")]
     rules = [item for item in error.violations if not item.rule.startswith("account.")]
     for name, found in ((CONTRACT, rules), (LEDGER, accounts)):
@@ -209,24 +205,6 @@ def failed_checks(key: dg.AssetKey, error: PlatformError) -> Iterator[dg.AssetCh
                     ]
                 },
             )
-
-
-def carried(instance: dg.DagsterInstance, contract: Contract) -> list[dg.AssetCheckEvaluation]:
-    """Return the newest evaluations of a dataset's timed checks, to be logged by the run that publishes."""
-    key, watch = asset_key(contract.dataset), contract.watch
-    names = [name for name in (FLOW, LAG, SLA) if getattr(watch, name) is not None]
-    newest = [newest_evaluation(instance, dg.AssetCheckKey(key, name)) for name in names]
-    return [
-        dg.AssetCheckEvaluation(
-            asset_key=key,
-            check_name=before.check_name,
-            passed=before.passed,
-            severity=before.severity,
-            description=before.description,
-            metadata={**before.metadata, CARRIED: True},
-        )
-        for before, _ in filter(None, newest)
-    ]
 
 
 def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:

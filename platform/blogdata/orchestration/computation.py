@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, cast
@@ -12,8 +12,9 @@ import dagster as dg
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import ACCEPT, Remedy, Run
+from blogdata.lake import members
 from blogdata.lake.commit import ROWS, Commit
-from blogdata.orchestration.checks import passed_checks
+from blogdata.orchestration.checks import failed_checks, passed_checks
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.lineage import as_table, column_lineage
 from blogdata.orchestration.names import EVENT, asset_key
@@ -21,6 +22,7 @@ from blogdata.orchestration.step import Step
 from blogdata.planning.graph import Graph
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import RunContext
+from blogdata.publish.write_faults import AuditFailed
 
 RESOURCES = frozenset({"spark", "lake", "deployment"})
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
@@ -99,9 +101,16 @@ class Publication:
                 tags={"dagster/data_version": str(commit.version)},
             )
 
-    def checks(self) -> list[dg.AssetCheckResult]:
-        """Return the check results of the publication; a ledger that does not balance fails its check."""
-        return passed_checks(self.key, self.contract, self.step, self.commit)
+    def report(self, context: Context) -> list[str]:
+        """Log the checks, then the rows (:mod:`blogdata.orchestration.checks`); return the failed checks that block."""
+        failed = []
+        for result in passed_checks(self.key, self.contract, self.step, self.commit):
+            log_event(context, evaluation(result))
+            if not result.passed and result.severity is dg.AssetCheckSeverity.ERROR:
+                failed.append(f"{self.contract.dataset}:{result.check_name}")
+        for event in self.materializations():
+            log_event(context, event)
+        return failed
 
 
 @dataclass(kw_only=True)
@@ -130,6 +139,13 @@ def log_event(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEv
     """Log an event of an asset that the current step does not execute as that asset."""
     # Dagster accepts, stores and shows check evaluations here; only its signature lacks them.
     context.log_event(event)  # type: ignore[arg-type]
+
+
+def report_refused(context: Context, error: PlatformError, datasets: Collection[str]) -> None:
+    """Log the failed checks of a refused publication of one of the datasets."""
+    if isinstance(error, AuditFailed) and (dataset := members.dataset_of(error.dataset)) in datasets:
+        for result in failed_checks(asset_key(dataset), error):
+            log_event(context, evaluation(result))
 
 
 def accepted(context: Context) -> frozenset[str]:

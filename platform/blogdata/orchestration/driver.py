@@ -15,11 +15,10 @@ import dagster as dg
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.events import EventLog
-from blogdata.lake import members
 from blogdata.lake.commit import Entry
 from blogdata.lake.store_faults import store_faults
 from blogdata.orchestration import lost_tables, turns
-from blogdata.orchestration.checks import LEDGER, carried, failed_checks, waiting_result
+from blogdata.orchestration.checks import LEDGER, waiting_result
 from blogdata.orchestration.computation import (
     Done,
     LineageCode,
@@ -28,9 +27,9 @@ from blogdata.orchestration.computation import (
     access_of,
     evaluation,
     log_event,
+    report_refused,
     run_context,
 )
-from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import MAX_RETRIES, failed, failure, joined
 from blogdata.orchestration.step import Step
@@ -44,9 +43,7 @@ from blogdata.planning.selection import Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import awaited
 from blogdata.planning.staleness import Lane, Scope
-from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import InOrder
-from blogdata.services.dagster_internals import AssetMaterializationPlannedData
 
 MOST_ROWS = 20_000_000
 """Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
@@ -55,8 +52,6 @@ MOST_AGAIN = 96
 _ASKED = ""
 """State of a partition that a person requested: it runs whether or not it lacks any."""
 _NEVER = 2**63 - 1
-_SHOWN_FAILED = 500
-"""Failed partitions of a dataset that a run shows, the newest; there are more when a server was gone, and not they."""
 
 
 class Driver:
@@ -73,7 +68,6 @@ class Driver:
         self._accepted = accepted(context)
         self._planner = self._newest()
         self._asked: set[str] = set()
-        self._carried: set[str] = set()
         self._shown_waiting: Mapping[str, PlatformError] = {}
         self._failed_checks: list[str] = []
 
@@ -136,7 +130,6 @@ class Driver:
         # Only the run that first finds a held partition fails; the check `waiting` stays red.
         faults.update(held)
         if faults:
-            step._show_failed(task, faults)
             raise failed(joined(faults, where=task.main, outcome="were not published"))
         return step._failed_checks
 
@@ -298,23 +291,12 @@ class Driver:
             waiting = self._planner.waiting(task)
             self._show_waiting(task, {key: waiting[key] for key in waiting if key in done.faults or key not in keys})
         for publication in done.publications:
-            # The first publication of a dataset; those after it are of the same run.
-            if publication.contract.dataset not in self._carried:
-                self._carried.add(publication.contract.dataset)
-                for check in carried(self._context.instance, publication.contract):
-                    log_event(self._context, check)
-            for result in publication.checks():
-                log_event(self._context, evaluation(result))
-                if not result.passed and result.severity is dg.AssetCheckSeverity.ERROR:
-                    self._failed_checks.append(f"{publication.contract.dataset}:{result.check_name}")
-                    if result.check_name == LEDGER:
-                        self._request.block_downstream([publication.contract.dataset])
-            for event in publication.materializations():
-                log_event(self._context, event)
+            blocking = publication.report(self._context)
+            self._failed_checks += blocking
+            if f"{publication.contract.dataset}:{LEDGER}" in blocking:
+                self._request.block_downstream([publication.contract.dataset])
         for error in dict.fromkeys(done.faults.values()):
-            if isinstance(error, AuditFailed) and (dataset := members.dataset_of(error.dataset)) in task.datasets:
-                for result in failed_checks(asset_key(dataset), error):
-                    log_event(self._context, evaluation(result))
+            report_refused(self._context, error, task.datasets)
 
     def _judge_waiting(self, task: Task, faults: Mapping[str, PlatformError]) -> None:
         """Record the permanently failed partitions, which wait until their inputs change, and show all that wait."""
@@ -330,16 +312,6 @@ class Driver:
         self._shown_waiting = waiting
         for contract in task.contracts:
             log_event(self._context, evaluation(waiting_result(contract, waiting)))
-
-    def _show_failed(self, task: Task, partitions: Collection[str]) -> None:
-        """Have Dagster count partitions as failed: those that a failed run has planned, and not published."""
-        context = self._context
-        step = context.get_step_execution_context().step.key
-        for contract in task.contracts:
-            for key in sorted(partitions)[-_SHOWN_FAILED:]:
-                planned = AssetMaterializationPlannedData(asset_key(contract.dataset), partition=key or None)
-                event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, step, planned)
-                context.instance.report_dagster_event(event, context.run_id)
 
 
 class Since:
