@@ -14,7 +14,6 @@ import dagster as dg
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.lake.store_faults import store_faults
 from blogdata.orchestration import lost_tables, turns
@@ -51,7 +50,6 @@ MOST_AGAIN = 96
 """Most partitions that a run for what is asked for again claims and commits at a time."""
 _ASKED = ""
 """State of a partition that a person requested: it runs whether or not it lacks any."""
-_NEVER = 2**63 - 1
 
 
 class Driver:
@@ -160,31 +158,19 @@ class Driver:
             )
 
     def _again(self, task: Task) -> set[str]:
-        """Return the requested partitions that were not computed since the request."""
-        request, access, graph = self._request, self._access, self._code.graph
-        versions = request.asked_at(lambda: access.lake.versions(graph.contracts)) if request.only_again else None
+        """Return the requested partitions that this run has not published."""
         keys = self._requested(task)
         if not keys:
             return set()
         # It would be an empty table, or an odd error. An input that is only not computed yet is named partition-wise.
-        if not self._planner.has_input(task) and (fault := awaited(graph, self._planner.look, task.main)) is not None:
-            raise fault
+        if not self._planner.has_input(task):
+            fault = awaited(self._code.graph, self._planner.look, task.main)
+            if fault is not None:
+                raise fault
         published = self._planner.look.published(task.main)
         # A resumed run continues: partitions it has already published itself are done. A step that was launched begins
         # anew, for its events and checks: what it has published it recognises by the commit, and does not write again.
-        own = set() if self._is_launched else {key for key in keys if self._is_own(published.get(key))}
-        left = keys - own
-        if versions is None or not left:
-            return left
-        tasks = {graph.task_of(edge.above).main for edge, _ in graph.edges(task) if edge.above in graph.contracts}
-        # What this run does not compute need not be newer than its request.
-        above = [one for main in tasks - {task.main} if request.is_for((one := graph.task_of(main)).datasets)]
-        asked = {name: self._requested(one) for one in above for name in one.datasets}
-        done = Since(access.events, versions).done(task.datasets, left, asked)
-        if done and self._is_launched:
-            # Another run may have published it meanwhile, from older inputs than are there.
-            done -= self._planner.stale(task).keys()
-        return left - done
+        return keys if self._is_launched else {key for key in keys if not self._is_own(published.get(key))}
 
     def _is_own(self, entry: Entry | None) -> bool:
         return entry is not None and entry.run_id == self._context.run_id
@@ -312,46 +298,3 @@ class Driver:
         self._shown_waiting = waiting
         for contract in task.contracts:
             log_event(self._context, evaluation(waiting_result(contract, waiting)))
-
-
-class Since:
-    """What was computed since something was asked for again, from all that is computed above it.
-
-    A run that is resumed, or that meets partitions which another run has computed meanwhile, does not compute them once
-    more. A partition that was computed too early, from inputs older than the request, is not done.
-    """
-
-    def __init__(self, events: EventLog, versions: Mapping[str, int]) -> None:
-        self._events = events
-        self._versions = versions
-        self._first: dict[str, dict[str, int]] = {}
-
-    def done(self, datasets: Sequence[str], keys: Collection[str], earlier: Mapping[str, Collection[str]]) -> set[str]:
-        """Return the partitions that were published since, from the publications of all computations before theirs."""
-        done = set(keys)
-        for dataset in datasets:
-            before = self._versions.get(dataset, -1)
-            entries = self._events.publications(dataset, done)
-            new = {key: entry for key, entry in entries.items() if entry.version > before}
-            read = {name for entry in new.values() for name in entry.inputs} & earlier.keys()
-            least = {name: self._least(name, earlier[name]) for name in read}
-            done = {
-                key
-                for key, entry in new.items()
-                if all(version >= least.get(name, -1) for name, version in entry.inputs.items())
-            }
-        return done
-
-    def _least(self, dataset: str, keys: Collection[str]) -> int:
-        """Return the version of a dataset that has been read by what was computed from all of the partitions."""
-        return max((self._first_of(dataset).get(key, _NEVER) for key in keys), default=-1)
-
-    def _first_of(self, dataset: str) -> Mapping[str, int]:
-        # The first version after the request, not the newest: a computation that has read it stays done.
-        if dataset not in self._first:
-            versions: dict[str, int] = {}
-            for entry in self._events.history(dataset):
-                if entry.version > self._versions.get(dataset, -1):
-                    versions.setdefault(entry.partition, entry.version)
-            self._first[dataset] = versions
-        return self._first[dataset]
