@@ -1,7 +1,7 @@
 """Asset checks that depend on the time: due partitions have landed; data comes, is read, and is published in time.
 
-Nothing has to run for them to change, so the sensors `overdue` and `detectors` report their evaluations, and a person
-can execute them at any time. The check `skew` belongs to a publication, whose step reports it.
+Nothing has to run for them to change, so the sensor `detectors` reports their evaluations, and a person can
+execute them at any time. The check `skew` belongs to a publication, whose step reports it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ import dagster as dg
 
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
+from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SLA, UNKNOWN, Reading
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals, Overdue
 from blogdata.planning.reach import landed_input
@@ -71,7 +71,11 @@ def overdue_evaluation(contract: Contract, found: Overdue) -> dg.AssetCheckEvalu
         passed=found.warning is None,
         severity=dg.AssetCheckSeverity.WARN,
         description=found.warning,
-        metadata={OVERDUE: len(found.keys), **{why: list(keys) for why, keys in found.without.items()}},
+        metadata={
+            "verdict": found.warning or QUIET,
+            OVERDUE: len(found.keys),
+            **{why: list(keys) for why, keys in found.without.items()},
+        },
     )
 
 
@@ -100,7 +104,6 @@ def _of_arrivals(contract: Contract) -> dg.AssetChecksDefinition:
 def _of_detector(contract: Contract, detector: str) -> dg.AssetChecksDefinition:
     def evaluate(access: LakeResource) -> dg.AssetCheckEvaluation:
         reading = detectors.READERS[detector](deployment_of(access, datetime.now(timezone.utc)), contract)
-        detectors.record(access.events, [reading])
         return evaluation_of(reading)
 
     return _check(dg.AssetCheckKey(asset_key(contract.dataset), detector), TIMED[detector], evaluate)

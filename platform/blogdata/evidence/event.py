@@ -27,7 +27,6 @@ longer count, but for those of expired partitions."""
 JUDGED_AGAIN = "judged again"
 """Event kind: the rows of a publication were judged again by newer lists; the payload has their versions (`judged_by`)
 and how many rows they judge otherwise (`changes`)."""
-DETECTION = "detection"
 """Event kind: the verdict of a detector on a dataset has changed; it holds until the next one of that detector."""
 RESTORATION = "restoration"
 """Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""

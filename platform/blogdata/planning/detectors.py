@@ -14,8 +14,6 @@ from types import MappingProxyType
 
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, RunStream
-from blogdata.evidence.event import DETECTION, Event
-from blogdata.evidence.events import EventLog
 from blogdata.lake import arrow
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.lake.lake import Lake
@@ -23,7 +21,7 @@ from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoi
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from blogdata.patterns.observability.lag_detector import Offsets, Position
-from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
+from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, SKEW, SLA, Reading, unknown
 from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE, Delivery
 from blogdata.planning.reach import EventsOf, Landed, Same, Within, landed_input, not_published
 from blogdata.planning.snapshot import Observed, Snapshot, StreamedInput
@@ -148,34 +146,6 @@ def findings(deployment: Observed) -> Iterator[Finding]:
             what=first.what + (f"; the same below it: {', '.join(sorted(below))}" if below else ""),
             remedy=first.remedy,
         )
-
-
-def record(events: EventLog, found: Iterable[Reading]) -> list[Reading]:
-    """Record the readings whose verdict has changed in the event log, in one append; return them."""
-    before = {
-        (event.payload["detector"], event.dataset): event.payload["verdict"]
-        for event in events.notes(DETECTION)
-        if event.payload is not None
-    }
-    changed = [one for one in found if _state(one) != before.get((one.detector, one.dataset), QUIET)]
-    events.append(
-        [
-            Event(
-                kind=DETECTION,
-                dataset=one.dataset,
-                payload={
-                    "detector": one.detector,
-                    "verdict": _state(one),
-                    "value": one.value,
-                    "bound": one.bound,
-                    "what": one.what,
-                    "partitions": list(one.partitions),
-                },
-            )
-            for one in changed
-        ]
-    )
-    return changed
 
 
 def flow(deployment: Observed, contract: Contract) -> Reading:
@@ -317,10 +287,6 @@ READERS: Mapping[str, Callable[[Observed, Contract], Reading]] = MappingProxyTyp
     {FLOW: flow, SKEW: _skew, LAG: lag, SLA: sla}
 )
 """Name of each detector to the function that reads it."""
-
-
-def _state(reading: Reading) -> str:
-    return reading.verdict if reading.stands else QUIET
 
 
 def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
