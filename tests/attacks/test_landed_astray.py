@@ -13,7 +13,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.log_splitter import refused_logs
 from blogdata.patterns.ingestion.readiness_marker import LandingZone, mark
-from blogdata.planning.arrivals import Arrivals, link_warnings, warnings
+from blogdata.planning.arrivals import Arrivals, warnings
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain
@@ -82,12 +82,10 @@ def test_no_name_reaches_a_log_or_a_terminal_raw(tmp_path: Path) -> None:
     (hour.with_name("hour=04") / evil / evil).symlink_to("/etc/passwd")
     put(landing / "access_logs" / evil / "a.log")
     contract = CONTRACTS["bronze.visits"]
-    events = EventLog(Lake(root=str(tmp_path / "lake")))
     found = Arrivals.of(contract, landing)
     lines = [
         *said(landing, "bronze.visits"),
-        *(line for _, line in found.changed_warnings(Snapshot(landing, events))),
-        *(text for one in found.refused for link in one.links for text in (str(link), *link_warnings([link]))),
+        *(text for one in found.refused for link in one.links for text in (str(link), link.refusal().where)),
         *(str(one) for one in refused_logs(landing)),
     ]
     assert sum("owned" in line for line in lines) >= 6

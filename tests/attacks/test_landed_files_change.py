@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import published
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.ingestion import landed_content, landed_partition, readiness_marker, vanished_lines
+from blogdata.patterns.ingestion import landed_content, landed_partition, vanished_lines
 from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.landed_partition import Lack
-from blogdata.patterns.ingestion.readiness_marker import late_files, scan
+from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.patterns.ingestion.vanished_lines import Loss
 from blogdata.planning import arrivals
 from blogdata.planning.arrivals import warnings
@@ -253,26 +253,6 @@ def test_preserved_times_do_not_complete_half_a_delivery(tmp_path: Path) -> None
     assert flagless(tmp_path, timedelta(minutes=1)) is Lack.QUIET
     assert flagless(tmp_path, timedelta(minutes=6)) is None
     assert flagless(tmp_path, timedelta(minutes=4)) is Lack.QUIET
-
-
-def test_a_file_that_came_after_the_flag_is_late_whatever_its_time(tmp_path: Path) -> None:
-    folder = tmp_path / "date=2026-01-05" / "hour=10"
-    write(folder, {"a.json": ["1"]})
-    readiness_marker.mark(folder)
-    write(tmp_path, {"b.json": ["2"]})
-    os.utime(tmp_path / "b.json", (0, 0))
-    wait_for_the_clock(folder / "_SUCCESS", tmp_path / "tick")
-    shutil.copy2(tmp_path / "b.json", folder / "b.json")
-    (hour,) = scan(tmp_path, Grain.HOUR)
-    assert [file.name for file in late_files(hour)] == ["b.json"]
-
-
-def wait_for_the_clock(file: Path, tick: Path) -> None:
-    """Wait until a file changed now gets a later modification time; the file system's clock is coarse."""
-    while True:
-        tick.touch()
-        if tick.stat().st_ctime_ns > file.stat().st_ctime_ns:
-            return
 
 
 READERS = ("bronze.visits", "bronze.users", "bronze.devices")

@@ -6,7 +6,7 @@ from the landing zone and the event log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,11 +15,10 @@ from blogdata.errors import PlatformError
 from blogdata.evidence.event import COMPARED, Event
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.landing.landed_links import StrayLink
 from blogdata.patterns.ingestion import landed_content, landed_partition
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, Obstacle, printable
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition
 from blogdata.patterns.ingestion.log_splitter import refused_logs
-from blogdata.patterns.ingestion.readiness_marker import FLAG, LandingZone, gaps, late_files, overdue, start_of_key
+from blogdata.patterns.ingestion.readiness_marker import FLAG, LandingZone, gaps, overdue, start_of_key
 from blogdata.planning.clock import EARLIEST, is_possible
 from blogdata.planning.reach import Landed, landed_input
 from blogdata.planning.snapshot import Snapshot, usable
@@ -124,19 +123,6 @@ class Arrivals:
     def refused(self) -> list[LandedPartition]:
         """Partitions that are not read because of a link that is not followed or an entry that cannot be read."""
         return [partition for partition in self.partitions if partition.links]
-
-    def changed_warnings(self, look: Look) -> Iterator[tuple[str, str]]:
-        """Yield the partitions that changed after completion or hold no data, each with a warning.
-
-        Every published partition counts as changed: the caller keeps those that are stale.
-        """
-        published = look.published(self.contract.dataset)
-        for partition in self.ready:
-            late = ", ".join(printable(file.name) for file in late_files(partition))
-            if late or partition.key in published:
-                yield partition.key, f"{partition.key} changed after it was complete: {late or 'its files changed'}"
-            if partition.empty:
-                yield partition.key, f"{partition.key} is complete and has no data"
 
     def landed_after_expiry(self, look: Look) -> list[str]:
         """List the complete partitions whose rows have expired, and whose files are not those that were published."""
@@ -290,10 +276,6 @@ def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list
         *refused_logs(LandingZone.of(landing).folder),
     ]
     return [link.refusal() for link in links]
-
-
-def link_warnings(links: Iterable[StrayLink | Obstacle]) -> list[str]:
-    return [f"{error.where}: {error.what}; {error.next_step}" for error in (link.refusal() for link in links)]
 
 
 def _counted(names: Sequence[str], noun: str) -> str:

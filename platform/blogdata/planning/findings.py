@@ -21,7 +21,7 @@ from blogdata.patterns.quality.offline_observer import (
     standing_orphans,
 )
 from blogdata.planning import detectors
-from blogdata.planning.arrivals import Arrivals
+from blogdata.planning.arrivals import Arrivals, refusals
 from blogdata.planning.faults import by_reason
 from blogdata.planning.plan import Planner
 from blogdata.planning.reach import landed_input
@@ -113,6 +113,22 @@ def overdue(deployment: Observed) -> Iterator[Finding]:
         if found.warning is not None:
             what, _, remedy = found.warning.rpartition("; ")
             yield _finding(contract, "overdue", what, Remedy(remedy))
+
+
+def astray(deployment: Observed) -> Iterator[Finding]:
+    """Find what lies in the landing zone and is not read."""
+    zone = deployment.look.zone
+    landed = [contract for contract in deployment.graph.contracts.values() if landed_input(contract) is not None]
+    for contract in landed:
+        arrivals = Arrivals.of(contract, zone)
+        misnamed = arrivals.with_impossible_key
+        misnamed_warning = arrivals.impossible_key_warning(misnamed, deployment.now) if misnamed else None
+        for kind, text in (("place", arrivals.astray_warning), ("name", misnamed_warning)):
+            if text is not None:
+                what, _, remedy = text.rpartition("; ")
+                yield _finding(contract, "astray", what, Remedy(remedy), kind)
+    for error in refusals(landed, zone):
+        yield _finding(landed[0], "astray", f"{error.what}, in {error.where}", error.remedy, error.where)
 
 
 def published_with_warning(deployment: Observed) -> Iterator[Finding]:
@@ -250,6 +266,7 @@ SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (
     waiting,
     lost,
     overdue,
+    astray,
     published_with_warning,
     observed,
     unannounced,

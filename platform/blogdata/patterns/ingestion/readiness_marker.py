@@ -10,7 +10,7 @@ modification, but not that of the last change (`ctime`): a file came at the late
 copy, a `chmod`, a hard link or a rewrite of the same size: only the content tells
 (:mod:`blogdata.patterns.ingestion.landed_partition`).
 
-The trap: nothing enforces the flag. Files that came after it (:func:`late_files`), data whose flag never comes
+The trap: nothing enforces the flag. Files that came after it, data whose flag never comes
 (:func:`overdue`), a missing partition between others (:func:`gaps`) and a flag without data
 (:attr:`LandedPartition.empty`) are detected here and have to be reported. Convention (b) never completes the newest
 partition, and treats a skipped one as complete.
@@ -150,12 +150,6 @@ def start_of_key(key: str, grain: Grain) -> datetime | None:
         return None
     # `2026-01-05T3` can be parsed, but is not the name of a partition.
     return start if key_of(start, grain) == key else None
-
-
-def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
-    """List the files that came after the partition was flagged."""
-    flag = partition.flag
-    return () if flag is None else tuple(file for file in partition.files if file.came_ns > flag.came_ns)
 
 
 def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
