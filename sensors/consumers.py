@@ -16,7 +16,6 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.orchestration.completeness import lacking_hours
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
@@ -130,7 +129,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     for call in CALLS:
         known = called.get(call.name, [])
         published = lake.events.publications(call.dataset)
-        there = published.keys() - _awaited(lake.events, CONTRACTS[call.dataset], published)
+        there = published.keys() - _awaited(CONTRACTS[call.dataset], published)
         periods = isolated_sequencer.due(call, there, known)
         if periods and url is None:
             said.append(f"{call.name} waits: no UI of this deployment is served")
@@ -151,10 +150,10 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     return dg.SensorResult(skip_reason=reason, cursor=cursor)
 
 
-def _awaited(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> set[str]:
+def _awaited(contract: Contract, published: Mapping[str, Entry]) -> set[str]:
     """Find the published partitions that lack hours and are not overdue: a consumer is called once, so it waits."""
     if contract.parts is None or contract.partitioning is None:
         return set()
     grain = contract.partitioning.grain
     patience = grain.length + (contract.promise or timedelta(0))
-    return {key for key in lacking_hours(events, contract, published) if clock.now() < start_of(key, grain) + patience}
+    return {key for key in lacking_hours(contract, published) if clock.now() < start_of(key, grain) + patience}

@@ -2,9 +2,8 @@
 
 Dagster shows only the newest evaluation of a check. Each evaluation therefore covers all published periods, not only
 those just written: otherwise a run of another day would hide that an earlier day lacks hours. There is no warning for
-periods that have not ended, for final ones, and for those before the first delivery, which have late rows only. Nor for
-hours of the newest one after the last hour that has come: a log ends at some hour, and the check `overdue` looks for
-what is due.
+the newest period, for final ones, for those without a row, and for those before the first delivery, which have late
+rows only.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ import dagster as dg
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.planning.clock import lookback_of, newest_ended
-from blogdata.planning.reach import Within
 from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, finer
 
 COMPLETE = "complete"
 PARTS = "parts"
@@ -30,22 +27,18 @@ _SHOWN = 3
 
 def complete_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
     """Return the check spec of an asset whose periods are computed from hours; empty for other assets."""
-    description = "Every published period that has ended, and is not final, has all of its hours (warning)"
+    description = "Every published period before the newest, and not final, has all of its hours (warning)"
     return [] if contract.parts is None else [dg.AssetCheckSpec(COMPLETE, asset=key, description=description)]
 
 
 def complete_results(key: dg.AssetKey, contract: Contract, events: EventLog) -> list[dg.AssetCheckResult]:
-    """Warn of published periods that have ended and lack hours."""
+    """Warn of published periods before the newest one that lack hours."""
     if contract.parts is None or contract.grain is None:
         return []
     published = events.publications(contract.dataset)
-    short = lacking_hours(events, contract, published)
+    short = lacking_hours(contract, published)
     newest = max(published, default="")
-    ended = {period: hours for period, hours in short.items() if period <= newest_ended(newest, contract.grain)}
-    if newest in ended:
-        present, expected = map(int, ended[newest].split(" of "))
-        if present >= expected * _share_so_far(events, contract, contract.grain, newest):
-            del ended[newest]
+    ended = {period: hours for period, hours in short.items() if period < newest}
     lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
     more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
     so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(short.items()) if period not in ended]
@@ -61,15 +54,13 @@ def complete_results(key: dg.AssetKey, contract: Contract, events: EventLog) -> 
     ]
 
 
-def lacking_hours(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> dict[str, str]:
+def lacking_hours(contract: Contract, published: Mapping[str, Entry]) -> dict[str, str]:
     """Find the published periods that lack hours and are not final, each with its count, such as `23 of 24`."""
     assert contract.parts is not None
     assert contract.partitioning is not None
     grain = contract.partitioning.grain
-    counted = {period: entry for period, entry in published.items() if PARTS in entry.measures}
-    empty = {period: entry for period, entry in counted.items() if entry.measures[PARTS] is None}
-    present = {period: int(entry.measures[PARTS]) for period, entry in counted.items() if period not in empty}
-    present.update(_without_rows(events, empty, grain))
+    counted = {period: entry.measures.get(PARTS) for period, entry in published.items()}
+    present = {period: int(parts) for period, parts in counted.items() if parts is not None}
     expected = {period: int(published[period].measures.get(EXPECTED) or contract.parts) for period in present}
     short = {period: f"{hours} of {expected[period]}" for period, hours in present.items() if hours < expected[period]}
     last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
@@ -78,28 +69,4 @@ def lacking_hours(events: EventLog, contract: Contract, published: Mapping[str, 
         period: hours
         for period, hours in short.items()
         if period > last or (first <= period and not (lookback and lookback.is_final(period, last)))
-    }
-
-
-def _share_so_far(events: EventLog, contract: Contract, grain: Grain, period: str) -> float:
-    """Return the share of a period's hours up to the newest one that an input of the dataset has published."""
-    inputs = {read.dataset for read in contract.reads if isinstance(read.reach, Within)}
-    newest = max((max(events.publications(dataset), default="") for dataset in inputs), default="")
-    hours = finer(period, grain, Grain.HOUR)
-    return sum(hour <= newest for hour in hours) / len(hours)
-
-
-def _without_rows(events: EventLog, empty: Mapping[str, Entry], grain: Grain) -> dict[str, int]:
-    """Count the input hours that were published when a period without rows was computed."""
-    hours = {period: finer(period, grain, Grain.HOUR) for period in empty}
-    wanted = [hour for within in hours.values() for hour in within]
-    above = {
-        name: events.publications(name, wanted) for name in {name for one in empty.values() for name in one.inputs}
-    }
-    return {
-        period: sum(
-            all(hour in above[name] and above[name][hour].version <= version for name, version in entry.inputs.items())
-            for hour in hours[period]
-        )
-        for period, entry in empty.items()
     }
