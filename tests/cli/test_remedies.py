@@ -92,7 +92,7 @@ def test_library_messages_name_no_command() -> None:
 def test_the_stream_workers_errors_name_the_action(action: Action) -> None:
     error = dead_letter.TooManyDeadLetters(what="many", where="here", next_step=Remedy("look, then: ", action))
     text = stream_faults.packed(error)
-    with pytest.raises(dead_letter.TooManyDeadLetters) as caught, stream_faults.unpacked("visits"):
+    with pytest.raises(stream_faults.StreamFailed) as caught, stream_faults.unpacked("visits"):
         raise SparkException(f"Traceback ... {text}\n\nJVM stacktrace: ...")
     assert caught.value.next_step == error.next_step
 
