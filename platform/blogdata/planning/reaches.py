@@ -8,7 +8,6 @@ from datetime import timedelta
 from itertools import pairwise
 
 from blogdata.lake.commit import WHOLE_TABLE, Entry
-from blogdata.patterns.data_flow import unaligned_fan_in
 from blogdata.planning.reach import Same, Within
 from blogdata.publish.contract import Edge, Look, Wanted
 from blogdata.publish.partitions import Grain, between, coarser, following, key_of, previous, start_of
@@ -57,24 +56,6 @@ class EventsWithin(Within):
                 period = coarser(hour, Grain.HOUR, edge.grain)
                 rows[period] = rows.get(period, 0) + count
         return rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class Available(Within):
-    """A period reads the hours within it that are there; a period within a short silence of the source has none."""
-
-    delivered: str
-
-    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the periods that lack newer hours, and unpublished ones between two with a delivery."""
-        assert edge.below.partitioning is not None
-        grain = edge.below.partitioning.grain
-        delivered = {coarser(hour, Grain.HOUR, grain) for hour in look.published(self.delivered)}
-        published = look.published(edge.below.dataset)
-        silent = {
-            key: f"no hour of {edge.above}" for key in unaligned_fan_in.silent(delivered, grain) if key not in published
-        }
-        return {**silent, **super().behind(look, edge)}
 
 
 @dataclass(frozen=True, kw_only=True)
