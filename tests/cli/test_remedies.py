@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors.exceptions.connect import SparkException
@@ -53,7 +52,7 @@ TYPED: list[tuple[Action, str]] = [
     ),
     (
         Replay(dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T07"),
-        "blogdata plan --replay silver.visits --partitions 2026-01-05T03..2026-01-05T07",
+        "blogdata job replay dataset=silver.visits partitions=2026-01-05T03..2026-01-05T07",
     ),
     (ShowLedger(), "blogdata ledger"),
     (ShowLedger(dataset="gold.pages"), "blogdata ledger gold.pages"),
@@ -95,14 +94,6 @@ def test_the_stream_workers_errors_name_the_action(action: Action) -> None:
     with pytest.raises(stream_faults.StreamFailed) as caught, stream_faults.unpacked("visits"):
         raise SparkException(f"Traceback ... {text}\n\nJVM stacktrace: ...")
     assert caught.value.next_step == error.next_step
-
-
-def test_a_commands_error_names_the_next_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
-    monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
-    monkeypatch.setattr("sys.argv", ["blogdata", "plan", "--replay", "gold.page_stats", "--partitions", "all"])
-    with pytest.raises(SystemExit):
-        main.main()
-    assert "next:  land something first: blogdata land --help" in capsys.readouterr().err
 
 
 COMMAND = re.compile(rf"blogdata\s+({'|'.join(main.COMMANDS)})\b")

@@ -235,7 +235,7 @@ def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:
     with pytest.raises(VersionVacuumed, match="version 2, on which 2024-10-07") as refused:
         daily.execute(DAYS[2])
     (advised,) = [part for part in refused.value.next_step.split(": ") if part.startswith("blogdata")]
-    assert advised == f"blogdata plan --replay {CONTRACT.dataset} --partitions all", "no other day is suggested"
+    assert advised == f"blogdata job replay dataset={CONTRACT.dataset} partitions=all", "no other day is suggested"
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
     assert due(daily.contract, daily.events.executions(CONTRACT.dataset), DAYS) == list(DAYS)
     daily.execute(DAYS[0])

@@ -115,30 +115,17 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         assert len(err.splitlines()) == 3
 
 
-def test_plan_shows_runs_and_reasons_without_running(said: Said, deployment: Deployment) -> None:
-    before = deployment.versions()
-    code, out, err = said("plan", "--replay", "silver.visits", "--partitions", "2026-01-05T10")
-    assert (code, err, deployment.versions()) == (0, "", before)
-    lines = out.splitlines()
-    assert lines[1].split()[:2] == ["1", "silver.visits"]
-    assert sum("silver.visits_enriched" in line.split()[:2] for line in lines) == 1
-    assert "reads silver.visits_enriched 2026-01-05T10" in out
-    assert lines[-1] == "nothing was run; to run it: --yes"
-
-
-def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployment: Deployment) -> None:
-    """For a dataset with few readers; the plan above is for the one with the most."""
+def test_a_replay_runs_its_plan_and_commits_record_its_trigger(said: Said, deployment: Deployment) -> None:
     before, contents = deployment.versions(), deployment.contents()
-    arguments = ("plan", "--replay", "silver.sessions", "--partitions", "2026-01-05")
-    code, _, err = said(*arguments, "--yes")
-    assert code == 2
-    assert "silver.sessions has no partition 2026-01-05T00, 2026-01-05T01, 2026-01-05T02 …" in err
-    code, out, err = said(*arguments[:-1], "2026-01-05T10..2026-01-05T10", "--yes", "--json")
+    arguments = ("job", "replay", "dataset=silver.sessions")
+    code, _, err = said(*arguments, "partitions=2026-01-05")
+    assert code == 1
+    code, out, err = said(*arguments, "partitions=2026-01-05T10..2026-01-05T10", "--json")
     told = json.loads(out)
-    assert (code, err, told["result"]["runs"]) == (0, "", 1)
+    assert (code, err, told["ok"]) == (0, "", True)
     read = {"silver.sessions"} | computed_from("silver.sessions")
     assert read == {"silver.sessions", "silver.sessions_pending", "gold.sessions_daily"}
-    assert {dataset for run in told["runs"] for dataset in run["datasets"]} == read
+    assert {name for run in told["result"]["plan"] for name in run["datasets"].split(", ")} == read
     after = deployment.versions()
     moved = {dataset for dataset, version in after.items() if version != before[dataset]}
     assert moved == {*read, "ops.events"}
@@ -146,7 +133,7 @@ def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployme
     code, out, _ = said(
         "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.sessions_daily' AND current", "--json"
     )
-    assert [row["trigger"] for row in json.loads(out)] == ["command:blogdata plan"]
+    assert [row["trigger"] for row in json.loads(out)] == ["command:job replay"]
     assert dead_runs.own().items() <= newest_tags(deployment).items(), "otherwise nobody knows when it is dead"
 
 
@@ -165,7 +152,7 @@ def test_a_run_that_does_nothing_says_why(said: Said, arguments: tuple[str, ...]
 
 
 def test_plan_lists_the_runs_of_changed_inputs(said: Said, deployment: Deployment) -> None:
-    assert json.loads(said("plan", "--json")[1]) == json.loads(said("plan", "--json", "--yes")[1]) == {"runs": []}
+    assert json.loads(said("plan", "--json")[1]) == {"runs": []}
     assert "nothing to do" in said("plan")[1]
     file = deployment.land("2026-01-05T10", [event("10:07", "/c")], name="visits-2.json")
     runs = json.loads(said("plan", "--json")[1])["runs"]

@@ -94,18 +94,18 @@ def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deploym
     # The ledger looks at names and sizes, doctor at every byte.
     problems = {line["dataset"]: line["problem"] for line in json.loads(said("ledger", "--json")[1]) if line["problem"]}
     assert problems.keys() == {GONE, MERGED, UNREADABLE}
-    assert f"blogdata plan --replay {GONE} --partitions 2026-01-05" in problems[GONE]
+    assert f"blogdata job replay dataset={GONE} partitions=2026-01-05" in problems[GONE]
     assert "move the folder of the table away" in problems[MERGED]
     looks = [one for one in json.loads(said("doctor", "--json")[1]) if one["name"] == "lake"]
     (replay,) = [one["detail"] for one in looks if one["detail"].startswith(f"{FLIPPED} ")]
     hour = flipped.parent.name.partition("=")[2]
-    assert f"blogdata plan --replay {FLIPPED} --partitions {hour}" in replay
+    assert f"blogdata job replay dataset={FLIPPED} partitions={hour}" in replay
     (move,) = [one["next_step"] for one in looks if UNREADABLE in one["detail"]]
     assert "move the folder of the table away, and compute it again: blogdata run" in move
     # What they say is done.
     for name in (UNREADABLE, MERGED):
         shutil.move(lake.path(name), deployment.settings.home / name)
-    code, _, errors = said("plan", "--replay", FLIPPED, "--partitions", hour, "--yes")
+    code, _, errors = said("job", "replay", f"dataset={FLIPPED}", f"partitions={hour}")
     assert code == 0, errors
     for name in {dataset for main in LOST for dataset in GRAPH.task_of(main).datasets}:
         shutil.rmtree(lake.path(name))
@@ -204,7 +204,7 @@ def test_the_ledger_goes_on_beside_a_damaged_table(home: Home, harm: Callable[[P
     harm(file := data_files(home.lake, ENRICHED)[0])
     code, out, _ = home("ledger", ENRICHED)
     assert (code, str(file) in out.replace(" ", "")) == (1, True)
-    assert f"blogdata plan --replay {ENRICHED} --partitions {HOURS[0]}" in out
+    assert f"blogdata job replay dataset={ENRICHED} partitions={HOURS[0]}" in out
     harm(min(log_of(home.lake, ENRICHED).glob("*.json")))
     code, out, errors = home("ledger")
     assert (code, BRONZE in out, ENRICHED in errors) == (1, True, True)

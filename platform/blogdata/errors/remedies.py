@@ -62,7 +62,7 @@ class Run(Action, words="run --from={start} --to={end} --select={datasets} --acc
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(Action, words="plan --replay={dataset} --partitions={partitions}"):
+class Replay(Action, words="job replay dataset={dataset} partitions={partitions}"):
     """Run partitions of a dataset again, and everything that has read them."""
 
     dataset: str
