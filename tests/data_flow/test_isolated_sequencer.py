@@ -14,13 +14,13 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster_graphql import DagsterGraphQLClientError
 
 from analytics import gold
 from analytics.definitions import defs as analytics_definitions
 from analytics.definitions import report_materialized
 from blogdata.cli import ui_command
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
-from blogdata.patterns.data_flow.isolated_sequencer import ConsumerUnreachable, call
 from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
@@ -29,11 +29,10 @@ from definitions import build
 from guarded import Guarded, serving
 from published import deployment, publish
 from quality.contracts import EVERY
-from sensors.consumers import CALLS, CAUSE, DagsterConsumer, consumers_called
+from sensors.consumers import CAUSE, DATASET, NAME, consumers_called, start
 
-WEEK, NEXT = "2026-01-05", "2026-01-12"
+WEEK = "2026-01-05"
 DAYS = between(WEEK, "2026-01-11", Grain.DAY)
-(NEWSLETTER,) = CALLS
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +55,6 @@ def runs(server: Guarded) -> list[dict[str, str]]:
     kept = ("dagster/partition", CAUSE)
     found = reversed(server.instance.get_runs())
     return [{name: value for name, value in run.tags.items() if name in kept} for run in found]
-
-
-def consumer_of(server: Guarded) -> DagsterConsumer:
-    return DagsterConsumer(url=server.url, token=server.token)
 
 
 @pytest.fixture
@@ -88,14 +83,14 @@ def tick(lake: LakeResource, instance: dg.DagsterInstance, guarded: Guarded) -> 
         data = consumers_called().evaluate_tick(context)
         cursor[0] = data.cursor
         assert data.cursor is not None
-        return str(data.skip_message), json.loads(data.cursor)["called"].get(NEWSLETTER.name, [])
+        return str(data.skip_message), json.loads(data.cursor)["called"].get(NAME, [])
 
     return evaluate
 
 
 def published(lake: LakeResource, *days: str, hours: int = 24) -> None:
     measures = {day: {"parts": hours} for day in days}
-    publish(lake.lake, NEWSLETTER.dataset, "event_date", dict.fromkeys(days, 1), measures=measures)
+    publish(lake.lake, DATASET, "event_date", dict.fromkeys(days, 1), measures=measures)
 
 
 def test_a_daily_dataset_calls_a_weekly_job_once(
@@ -154,19 +149,19 @@ def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInst
     assert asked[1] != asked[3]
 
 
-def test_an_unreachable_consumer_is_called_again(server: Guarded) -> None:
-    nowhere = DagsterConsumer(url=f"http://127.0.0.1:{free_port()}", token=server.token)
-    result = call(nowhere, NEWSLETTER, [WEEK, NEXT])
-    assert list(result.faults) == [WEEK], "no further call is tried"
-    assert isinstance(result.faults[WEEK], ConsumerUnreachable)
-    with pytest.raises(ConsumerUnreachable, match="nothing answers"):
-        nowhere.start(NEWSLETTER, WEEK)
-    # A token of another deployment is a permanent fault.
-    stranger = DagsterConsumer(url=server.url, token="0" * 64)
-    refused = call(stranger, NEWSLETTER, [WEEK, NEXT])
-    assert [str(fault.what) for fault in refused.faults.values()] == ["the web server answers 401"] * 2
+def test_an_unreachable_consumer_is_called_again(
+    lake: LakeResource, server: Guarded, tick: Tick, instance: dg.DagsterInstance
+) -> None:
+    published(lake, *DAYS)
+    dagster_home.note_ui_address(Path(instance.root_directory), f"127.0.0.1:{free_port()}")
+    said, called = tick()
+    assert (said.startswith(f"{NAME} {WEEK}: Error when connecting to url"), called) == (True, [])
+    # A token of another deployment is refused.
+    with pytest.raises(DagsterGraphQLClientError, match="401"):
+        start(server.url, "0" * 64, WEEK)
     assert not server.instance.get_runs()
-    assert list(call(consumer_of(server), NEWSLETTER, [WEEK, NEXT]).runs) == [WEEK, NEXT]
+    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
+    assert tick()[1] == [WEEK]
 
 
 def test_the_other_team_relies_on_declared_columns() -> None:
