@@ -146,7 +146,7 @@ def test_a_replay_over_the_limit_needs_named_days(lake: Lake) -> None:
     (refused,) = found.refused
     assert isinstance(refused, ReplayTooLong)
     assert (found.runs, refused.what.startswith("31 later executions")) == ([], True)
-    assert "--partitions 2026-01-28..2026-02-28" in refused.next_step
+    assert "partitions=2026-01-28..2026-02-28" in refused.next_step
     assert planned({"silver.users_current": dict.fromkeys(keys, ASKED)}, lake) == {"silver.users_current": set(keys)}
 
 

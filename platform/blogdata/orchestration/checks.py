@@ -27,12 +27,11 @@ from blogdata.patterns.quality.online_observer import observed_measures
 from blogdata.planning import detectors
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.faults import by_reason
-from blogdata.publish.audit import warnings
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, coarser, key_of, start_of
 from blogdata.publish.write_faults import AuditFailed
 
-CONTRACT, LEDGER, AUDITS, TOO_LATE = "contract", "ledger", "audits", "too_late"
+CONTRACT, LEDGER, TOO_LATE = "contract", "ledger", "too_late"
 WAITING = "waiting"
 """Fails while partitions of a dataset wait for a person, because they failed or are held."""
 _NAMED = 5
@@ -91,24 +90,6 @@ def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: C
     ]
 
 
-def audit_warning_results(key: dg.AssetKey, contract: Contract, commit: Commit) -> list[dg.AssetCheckResult]:
-    if not contract.audits:
-        return []
-    failed = {part: names for part, entry in sorted(commit.entries.items()) if (names := warnings(entry))}
-    lifted = commit.info.get("lifted", [])
-    named = "; ".join(f"{part or 'the table'}: {', '.join(names)}" for part, names in list(failed.items())[:_NAMED])
-    return [
-        dg.AssetCheckResult(
-            check_name=AUDITS,
-            asset_key=key,
-            passed=not failed,
-            severity=dg.AssetCheckSeverity.WARN,
-            description=f"published all the same: {named}" if failed else None,
-            metadata={"partitions": len(failed), **({"lifted_by_a_person": lifted} if lifted else {})},
-        )
-    ]
-
-
 def newest_evaluation(
     instance: dg.DagsterInstance, key: dg.AssetCheckKey
 ) -> tuple[dg.AssetCheckEvaluation, float] | None:
@@ -129,8 +110,6 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
         LEDGER: "Rows in = rows out + every row left out, with its reason; and the rows are still there",
     }
     warning: dict[str, str] = {}
-    if audits:
-        warning[AUDITS] = "No partition was published with a failed audit (warning): " + "; ".join(audits)
     if contract.max_share is not None:
         blocking[SHARE] = f"At most {contract.max_share:.0%} of a partition's rows end here; more is no accident"
     if is_filtered(contract):
@@ -163,7 +142,7 @@ def passed_checks(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
         ),
         ledger_result(key, ledger.audit(step.lake, step.events, contract, list(commit.entries))),
     ]
-    results += [*audit_warning_results(key, contract, commit), *complete_results(key, contract, step.events)]
+    results += complete_results(key, contract, step.events)
     for checked in (share_results, measure_results, skew_results, finality_results):
         results += checked(key, contract, step, commit)
     return results

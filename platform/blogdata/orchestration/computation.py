@@ -16,7 +16,7 @@ from blogdata.lake import members
 from blogdata.lake.commit import ROWS, Commit
 from blogdata.orchestration.checks import failed_checks, passed_checks
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.lineage import as_table, column_lineage
+from blogdata.orchestration.lineage import column_lineage
 from blogdata.orchestration.names import EVENT, asset_key
 from blogdata.orchestration.step import Step
 from blogdata.planning.graph import Graph
@@ -82,15 +82,13 @@ class Publication:
         materializations, and finds a partition unsynced when an input of it was published later.
         """
         step, commit, column = self.step, self.commit, self.contract.partition_column
-        lineage = column_lineage(step.lake, str(step.landing), commit)
         common: dict[str, Any] = {
             **({} if column is None else {ROWS: step.lake.rows(commit.dataset, column, commit.version)}),
-            "dagster/column_lineage": lineage,
+            "dagster/column_lineage": column_lineage(step.lake, str(step.landing), commit),
             "run_publishes": f"{commit.dataset} version {commit.version}"
             + (" (already published by this run)" if commit.repeated else ""),
             "seconds": round(self.seconds, 2),
             "code_version": step.run.code_version,
-            **({"columns": as_table(lineage, self.contract)} if lineage.deps_by_column else {}),
         }
         keys = {*step.partitions, *(commit.entries if step.partitions and self.contract.executed else ())}
         for partition in sorted(keys) or [None]:

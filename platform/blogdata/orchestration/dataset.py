@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -45,23 +44,15 @@ def calendar(first_day: str, last_day: str | None = None) -> Calendar:
     }
 
 
-def freshness_of(contract: Contract) -> dg.FreshnessPolicy | None:
-    """Return a policy that fails if nothing was published for a partition (whole table: day) and the promised hours."""
-    if contract.freshness_hours is None:
-        return None
-    between = contract.grain.length if contract.grain is not None else timedelta(days=1)
-    return dg.FreshnessPolicy.time_window(fail_window=between + timedelta(hours=contract.freshness_hours))
-
-
-def assets(code: LineageCode, calendar: Calendar, *, ended: bool) -> list[dg.AssetsDefinition]:
-    """Build one asset definition per task that has a computation; `ended`: no data is expected any more."""
+def assets(code: LineageCode, calendar: Calendar) -> list[dg.AssetsDefinition]:
+    """Build one asset definition per task that has a computation."""
     # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
-        return [_asset(code, calendar, task, ended) for task in code.graph.tasks if task.main in code.computations]
+        return [_asset(code, calendar, task) for task in code.graph.tasks if task.main in code.computations]
 
 
-def _asset(code: LineageCode, calendar: Calendar, task: Task, ended: bool) -> dg.AssetsDefinition:
+def _asset(code: LineageCode, calendar: Calendar, task: Task) -> dg.AssetsDefinition:
     def compute(context: dg.AssetExecutionContext) -> None:
         keys = [WHOLE_TABLE] if task.grain is None else partitions_of(context, task.main)
         request = Request(datasets=[task.main], again={task.main: keys}, only_again=True)
@@ -71,14 +62,7 @@ def _asset(code: LineageCode, calendar: Calendar, task: Task, ended: bool) -> dg
 
     made = dg.multi_asset(
         name=step_of(task.main),
-        specs=[
-            dg.AssetSpec(
-                **described(contract, code.version),
-                deps=deps(contract),
-                freshness_policy=None if ended else freshness_of(contract),
-            )
-            for contract in task.contracts
-        ],
+        specs=[dg.AssetSpec(**described(contract, code.version), deps=deps(contract)) for contract in task.contracts],
         partitions_def=None if task.grain is None else calendar[task.grain],
         check_specs=[
             spec

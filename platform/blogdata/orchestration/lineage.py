@@ -46,22 +46,5 @@ def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLi
     )
 
 
-def as_table(lineage: dg.TableColumnLineage, contract: Contract) -> dg.TableMetadataValue:
-    """Format column lineage as a table: open-source Dagster stores column lineage, but only the hosted UI draws it."""
-    why_none = {column.name: column.sourceless for column in contract.columns}
-    return dg.MetadataValue.table(
-        records=[
-            dg.TableRecord(
-                {
-                    "column": column,
-                    "computed_from": ", ".join(f"{'.'.join(dep.asset_key.path)}.{dep.column_name}" for dep in deps)
-                    or f"no column: {why_none.get(column) or 'a count of rows, or a constant'}",
-                }
-            )
-            for column, deps in lineage.deps_by_column.items()
-        ]
-    )
-
-
 def _key(source: ColumnSource) -> dg.AssetKey:
     return dg.AssetKey(source.dataset.split(".", 1))
