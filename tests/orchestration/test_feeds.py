@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 
 from assets import serving
 from blogdata.cli.main import app
-from blogdata.errors import ConfigurationError
 from blogdata.evidence.served import deliveries
 from blogdata.operations import unserved
 from blogdata.orchestration import partner as of_deployment
@@ -219,11 +218,3 @@ def test_a_refused_key_is_named_and_the_ledger_says_what_waits(blog: Blog, monke
     blog.server.key = None
     assert blog.run(last=HOURS[0]).success
     assert ledger() == [(2, 1, {"private": 1}, True)]
-
-
-@pytest.mark.parametrize("text", ['url = "ftp://partner"', 'mode = "bulk"', 'wait = "soon"'])
-def test_unusable_settings_of_the_partner_are_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / "blogdata.toml").write_text(f"[partner]\n{text}\n")
-    with pytest.raises(ConfigurationError) as error:
-        config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})
-    assert "partner" in error.value.where
