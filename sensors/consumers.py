@@ -13,7 +13,7 @@ from pathlib import Path
 import dagster as dg
 
 from blogdata.lake.commit import Entry
-from blogdata.orchestration.completeness import lacking_hours
+from blogdata.orchestration.checks import lacking_hours
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.patterns.data_flow import isolated_sequencer
 from blogdata.planning import clock

@@ -14,7 +14,7 @@ import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.completeness import complete_results
+from blogdata.orchestration.checks import complete_results
 from blogdata.orchestration.names import asset_key
 from published import publish
 from quality.contracts import CONTRACTS

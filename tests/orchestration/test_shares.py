@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from blogdata.lake.commit import Commit, Entry
-from blogdata.orchestration.shares import measure_results, share_results
+from blogdata.orchestration.checks import measure_results, share_results
 from blogdata.planning.staleness import DEAD_LETTERS
 from quality.contracts import CONTRACTS
 

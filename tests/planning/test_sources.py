@@ -14,8 +14,7 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.planning.graph import LANDING
 from blogdata.planning.plan import ASKED, Planner
-from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.sources import awaited, landed_tables
+from blogdata.planning.snapshot import Snapshot, awaited, landed_tables
 from blogdata.services import config
 from declared import OF_COMPLETE_WEEKS
 from definitions import build

@@ -25,7 +25,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake import store_faults
 from blogdata.lake.lake import Lake
 from blogdata.operations.query import NotPublished, Query, QueryRows, RoleSight
-from blogdata.orchestration import encryption
+from blogdata.orchestration import keys
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.services import spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
@@ -94,7 +94,7 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
         if isinstance(error, spark_probe.SparkServerLost):
             raise
         typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
-        typed = typed or encryption.explained(str(error), settings)
+        typed = typed or keys.explained(str(error), settings)
         if typed is not None:
             raise typed from error
         described = min(names, default="silver.visits")

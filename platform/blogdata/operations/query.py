@@ -19,7 +19,7 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import READABLE
-from blogdata.orchestration import encryption
+from blogdata.orchestration import keys
 from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
@@ -217,7 +217,7 @@ class Query:
         rows, contract = self.lake.read(spark, name, self.versions[name]), EVERY.get(name)
         if self.keys is None or contract is None or contract.encrypted is None:
             return rows
-        encryption.offer(spark, self.keys, contract.encrypted.key)
+        keys.offer(spark, self.keys, contract.encrypted.key)
         return encryptor.decrypted(rows, contract)
 
 

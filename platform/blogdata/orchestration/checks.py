@@ -6,27 +6,32 @@ before the rows; those that only the sensor `detectors` evaluates are shown agai
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import dagster as dg
 
 from blogdata.errors import PlatformError, shown
 from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine
-from blogdata.lake.commit import Commit
-from blogdata.orchestration.completeness import complete_results, complete_specs
+from blogdata.lake.commit import Commit, Entry
 from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.shares import FILTERS, MEASURES, SHARE, is_filtered, measure_results, share_results
+from blogdata.orchestration.run_values import table
 from blogdata.orchestration.step import Step
-from blogdata.patterns.error_management import static_late_data_integrator
+from blogdata.patterns.error_management import filter_interceptor, static_late_data_integrator
 from blogdata.patterns.observability import skew_detector
 from blogdata.patterns.observability.reading import SKEW, first
-from blogdata.patterns.quality.online_observer import observed_measures
+from blogdata.patterns.quality import jumps, online_observer
+from blogdata.patterns.quality.jumps import Jump
+from blogdata.patterns.quality.online_observer import DISTINCT, observed_measures
 from blogdata.planning import detectors
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.faults import by_reason
+from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, coarser, key_of, start_of
 from blogdata.publish.write_faults import AuditFailed
@@ -215,3 +220,155 @@ def _text(reasons: Mapping[str, Mapping[str, PlatformError]]) -> str:
         named = ", ".join(key or "the table" for key in list(faults)[:_NAMED]) + more
         lines.append(f"{named}: {' '.join(f'{error.what} ({error.where}); {error.next_step}'.split())}")
     return ". ".join([*lines, *([f"{len(reasons) - _REASONS} more reasons"] if len(reasons) > _REASONS else [])])
+
+
+COMPLETE = "complete"
+PARTS = "parts"
+"""Name of the measure that counts the hours a period was computed from; null for a period without rows."""
+EXPECTED = "parts_expected"
+"""Name of the measure that counts the hours a period should have had; without it, they are the contract's `parts`."""
+_SHOWN = 3
+
+
+def complete_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
+    """Return the check spec of an asset whose periods are computed from hours; empty for other assets."""
+    description = "Every published period before the newest, and not final, has all of its hours (warning)"
+    return [] if contract.parts is None else [dg.AssetCheckSpec(COMPLETE, asset=key, description=description)]
+
+
+def complete_results(key: dg.AssetKey, contract: Contract, events: EventLog) -> list[dg.AssetCheckResult]:
+    """Warn of published periods before the newest one that lack hours."""
+    if contract.parts is None or contract.grain is None:
+        return []
+    published = events.publications(contract.dataset)
+    short = lacking_hours(contract, published)
+    newest = max(published, default="")
+    ended = {period: hours for period, hours in short.items() if period < newest}
+    lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
+    more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
+    so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(short.items()) if period not in ended]
+    return [
+        dg.AssetCheckResult(
+            check_name=COMPLETE,
+            asset_key=key,
+            passed=not ended,
+            severity=dg.AssetCheckSeverity.WARN,
+            description="; ".join([*lacking[:_SHOWN], *more, *so_far]) or None,
+            metadata={"periods_lacking_hours": len(ended), **({"by_period": ended} if ended else {})},
+        )
+    ]
+
+
+def lacking_hours(contract: Contract, published: Mapping[str, Entry]) -> dict[str, str]:
+    """Find the published periods that lack hours and are not final, each with its count, such as `23 of 24`."""
+    assert contract.parts is not None
+    assert contract.partitioning is not None
+    grain = contract.partitioning.grain
+    counted = {period: entry.measures.get(PARTS) for period, entry in published.items()}
+    present = {period: int(parts) for period, parts in counted.items() if parts is not None}
+    expected = {period: int(published[period].measures.get(EXPECTED) or contract.parts) for period in present}
+    short = {period: f"{hours} of {expected[period]}" for period, hours in present.items() if hours < expected[period]}
+    last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
+    first = min((period for period, hours in present.items() if hours), default="")
+    return {
+        period: hours
+        for period, hours in short.items()
+        if period > last or (first <= period and not (lookback and lookback.is_final(period, last)))
+    }
+
+
+SHARE, FILTERS, MEASURES = "share", "filters", "measures"
+MAX_ROW_RATIO = 2.0
+"""Distinct counts grow slower than rows: compare only partitions whose row counts differ at most by this factor."""
+_LISTED = 100
+_LOOK_BACK = 4 * jumps.PAST
+"""How many partitions back to read: more than are compared, since some are missing or have too few rows."""
+
+
+def share_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+    results = []
+    if contract.max_share is not None:
+        results.append(_share(key, contract, step, commit))
+    if is_filtered(contract):
+        results.append(_filters(key, contract, step, commit))
+    return results
+
+
+def is_filtered(contract: Contract) -> bool:
+    return any(reason.startswith(filter_interceptor.REASON) for reason in contract.left_out)
+
+
+def _share(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:
+    published = {**step.events.publications(commit.dataset), **commit.entries}
+    letters = {part: (entry.rows_out, entry.rows_in) for part, entry in published.items()}
+    faults = [dead_letter_error(contract, part, letters) for part in sorted(commit.entries)]
+    found = [fault for fault in faults if fault is not None]
+    return dg.AssetCheckResult(
+        check_name=SHARE,
+        asset_key=key,
+        passed=not found or DEAD_LETTERS in step.accepted,
+        description=f"{found[0].where}: {found[0].what}; {found[0].next_step}" if found else None,
+        metadata={
+            "partitions": len(found),
+            "rows": commit.rows_out,
+            "rows_above": sum(entry.rows_in for entry in commit.entries.values()),
+        },
+    )
+
+
+def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:
+    published, grain = _with_history(contract, step, commit)
+    reasons = {reason for entry in published.values() for reason in entry.reasons}
+    found = [
+        jump
+        for reason in sorted(reasons)
+        if (name := reason.removeprefix(filter_interceptor.REASON)) != reason
+        for jump in jumps.jumps(name, online_observer.rates(published, reason), commit.entries, grain=grain)
+    ]
+    shares = {"shares": filter_interceptor.shares(commit.entries)}
+    text = "'{0.name}' removed {0.found:.1%} of the rows, usual are {0.usual:.1%}"
+    return _jump_result(FILTERS, key, found, text, shares)
+
+
+def measure_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+    names = online_observer.observed_measures(contract)
+    if not names:
+        return []
+    published, grain = _with_history(contract, step, commit)
+    found = [
+        jump
+        for name in names
+        for ratio in [MAX_ROW_RATIO if name.startswith(f"{DISTINCT}.") else math.inf]
+        for jump in jumps.jumps(
+            name, online_observer.series(published, name), commit.entries, grain=grain, max_row_ratio=ratio
+        )
+    ]
+    return [_jump_result(MEASURES, key, found, "{0.name} is {0.found:.1%} of the rows, usual is {0.usual:.1%}", {})]
+
+
+def _with_history(contract: Contract, step: Step, commit: Commit) -> tuple[dict[str, Entry], Grain]:
+    """Return a commit's entries together with earlier publications to compare them with; a whole table has none."""
+    if contract.grain is None or not commit.entries:
+        return dict(commit.entries), contract.grain or Grain.HOUR
+    since = key_of(start_of(min(commit.entries), contract.grain) - _LOOK_BACK * contract.grain.length, contract.grain)
+    return {**step.events.publications(commit.dataset, since=since), **commit.entries}, contract.grain
+
+
+def _jump_result(
+    name: str, key: dg.AssetKey, found: Sequence[Jump], text: str, metadata: dict[str, Any]
+) -> dg.AssetCheckResult:
+    """Return a check result that warns of jumps: the first 3 in the description, the first 100 in a table."""
+    ordered = sorted(found, key=lambda jump: (jump.partition, jump.name))
+    shown = [f"{jump.partition}: {text.format(jump)}" for jump in ordered[:_SHOWN]]
+    rows = [
+        {"partition": jump.partition, "measure": jump.name, "found": f"{jump.found:.1%}", "usual": f"{jump.usual:.1%}"}
+        for jump in ordered[:_LISTED]
+    ]
+    return dg.AssetCheckResult(
+        check_name=name,
+        asset_key=key,
+        passed=not ordered,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(shown + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _SHOWN)) or None,
+        metadata={**metadata, "partitions": len({jump.partition for jump in ordered}), **table("jumps", rows)},
+    )

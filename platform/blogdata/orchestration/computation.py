@@ -14,11 +14,12 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import ACCEPT, Remedy, Run
 from blogdata.lake import members
 from blogdata.lake.commit import ROWS, Commit
+from blogdata.lake.lake import Lake
 from blogdata.orchestration.checks import failed_checks, passed_checks
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.lineage import column_lineage
 from blogdata.orchestration.names import EVENT, asset_key
 from blogdata.orchestration.step import Step
+from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
 from blogdata.planning.graph import Graph
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import RunContext
@@ -197,3 +198,17 @@ def partitions_of(context: Context, dataset: str) -> list[str]:
 
 def access_of(context: Context) -> LakeResource:
     return cast("LakeResource", context.resources.lake)
+
+
+def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLineage:
+    """Return, for each column of a commit, the dataset columns it was computed from."""
+    return dg.TableColumnLineage(
+        deps_by_column={
+            column: [dg.TableColumnDep(asset_key=_key(source), column_name=source.column) for source in found]
+            for column, found in sources(lake, landing, commit).items()
+        }
+    )
+
+
+def _key(source: ColumnSource) -> dg.AssetKey:
+    return dg.AssetKey(source.dataset.split(".", 1))

@@ -10,7 +10,6 @@ from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.orchestration.checks import check_specs, waiting_spec
 from blogdata.orchestration.computation import RESOURCES, LineageCode, partitions_of
 from blogdata.orchestration.driver import Driver
-from blogdata.orchestration.lineage import column_schema
 from blogdata.orchestration.names import asset_key, slug, step_of
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import failing_after_output
@@ -19,6 +18,7 @@ from blogdata.planning.graph import Task
 from blogdata.planning.reach import Within
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain, coarser, following
+from blogdata.publish.schema import Classification, Column
 from blogdata.services.dagster_internals import WITHOUT_EVENT
 
 Calendar = Mapping[Grain, dg.TimeWindowPartitionsDefinition]
@@ -95,6 +95,31 @@ def described(contract: Contract, version: str) -> dict[str, Any]:
         },
         "code_version": version,
     }
+
+
+def column_schema(contract: Contract) -> dg.TableSchema:
+    """Return the contract's columns with their descriptions, constraints, classification and subject."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                name=column.name,
+                type=column.type.lower(),
+                description=column.description,
+                constraints=dg.TableColumnConstraints(nullable=column.nullable, unique=contract.key == (column.name,)),
+                tags=_tags(column),
+            )
+            for column in contract.columns
+        ],
+        constraints=dg.TableConstraints(other=[f"{rule.name}: {rule.expression}" for rule in contract.rules]),
+    )
+
+
+def _tags(column: Column) -> dict[str, str]:
+    classification = Classification.PERSONAL if column.personal else column.classification
+    tags = {"classification": classification.value}
+    if column.subject is not None and column.subject.how is not None:
+        tags |= {"subject": column.subject.whose.value, "identifies": column.subject.how.value}
+    return tags
 
 
 def deps(contract: Contract) -> list[dg.AssetDep]:

@@ -39,8 +39,7 @@ from blogdata.planning import faults as recorded_faults
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner
 from blogdata.planning.selection import Window
-from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.sources import awaited
+from blogdata.planning.snapshot import Snapshot, awaited
 from blogdata.planning.staleness import Lane, Scope
 from blogdata.publish.writes import InOrder
 

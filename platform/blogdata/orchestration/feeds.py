@@ -17,7 +17,7 @@ from blogdata.orchestration.computation import Context, access_of, log_event
 from blogdata.orchestration.retries import failed
 from blogdata.orchestration.served_dataset import ServedDataset, requested
 from blogdata.patterns.data_value.outbox import Outbox, OutboxLine
-from blogdata.planning.sources import input_not_published
+from blogdata.planning.snapshot import input_not_published
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed
 from blogdata.services.config import Settings

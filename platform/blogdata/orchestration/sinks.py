@@ -24,7 +24,7 @@ from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefuse
 from blogdata.patterns.security import sink_roles
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.patterns.security.sink_roles import SinkRoles
-from blogdata.planning.sources import input_not_published
+from blogdata.planning.snapshot import input_not_published
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.writes import Serve

@@ -15,8 +15,7 @@ from blogdata.evidence.ledger import LedgerLine
 from blogdata.planning.clock import newest_end
 from blogdata.planning.findings import standing
 from blogdata.planning.graph import Graph
-from blogdata.planning.snapshot import Observed
-from blogdata.planning.sources import landed_tables
+from blogdata.planning.snapshot import Observed, landed_tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 
