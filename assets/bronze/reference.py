@@ -22,7 +22,6 @@ def users(step: Step) -> Mapping[str, Commit]:
     """Load what landed on each day next to earlier days, unless the size of a full delivery shows that it is broken."""
     landed = Landed.of(step, "users", Grain.DAY)
     _require_believable(step, landed)
-    landed.announce_new_fields()
     rows = landed.rows(UserLines()).withColumnRenamed("partition", "load_date")
     return step.publish(rows, landed.source())
 
@@ -78,7 +77,6 @@ def devices(step: Step) -> Mapping[str, Commit]:
     if full_loader.ACCEPT_SIZE not in step.accepted:
         full_loader.guard(last.rows_out if last else None, landed.line_count(day), where="bronze.devices")
     landed.require_published_lines()
-    landed.announce_new_fields()
     rows = landed.rows(DeviceLines()).withColumnRenamed("partition", "load_date")
     state = landed.states()[day]
     source = Upstream(

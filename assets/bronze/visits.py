@@ -18,7 +18,6 @@ from blogdata.publish.partitions import Grain
 def visits(step: Step) -> Mapping[str, Commit]:
     """Replicate every landed line beside what it was read into, with its reject reasons; no line is dropped."""
     landed, logs = Landed.of(step, "visits", Grain.HOUR), step.deployment.settings().logs
-    landed.announce_new_fields()
     has_logs = any(extension(file.name) == "log" for part in landed.partitions.values() for file in part.files)
     rows = landed.rows(ReceivedLines(logs if has_logs else None)).withColumnRenamed("partition", "arrival_hour")
     if has_logs:

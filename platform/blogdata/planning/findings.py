@@ -11,9 +11,8 @@ from datetime import timedelta
 from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
-from blogdata.evidence.events import EVENTS, EventLog
-from blogdata.patterns.ingestion import external_trigger, new_fields
-from blogdata.patterns.ingestion.new_fields import NewField
+from blogdata.evidence.events import EVENTS
+from blogdata.patterns.ingestion import external_trigger
 from blogdata.patterns.quality.offline_observer import (
     observations,
     of_newest_period,
@@ -27,15 +26,12 @@ from blogdata.planning.plan import Planner
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Observed
 from blogdata.publish.audit import warnings
-from blogdata.publish.column_types import paths
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.schema import Failed
 
 NEWEST = 24
 """How many of the newest partitions are looked at for what was published with a warning."""
-LONGEST_WAIT = timedelta(hours=1)
-"""How long an event may wait for its run."""
 LONGEST_WAIT_FOR_PARTNER = timedelta(hours=6)
 """How old an hour may be whose records a partner lacks."""
 
@@ -181,25 +177,6 @@ def observed(deployment: Observed) -> Iterator[Finding]:
             )
 
 
-def unannounced(deployment: Observed) -> Iterator[Finding]:
-    """Find the fields that producers send and that no contract announces, by the partition that first had them."""
-    for contract in deployment.graph.contracts.values():
-        if landed_input(contract) is None:
-            continue
-        by_partition: dict[str, list[NewField]] = {}
-        for field in still_unannounced(deployment.look.events, contract):
-            by_partition.setdefault(field.partition, []).append(field)
-        for partition, fields in by_partition.items():
-            yield _finding(
-                contract,
-                "new_fields",
-                what=f"the producer sends what it has not announced: {', '.join(field.name for field in fields)}; "
-                "it is kept in the raw lines, and nothing else is made of it",
-                remedy=Remedy("ask what it is, and whether it is personal; then announce it in the contract"),
-                partition=partition,
-            )
-
-
 def retiring(deployment: Observed) -> Iterator[Finding]:
     """Find the columns whose grace period is over, and whose migration nobody has finished."""
     for contract in deployment.graph.contracts.values():
@@ -215,19 +192,10 @@ def retiring(deployment: Observed) -> Iterator[Finding]:
 
 
 def unstarted(deployment: Observed) -> Iterator[Finding]:
-    """Find the events from outside that have waited for their run for an hour, or start none."""
+    """Find the events from outside that start no run."""
     landing = deployment.look.zone.folder
     # Whoever owns what comes in.
     contract = next(iter(deployment.contracts.values()))
-    for file, written in external_trigger.waiting(landing).items():
-        if deployment.now.timestamp() - written >= LONGEST_WAIT.total_seconds():
-            yield _finding(
-                contract,
-                "events",
-                what=f"the event in {external_trigger.FOLDER}/{file.name} has waited for its run for more than an hour",
-                remedy=Remedy("see that Dagster's daemon runs, and what its sensor external_events says"),
-                partition=file.name,
-            )
     refused = landing / external_trigger.FOLDER / external_trigger.REFUSED
     for file in sorted(refused.glob(f"*{external_trigger.SUFFIX}")):
         yield _finding(
@@ -256,12 +224,6 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
                 yield _finding(contract, "feed", f"{count:,} records {what}", remedy, name)
 
 
-def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
-    """List the fields that a producer sends and that the contract of their dataset does not announce by now."""
-    known = {path for read in contract.reads for path in paths(read.fields)}
-    return [field for field in new_fields.seen(events, contract.dataset) if field.name not in known]
-
-
 SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (
     waiting,
     lost,
@@ -269,7 +231,6 @@ SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (
     astray,
     published_with_warning,
     observed,
-    unannounced,
     retiring,
     unstarted,
     unsent,

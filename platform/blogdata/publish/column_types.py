@@ -114,14 +114,6 @@ def _of_delta(given: Any) -> DataType:
             return Map(_of_delta(given["keyType"]), _of_delta(given["valueType"]))
 
 
-def paths(fields: tuple[Field, ...], prefix: str = "") -> Iterator[str]:
-    """List the paths of fields and of the fields in their structs, such as `context.user.ip`."""
-    for field in fields:
-        yield f"{prefix}{field.name}"
-        if isinstance(field.type, Struct):
-            yield from paths(field.type.fields, f"{prefix}{field.name}.")
-
-
 def holds(wide: DataType, narrow: DataType) -> bool:
     """Return whether a primitive type holds every value of another one unchanged, by Delta's rules of type widening."""
     if wide == narrow:

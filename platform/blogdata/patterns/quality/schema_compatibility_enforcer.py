@@ -7,8 +7,7 @@ registries (backward, forward, full; with the last version or with all of them).
 :func:`blogdata.publish.incompatibilities.incompatibilities` lists everything in which two schemas do not. It is
 enforced twice: in continuous integration against the released versions of the contract, and before every write
 against the table (:func:`blogdata.publish.incompatibilities.hold_table`), where nothing is written after a refusal.
-New fields of a producer are no change of a table; they are kept in the raw line and announced
-(:mod:`blogdata.patterns.ingestion.new_fields`).
+New fields of a producer are no change of a table; they are kept in the raw line.
 
 The trap: Avro's rules do not hold for tables. An Avro reader replaces an absent optional field by its default; a SQL
 query that names an absent column fails. So in forward modes no column may be removed, however optional. And a column
