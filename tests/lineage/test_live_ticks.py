@@ -20,7 +20,7 @@ from blogdata.orchestration import stream as streams
 from blogdata.orchestration import turns
 from blogdata.orchestration.checks import CONTRACT, LEDGER
 from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.stream import StreamLost
+from blogdata.orchestration.stream import StreamBusy
 from blogdata.orchestration.streamed_dataset import streamed
 from blogdata.patterns.error_management.streamed_files import left_out_in
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
@@ -123,7 +123,7 @@ def test_a_stream_ends_when_its_claim_is_taken(deploy: Deploy, monkeypatch: pyte
     other.start()
     with made.session() as spark:
         folder = made.settings.home / "checkpoints"
-        with pytest.raises(StreamLost, match="was taken over"):
+        with pytest.raises(StreamBusy, match="was taken over"):
             streams.run(spark, STREAM, live.place(made), checkpoints=folder, every_seconds=1)
         assert [query for query in spark.streams.active if query.name == STREAM.name] == []
     other.join()

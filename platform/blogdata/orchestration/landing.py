@@ -83,7 +83,7 @@ class Landed:
         files = [file for found in self._files.values() for file in found]
         judged = dict(zip(files, judge_all(files, landing, self.bounds), strict=True))
         sizes: dict[str, dict[str, LandedSize]] = {}
-        faults: dict[str, list[PlatformError]] = {}
+        faults: dict[str, PlatformError] = {}
         for key, found in self._files.items():
             sizes[key] = {}
             for file in found:
@@ -93,11 +93,10 @@ class Landed:
                 elif size.transient:
                     raise _blamed(size, [key])
                 else:
-                    faults.setdefault(key, []).append(size)
+                    faults.setdefault(key, size)
         if faults:
-            errors = {key: _first_of(found) for key, found in faults.items()}
-            error = _blamed(next(iter(errors.values())), list(errors))
-            error.by_partition = errors
+            error = _blamed(next(iter(faults.values())), list(faults))
+            error.by_partition = faults
             raise error
         return sizes
 
@@ -187,15 +186,6 @@ def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> lis
 
 def bounds_of(settings: Settings) -> Bounds:
     return Bounds(longest_line=settings.longest_line, largest_file=settings.largest_file)
-
-
-def _first_of(errors: Sequence[PlatformError]) -> PlatformError:
-    """Return the error of a partition: that of its first file, with the number of the others."""
-    first = errors[0]
-    if len(errors) == 1:
-        return first
-    what = f"{first.what}; {len(errors) - 1} more files of the partition are not read either"
-    return type(first)(what=what, where=first.where, next_step=first.remedy)
 
 
 def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:

@@ -118,26 +118,21 @@ class Observed:
 
     @cached_property
     def ended_at(self) -> datetime | None:
-        """When the data of the landing zone ended, as a simulation's do; None if more data come."""
-        return ended_at(self.look.zone, self.contracts.values())
+        """When the data of the landing zone ended, as a simulation notes; None if later data have landed."""
+        zone, end = self.look.zone, self.look.zone.ended_at
+        if end is None:
+            return None
+        tables = {(landed.table, landed.grain) for one in self.contracts.values() if (landed := landed_input(one))}
+        later = any(
+            one.files and is_possible(one.key, grain)
+            for table, grain in tables
+            for one in zone.scan(table, grain, since=key_of(end, grain))
+        )
+        return None if later else end
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
         return {**self.graph.contracts, **{name: one for each in self.streams for name, one in each.contracts.items()}}
-
-
-def ended_at(zone: LandingZone, contracts: Iterable[Contract]) -> datetime | None:
-    """Return the end that a landing zone notes, unless data of a later time have landed; None if more data come."""
-    end = zone.ended_at
-    if end is None:
-        return None
-    tables = {(landed.table, landed.grain) for contract in contracts if (landed := landed_input(contract))}
-    later = any(
-        one.files and is_possible(one.key, grain)
-        for table, grain in tables
-        for one in zone.scan(table, grain, since=key_of(end, grain))
-    )
-    return None if later else end
 
 
 def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
