@@ -161,7 +161,7 @@ def users_current(step: Step) -> Mapping[str, Commit]:
     landed = accounts.entries(step, "bronze.users")
     usable = [day for day, entry in sorted(landed.items()) if usable_rows(entry)]
 
-    def delivery(day: str) -> FullDelivery | Changes:
+    def delivery(day: str) -> FullDelivery:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.
         newest = max((one for one in usable if one <= day and delivered_rows(landed[one])), default=None)
         days = [one for one in usable if (newest or "") <= one <= day] or [day]

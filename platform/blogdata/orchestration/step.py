@@ -36,23 +36,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FullDelivery:
-    """A full delivery to be merged into a dataset."""
+    """A full delivery to be merged into a dataset; `rows` takes the table before the merge."""
 
     rows: Callable[[DataFrame], DataFrame]
     account: Account
 
 
 @dataclass(frozen=True, kw_only=True)
-class Changes:
-    """Changes to be merged into a dataset: what they do not name stays as it is.
+class Changes(FullDelivery):
+    """Changes to be merged into a dataset, one row per key: what they do not name stays as it is.
 
-    Args:
-        rows: Takes the table before the merge and returns the changed rows, one per key, with the contract's columns
-            and the mark of removed ones, :data:`blogdata.patterns.idempotency.merger.DELETED`.
+    The rows have the contract's columns and the mark of removed ones,
+    :data:`blogdata.patterns.idempotency.merger.DELETED`.
     """
-
-    rows: Callable[[DataFrame], DataFrame]
-    account: Account
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +142,7 @@ class Step:
 
     def publish(
         self,
-        rows: DataFrame | FullDelivery | Callable[[str], FullDelivery | Changes],
+        rows: DataFrame | FullDelivery | Callable[[str], FullDelivery],
         source: Upstream | None = None,
         *,
         companions: Sequence[Companion] = (),
@@ -203,11 +199,11 @@ class Step:
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
         return merger.merge_all(rows, target, self._provenance_of(delivery), at=version)
 
-    def _provenance_of(self, delivery: FullDelivery | Changes) -> Provenance:
+    def _provenance_of(self, delivery: FullDelivery) -> Provenance:
         accounts = {WHOLE_TABLE: delivery.account}
         return Provenance(inputs=self.inputs, accounts=accounts, judged_by=self.judged_by)
 
-    def _merge_in_order(self, delivery: Callable[[str], FullDelivery | Changes]) -> Commit:
+    def _merge_in_order(self, delivery: Callable[[str], FullDelivery]) -> Commit:
         """Merge the step's periods in order, with undone executions before them and later ones after them."""
         # The table still has retired columns until they are removed.
         contract = carried(self.contract, self.lake.caught_up(self.contract.dataset))
@@ -225,7 +221,7 @@ class Step:
         wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
         return executions.due(self.contract, marks, wanted)
 
-    def _execute(self, target: Target, period: str, delivery: FullDelivery | Changes) -> Commit:
+    def _execute(self, target: Target, period: str, delivery: FullDelivery) -> Commit:
         def changes(before: DataFrame) -> DataFrame:
             rows = delivery.rows(before)
             return rows if isinstance(delivery, Changes) else merger.with_removals(rows, before, target.contract)

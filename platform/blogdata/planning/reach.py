@@ -81,6 +81,13 @@ def continued(own: Iterable[Entry], loads: Iterable[Entry], now: Mapping[str, in
 _ALL = ""
 
 
+class NotReplayed:
+    """A reach of which a replay plans nothing: what changes below is known only after what is above has run."""
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        return {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Versioned(ABC):
     """A reach that computes the version of the input that each partition must have read."""
@@ -229,7 +236,7 @@ class EventsOf(_Versioned):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outdated:
+class Outdated(NotReplayed):
     """A partition is outdated by a neighbour's publication that joined or split its rows (a dataset reads itself)."""
 
     source: str
@@ -249,10 +256,6 @@ class Outdated:
             for version, key, seen in found
             if key in published and published[key].inputs[self.source] < seen
         }
-
-    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return nothing: outdated partitions are known only after the computation."""
-        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -372,7 +375,7 @@ class InTurn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Landed:
+class Landed(NotReplayed):
     """A partition reads its landed files; a table that is written whole reads the newest delivery."""
 
     table: str
@@ -395,10 +398,6 @@ class Landed:
             partition.key: f"{landed_partition.state_of(partition)} over {_replaced(partition, published)}"
             for partition in not_published(ready, published)
         }
-
-    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return nothing: the landing zone has no computation to replay."""
-        return {}
 
 
 SAME = Same()
