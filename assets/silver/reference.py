@@ -12,7 +12,7 @@ from assets.transforms import user_changes
 from assets.transforms import users as user_rules
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
-from blogdata.orchestration import accounts, encryption
+from blogdata.orchestration import accounts, keys
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Changes, FullDelivery, Step, Upstream
 from blogdata.patterns.error_management import dead_letter
@@ -79,7 +79,7 @@ def identities(step: Step) -> Mapping[str, Commit]:
     contract = step.contract
     assert contract.encrypted is not None
     name = contract.encrypted.key
-    key = encryption.offer(step.spark, step.deployment.settings(), name)
+    key = keys.offer(step.spark, step.deployment.settings(), name)
     landed, delivered = accounts.entries(step, "bronze.users").values(), _delivered(step)
     # What a deletion says of its user is used by nothing, so it is not encrypted.
     account = _account(landed, deleted=sum(int(day.measures.get("deletions", 0)) for day in landed))
