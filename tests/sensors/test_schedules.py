@@ -67,21 +67,6 @@ def test_nightly_run_takes_two_weeks_of_late_rows(lake: LakeResource) -> None:
     assert ended(lake, "gold.referral_stats", 2026, 1, 21, 2, 30) == [late, new]
 
 
-def test_planner_and_schedules_agree_on_final_days(lake: LakeResource) -> None:
-    first, before, running = "2026-01-06", "2026-01-05", "2026-01-21"
-    read = enriched(lake.lake, [f"{first}T10", f"{before}T10"], read=0)
-    publish(lake.lake, "gold.referral_stats", "event_date", {first: 1, before: 1}, inputs={HOURLY: read})
-    enriched(lake.lake, [f"{first}T10", f"{before}T10", f"{running}T01"], read=0)
-    assert ended(lake, "gold.referral_stats", 2026, 1, 21, 2, 30) == [first]
-    with pytest.MonkeyPatch.context() as clock:
-        for day, stale in ((21, [first, running]), (22, [running])):
-            clock.setattr(
-                "blogdata.planning.clock.now", lambda day=day: datetime(2026, 1, day, 2, 30, tzinfo=timezone.utc)
-            )
-            planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events))
-            assert list(planner.stale(GRAPH.task_of("gold.referral_stats"))) == stale
-
-
 def test_copies_are_scheduled_where_a_folder_is_named(tmp_path: Path) -> None:
     deployment = DeploymentResource(home=str(tmp_path))
     ticks = [one for one in SCHEDULES if one.name in ("export_at_half_past_five", "replicate_at_half_past_five")]
