@@ -65,7 +65,6 @@ class Driver:
         self._accepted = accepted(context)
         self._planner = self._newest()
         self._asked: set[str] = set()
-        self._shown_waiting: Mapping[str, PlatformError] = {}
         self._failed_checks: list[str] = []
 
     @classmethod
@@ -108,7 +107,7 @@ class Driver:
                     done = step._computed(task, batch)
                     faults = {key: fault for key, fault in faults.items() if key not in batch} | done.faults
                     try:
-                        step._report(task, batch, done)
+                        step._report(task, done)
                     except PlatformError as error:
                         # Published, and not judged: another try would find nothing to do, and pass.
                         raise failed(error) from error
@@ -270,11 +269,8 @@ class Driver:
                 break
         return done
 
-    def _report(self, task: Task, keys: Sequence[str], done: Done) -> None:
+    def _report(self, task: Task, done: Done) -> None:
         """Log checks and events of a batch, the checks first (:mod:`blogdata.orchestration.checks`)."""
-        if done.publications:
-            waiting = self._planner.waiting(task)
-            self._show_waiting(task, {key: waiting[key] for key in waiting if key in done.faults or key not in keys})
         for publication in done.publications:
             blocking = publication.report(self._context)
             self._failed_checks += blocking
@@ -290,10 +286,5 @@ class Driver:
             recorded_faults.record(self._access.events, task.main, lasting, self._planner.stale(task))
             self._planner = self._newest()
         waiting = self._planner.waiting(task)
-        if waiting or self._shown_waiting:
-            self._show_waiting(task, waiting)
-
-    def _show_waiting(self, task: Task, waiting: Mapping[str, PlatformError]) -> None:
-        self._shown_waiting = waiting
         for contract in task.contracts:
             log_event(self._context, evaluation(waiting_result(contract, waiting)))

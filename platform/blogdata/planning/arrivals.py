@@ -98,7 +98,7 @@ class Arrivals:
         return usable(self.partitions, self.landed.grain)
 
     @property
-    def with_impossible_key(self) -> list[LandedPartition]:
+    def _misnamed(self) -> list[LandedPartition]:
         """Complete partitions whose key is no time, lies in the future, or lies before the blog's history."""
         # By convention `next_exists` a future partition has no successor and is never complete: files are enough.
         return [
@@ -132,8 +132,10 @@ class Arrivals:
         expired = [(one, entry) for one, entry in entries if entry.expired is not None]
         return [one.key for one, entry in expired if not landed_partition.is_published(one, entry.landed)]
 
-    def impossible_key_warning(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
-        named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in partitions]
+    def misnamed_warning(self, now: datetime) -> str | None:
+        named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in self._misnamed]
+        if not named:
+            return None
         return (
             f"{self.landed.table}: {_counted(named, 'folder')} complete and not taken in: {_first(named)}; "
             f"give each the name of the {self.landed.grain.value} in which its data arrived"
@@ -237,8 +239,8 @@ def warnings(contracts: Iterable[Contract], look: Snapshot, now: datetime) -> li
             )
         if astray := arrivals.astray_warning:
             found.append(astray)
-        if misnamed := arrivals.with_impossible_key:
-            found.append(arrivals.impossible_key_warning(misnamed, now))
+        if misnamed := arrivals.misnamed_warning(now):
+            found.append(misnamed)
         if overdue_now := arrivals.overdue(look.events, now).warning:
             found.append(overdue_now)
         if again := arrivals.landed_after_expiry(look):

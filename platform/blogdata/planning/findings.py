@@ -117,9 +117,10 @@ def astray(deployment: Observed) -> Iterator[Finding]:
     landed = [contract for contract in deployment.graph.contracts.values() if landed_input(contract) is not None]
     for contract in landed:
         arrivals = Arrivals.of(contract, zone)
-        misnamed = arrivals.with_impossible_key
-        misnamed_warning = arrivals.impossible_key_warning(misnamed, deployment.now) if misnamed else None
-        for kind, text in (("place", arrivals.astray_warning), ("name", misnamed_warning)):
+        for kind, text in (
+            ("place", arrivals.astray_warning),
+            ("name", arrivals.misnamed_warning(deployment.now)),
+        ):
             if text is not None:
                 what, _, remedy = text.rpartition("; ")
                 yield _finding(contract, "astray", what, Remedy(remedy), kind)
