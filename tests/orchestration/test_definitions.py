@@ -8,14 +8,16 @@ from typing import Any
 
 import dagster as dg
 import pytest
+import yaml
 
 import published
+from blogdata.cli import ui_command
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import Done
 from blogdata.orchestration.driver import Driver
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.services import config
+from blogdata.services import config, dagster_home
 from blogdata.services.config import PostgresSettings, Settings
 from definitions import build
 from quality.contracts import CONTRACTS
@@ -58,6 +60,12 @@ def refusal(definitions: dg.Definitions, key: dg.AssetKey, **launched: object) -
 def test_definitions_load_with_and_without_a_database(url: str) -> None:
     settings = Settings(home=NOWHERE, landing=NOWHERE, lake=NOWHERE, jars=NOWHERE, postgres=PostgresSettings(url=url))
     dg.Definitions.validate_loadable(build(settings))
+
+
+def test_the_workspace_and_the_ui_call_a_location_the_same() -> None:
+    found = yaml.safe_load((ui_command.ROOT / "workspace.yaml").read_text(encoding="utf-8"))
+    names = [entry["python_module"]["location_name"] for entry in found["load_from"]]
+    assert names == [dagster_home.PLATFORM, dagster_home.ANALYTICS]
 
 
 def test_a_check_that_can_be_executed_alone_computes_no_dataset(lake: LakeResource) -> None:

@@ -183,29 +183,20 @@ class Pipeline:
             from blogdata.cli.progress import RunProgress
             from blogdata.orchestration import dead_runs, storage_faults
             from blogdata.orchestration.refresh_request import JOB
-            from blogdata.services.dagster_internals import (
-                InMemoryJob,
-                RegisteredCodeLocationOrigin,
-                RemoteRepositoryOrigin,
-                execute_run_iterator,
-            )
+            from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
             from definitions import build
 
             progress = RunProgress(screen, outcome)
             started = time.monotonic()
             with storage_faults.translated(self._settings), dagster_home.open_instance(self._settings) as instance:
                 dead_runs.settle(instance, launched=False)
-                repository = build(self._settings).get_repository_def()
-                job = repository.get_job(name or JOB)
-                # By this the timeline and the page of the job list the run, too.
-                origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(dagster_home.PLATFORM), repository.name)
+                job = build(self._settings).get_repository_def().get_job(name or JOB)
                 run = instance.create_run_for_job(
                     job_def=job,
-                    remote_job_origin=origin.get_job_origin(job.name),
                     tags={
                         "blogdata/trigger": self._command,
                         **tags,
-                        # The daemon starts a killed run again that has an origin; a person repeats a command.
+                        # The daemon would start a killed run again; a person repeats a command.
                         "dagster/max_retries": "0",
                         **dead_runs.own(),
                     },

@@ -14,9 +14,6 @@ from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION as WITHOUT_EVENT
 from dagster._core.execution.api import execute_run_iterator
 
-# The UI lists a run under the job of its origin, and a run that a process creates itself has none.
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
-
 # blogdata.services.dagster_storage keeps its connections open.
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 
@@ -34,8 +31,6 @@ __all__ = [
     "WITHOUT_EVENT",
     "ConfigurableClassData",
     "InMemoryJob",
-    "RegisteredCodeLocationOrigin",
-    "RemoteRepositoryOrigin",
     "SerializableErrorInfo",
     "SqliteEventLogStorage",
     "WorkspaceFileTarget",
