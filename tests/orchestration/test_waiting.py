@@ -1,6 +1,6 @@
-"""Dagster's catalog: the check of the hours that wait for a person, and checks that are only planned."""
+"""The check of the hours that wait for a person, and checks that are only planned."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 from dagster._core.events import DagsterEvent
 
-import dagster_pages
 from assets.code import code
 from blogdata.errors import PlatformError
 from blogdata.orchestration.checks import WAITING, newest_evaluation
@@ -25,20 +24,12 @@ from blogdata.planning.snapshot import landed
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.services import dagster_home
-from dagster_pages import Pages
 from lineage.deployment import Deployment
 from published import bronze
 from quality.contracts import CONTRACTS, GRAPH
 
 DATASET = "bronze.visits"
 GOOD, BAD, NEXT = "2026-01-05T03", "2026-01-05T04", "2026-01-05T05"
-ASSET = """
-query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
-    assetChecksOrError { ... on AssetChecks { checks {
-        name executionForLatestMaterialization { status evaluation { description } }
-    } } }
-} } }
-"""
 
 
 @dataclass(kw_only=True)
@@ -57,8 +48,8 @@ class Shown:
 class World:
     """A deployment whose bronze is computed by plain code: lines named `torn` cannot be read."""
 
-    def __init__(self, deployment: Deployment, pages: Pages) -> None:
-        self.deployment, self.pages = deployment, pages
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
         self.lake = LakeResource(root=str(deployment.settings.lake), landing=str(deployment.landing))
 
     def land(self, hour: str, line: bytes = b"{}") -> None:
@@ -97,34 +88,32 @@ class World:
             done.publications = [shown]
         return done
 
-    def waiting(self) -> tuple[str, str | None]:
-        """Return status and description of the check, as the dataset's page has them."""
-        asset = self.pages.ask(ASSET, key={"path": DATASET.split(".")})["assetNodeOrError"]
-        checks = {
-            one["name"]: one["executionForLatestMaterialization"] for one in asset["assetChecksOrError"]["checks"]
-        }
-        return checks[WAITING]["status"], checks[WAITING]["evaluation"]["description"]
+    def waiting(self) -> tuple[bool, str | None]:
+        """Return whether the check has passed, and its description, as the dataset's page has them."""
+        with dagster_home.open_instance(self.deployment.settings) as instance:
+            found = newest_evaluation(instance, dg.AssetCheckKey(asset_key(DATASET), WAITING))
+        assert found is not None
+        return found[0].passed, found[0].description
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path) -> World:
     deployment = Deployment.create(tmp_path / "home")
     deployment.land(GOOD, [b"{}"])
     deployment.land(BAD, [b"torn"])
-    with dagster_pages.opened(deployment.settings) as pages:
-        yield World(deployment, pages)
+    return World(deployment)
 
 
 def test_waiting_tells_hour_reason_and_remedy(world: World) -> None:
     world.refresh()
     text = f"waiting for a person: {BAD}: the file is torn (visits.json); land it again"
-    assert world.waiting() == ("FAILED", text)
+    assert world.waiting() == (False, text)
     world.land(NEXT)
     assert world.refresh(), "only the run that finds the bad hour fails, unless it is retried"
-    assert world.waiting() == ("FAILED", text)
+    assert world.waiting() == (False, text)
     world.land(BAD)
     assert world.refresh()
-    assert world.waiting() == ("SUCCEEDED", None)
+    assert world.waiting() == (True, None)
 
 
 def test_a_check_that_a_run_only_planned_is_not_evaluated(world: World) -> None:
