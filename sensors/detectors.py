@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from assets.checks import TIMED, deployment_of, evaluation_of, overdue_evaluation
+from assets.checks import deployment_of, evaluation_of, overdue_evaluation
 from blogdata.operations.alerting import tell
 from blogdata.orchestration.checks import newest_evaluation
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
@@ -49,10 +49,11 @@ NAME = "detectors"
     minimum_interval_seconds=120,
     # It only looks: without it its checks would stay empty.
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Warns, in its log and by checks, of data that is overdue, stops, is unread or late",
+    description="Warns, in its log and by checks, of data that is overdue, stops, is skewed, unread or late",
     tags={
         "pattern/readiness-marker": "",
         "pattern/flow-interruption-detector": "",
+        "pattern/skew-detector": "",
         "pattern/lag-detector": "",
         "pattern/sla-misses-detector": "",
         **EVERYTHING,
@@ -65,7 +66,7 @@ def detector_readings(context: dg.SensorEvaluationContext, lake: LakeResource) -
     now = _now()
     arrivals = [(one, Arrivals.of(one, lake.landing_zone)) for one in LANDED.values()]
     found = [overdue_evaluation(contract, landed.overdue(lake.events, now)) for contract, landed in arrivals]
-    found += [evaluation_of(one) for one in detectors.readings(deployment_of(lake, now)) if one.detector in TIMED]
+    found += map(evaluation_of, detectors.readings(deployment_of(lake, now)))
     events = []
     for evaluation in found:
         shown = newest_evaluation(context.instance, evaluation.asset_check_key)

@@ -72,7 +72,7 @@ def test_a_check_that_can_be_executed_alone_computes_no_dataset(lake: LakeResour
     graph = defined(lake).resolve_asset_graph()
     # As Dagster's `canExecuteIndividually`.
     alone = {key for key in graph.asset_check_keys if len(graph.get_execution_set_asset_and_check_keys(key)) <= 1}
-    assert {key.name for key in alone} == {"overdue", "flow", "lag", "sla"}
+    assert {key.name for key in alone} == {"overdue", "flow", "skew", "lag", "sla"}
     of_computations = {key for assets in graph.assets_defs if assets.keys for key in assets.check_keys}
     assert dg.AssetCheckKey(asset_key("silver.visits"), "ledger") in of_computations
     assert of_computations.isdisjoint(alone)

@@ -13,13 +13,15 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.observability import skew_detector
 from blogdata.planning import detectors
+from blogdata.planning.clock import now
+from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.publish.partition_key import MAX_KEPT, PartitionKeyRefused, partition_column
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
 from blogdata.publish.target import Provenance, RunContext, Target
 from published import publish
-from quality.contracts import CONTRACTS
+from quality.contracts import CONTRACTS, GRAPH
 
 FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
 
@@ -101,6 +103,7 @@ def test_a_partition_that_outgrows_the_others_is_reported(lake_root: Path) -> No
     lake, contract = Lake(root=str(lake_root)), CONTRACTS["bronze.visits"]
     hours = {f"2026-01-{day:02d}T10": 1_000 for day in range(5, 15)}
     publish(lake, contract.dataset, contract.partition_column, {**hours, "2026-01-14T10": 100_000})
-    reading, found = detectors.skew(contract, EventLog(lake).publications(contract.dataset))
+    look = Snapshot(lake_root / "landing", EventLog(lake))
+    reading = detectors.skew(Observed(graph=GRAPH, look=look, now=now()), contract)
     assert (reading.verdict, reading.partitions) == (skew_detector.MORE, ["2026-01-14T10"])
-    assert [str(one) for one in found if one.verdict] == ["2026-01-14T10 has 100,000 rows, 1,000 were expected"]
+    assert reading.what == "2026-01-14T10 has 100,000 rows, 1,000 were expected"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -23,12 +22,9 @@ from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.run_values import table
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import filter_interceptor, static_late_data_integrator
-from blogdata.patterns.observability import skew_detector
-from blogdata.patterns.observability.reading import SKEW, first
 from blogdata.patterns.quality import jumps, online_observer
 from blogdata.patterns.quality.jumps import Jump
 from blogdata.patterns.quality.online_observer import DISTINCT, observed_measures
-from blogdata.planning import detectors
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.faults import by_reason
 from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
@@ -41,34 +37,6 @@ WAITING = "waiting"
 """Fails while partitions of a dataset wait for a person, because they failed or are held."""
 _NAMED = 5
 _REASONS = 3
-
-
-def skew_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Compare a publication, and the newest day, with comparable earlier partitions, from the ledger.
-
-    Dagster shows only the newest evaluation: a run of another day would otherwise hide what stands.
-    """
-    if contract.watch.skew is None or contract.grain is None or not commit.entries:
-        return []
-    # The level of the week before the oldest comparable partition is needed, too.
-    begin = start_of(min(commit.entries), contract.grain) - timedelta(weeks=skew_detector.WEEKS + 1)
-    since = key_of(begin, contract.grain)
-    published = {**step.events.publications(commit.dataset, since=since), **commit.entries}
-    reading, found = detectors.skew(contract, published, commit.entries)
-    skewed = [one for one in found if one.verdict]
-    return [
-        dg.AssetCheckResult(
-            check_name=SKEW,
-            asset_key=key,
-            passed=not skewed,
-            severity=dg.AssetCheckSeverity.WARN,
-            description=first([str(one) for one in skewed]) or (reading.what if not found else None),
-            metadata={
-                "partitions": len({one.partition for one in skewed}),
-                "judged": len({one.partition for one in found}),
-            },
-        )
-    ]
 
 
 def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
@@ -121,8 +89,6 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
         warning[FILTERS] = "Each filter removes about the share it has removed before (warning)"
     if observed_measures(contract):
         warning[MEASURES] = "Shares of nulls, and distinct values by row, are about what they were before (warning)"
-    if contract.watch.skew is not None:
-        warning[SKEW] = "Partitions have about as many rows as comparable ones before, and keys are as even (warning)"
     if lookback_of(contract) is not None:
         warning[TOO_LATE] = f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)"
     return [
@@ -148,7 +114,7 @@ def passed_checks(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
         ledger_result(key, ledger.audit(step.lake, step.events, contract, list(commit.entries))),
     ]
     results += complete_results(key, contract, step.events)
-    for checked in (share_results, measure_results, skew_results, finality_results):
+    for checked in (share_results, measure_results, finality_results):
         results += checked(key, contract, step, commit)
     return results
 

@@ -6,7 +6,7 @@ The declaration is `watch` on the contract. Checks, events and findings show the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
@@ -168,27 +168,22 @@ def flow(deployment: Observed, contract: Contract) -> Reading:
     return flow_interruption_detector.detect(contract.dataset, spec, came, least=least, now=now)
 
 
-def skew(
-    contract: Contract, published: Mapping[str, Entry], also: Collection[str] = ()
-) -> tuple[Reading, list[skew_detector.Deviation]]:
-    """Read the Skew Detector for the newest day of a dataset's partitions, with the deviations of all judged ones.
-
-    `published` reaches back :data:`skew_detector.WEEKS` weeks.
-    """
+def skew(deployment: Observed, contract: Contract) -> Reading:
+    """Read the Skew Detector for the newest day of a dataset's partitions."""
     spec, grain = contract.watch.skew, contract.grain
     assert spec is not None
     assert grain is not None, f"{contract.dataset} has no partitions to compare"
+    published = deployment.look.published(contract.dataset)
     complete = {key: entry for key, entry in published.items() if is_complete(contract, entry)}
     newest = sorted(complete)[-max(1, int(timedelta(days=1) / grain.length)) :]
-    judged = {*newest, *also}
     found: list[skew_detector.Deviation] = []
     if spec.tolerance is not None:
         rows = {key: entry.rows_in for key, entry in complete.items()}
-        found += skew_detector.volumes(rows, judged, grain=grain, tolerance=spec.tolerance)
+        found += skew_detector.volumes(rows, newest, grain=grain, tolerance=spec.tolerance)
     if spec.among is not None:
         counts = {key: list(entry.breakdowns.get(spec.among, {}).values()) for key, entry in complete.items()}
-        found += skew_detector.unevenness(counts, judged)
-    return skew_detector.detect(contract.dataset, spec, found), found
+        found += skew_detector.unevenness(counts, newest)
+    return skew_detector.detect(contract.dataset, spec, found)
 
 
 def lag(deployment: Observed, contract: Contract) -> Reading:
@@ -274,12 +269,8 @@ def _inputs(look: Snapshot, contract: Contract, grain: Grain) -> Callable[[str],
     ]
 
 
-def _skew(deployment: Observed, contract: Contract) -> Reading:
-    return skew(contract, deployment.look.published(contract.dataset))[0]
-
-
 READERS: Mapping[str, Callable[[Observed, Contract], Reading]] = MappingProxyType(
-    {FLOW: flow, SKEW: _skew, LAG: lag, SLA: sla}
+    {FLOW: flow, SKEW: skew, LAG: lag, SLA: sla}
 )
 """Name of each detector to the function that reads it."""
 
