@@ -20,6 +20,7 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SLA, UNKNOWN
 from blogdata.planning import detectors
+from blogdata.planning.arrivals import Arrivals
 from blogdata.planning.findings import standing
 from blogdata.planning.snapshot import landed
 from blogdata.publish.partitions import Grain, key_of, start_of
@@ -182,3 +183,47 @@ def test_a_half_empty_delivery_is_seen(lake: LakeResource) -> None:
     # The missing files arrive, and it runs again.
     publish(lake.lake, "bronze.users", "load_date", {days[0]: 990})
     assert "skew/bronze.users" not in found(lake)
+
+
+NOON = datetime(2026, 1, 5, 12, 30, tzinfo=timezone.utc)
+H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
+
+
+def missing(lake: LakeResource) -> dict[str, list[str]]:
+    found = Arrivals.of(EVERY["bronze.visits"], lake.landing_zone).overdue(lake.events, NOON)
+    return {why: list(keys) for why, keys in found.without.items()}
+
+
+def test_overdue_hours_are_told_once_until_they_come(
+    lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Readiness Marker: data without a flag, and a gap."""
+    land(lake, "visits", H[6], {"a.json": "{}\n"}, flag=False)
+    land(lake, "visits", H[9], {"a.json": "{}\n"})
+    ticked(NOON)
+    told = f"{H[6]} (data without _SUCCESS), {H[7]}..{H[8]} (not there, though a later one is)"
+    assert told in capsys.readouterr().err
+    check = shown(instance, "overdue", "landing.visits")
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert (check.metadata["flag"].value, check.metadata["overdue"].value) == ([H[6]], 3)
+    ticked(NOON)
+    assert "overdue" not in capsys.readouterr().err
+    for hour in H[6:9]:
+        land(lake, "visits", hour, {})
+    ticked(NOON)
+    assert "landing.visits, overdue: over" in capsys.readouterr().err
+    assert shown(instance, "overdue", "landing.visits").passed
+
+
+def test_an_hour_with_a_refused_link_is_overdue(lake: LakeResource) -> None:
+    (land(lake, "visits", H[3], {"a.json": "{}\n"}) / "b.json").symlink_to("/etc/passwd")
+    (lake.landing_path / "visits" / "date=2026-01-06").symlink_to("/etc")
+    assert missing(lake) == {"link": [H[3], "2026-01-06"]}
+
+
+def test_the_newest_flagless_hour_becomes_overdue(lake: LakeResource) -> None:
+    flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
+    for hour in (H[3], H[4]):
+        land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False)
+    # The hour before is still being written, and will complete itself.
+    assert missing(flagless) == {"successor": [H[4]]}
