@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 def require_inputs(events: EventLog, task: Task, planner: Staleness) -> None:
     """Refuse to create a lost table again if partitions with rows could not be computed again."""
     for name in task.datasets:
-        lines = events.lost_lines(name) if events.gone(name) >= 0 else {}
+        if events.gone(name) < 0:
+            continue
+        lines = events.lost_lines(name)
         had = {key for key, entry in lines.items() if entry.rows_out and entry.expired is None}
         if lacking := sorted(had - planner.computable(task)):
             raise PlatformError(
