@@ -50,8 +50,10 @@ def require_inputs(events: EventLog, task: Task, planner: Staleness) -> None:
 def begin_anew(spark: SparkSession, events: EventLog, contracts: Sequence[Contract]) -> None:
     """Create the tables of a task again if all are gone; refuse if one is there that does not fit the others."""
     lake, gone = events.lake, [one.dataset for one in contracts if events.gone(one.dataset) >= 0]
+    if not gone:
+        return
     there = [one.dataset for one in contracts if lake.table(one.dataset) is not None]
-    if gone and (there or lake.folder(gone[0]) is None):
+    if there or lake.folder(gone[0]) is None:
         raise PlatformError(
             what=f"{', '.join(gone)} is gone, or older than what was published of it",
             where=lake.root,
@@ -59,7 +61,7 @@ def begin_anew(spark: SparkSession, events: EventLog, contracts: Sequence[Contra
                 f"bring it back from a backup; or move away the folders of {', '.join(there or gone)}, and run: ", Run()
             ),
         )
-    for contract in contracts if gone else ():
+    for contract in contracts:
         name, recorded, folder = contract.dataset, events.recorded(contract.dataset), lake.folder(contract.dataset)
         if recorded < 0 or folder is None:
             continue
