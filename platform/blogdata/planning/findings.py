@@ -96,7 +96,7 @@ def lost(deployment: Observed) -> Iterator[Finding]:
     for contract in deployment.graph.contracts.values():
         if (version := deployment.look.events.gone(contract.dataset)) >= 0:
             what = f"version {version} was published, and the table is gone or older"
-            remedy = Remedy("bring it back from a backup; or compute it again: ", Run())
+            remedy = Remedy("bring it back from a backup; or move what is left of it away, and run: ", Run())
             yield _finding(contract, "lost", what, remedy, severity=Severity.CRITICAL)
 
 
