@@ -6,9 +6,9 @@ import dagster as dg
 
 from sensors import jobs
 from sensors.consumers import consumers_called
+from sensors.dead_runs import end_dead_runs
 from sensors.detectors import detector_readings, tell_people
 from sensors.external_events import start_runs
-from sensors.maintenance import end_dead_runs, tables_scattered
 from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
 from sensors.schedules import schedules
@@ -22,9 +22,8 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     requesting = [whatever_is_stale(sensing), page_files_due(sensing), consumers_called(sensing)]
-    tidying = tables_scattered(sensing)
     landed = [visits_landed, ads_landed, sessions_landed]
-    return [*requesting, detector_readings, tidying, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
+    return [*requesting, detector_readings, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 
 __all__ = ["JOBS", "instigators"]

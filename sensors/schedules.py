@@ -78,6 +78,7 @@ def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPE
         of_job("data_docs_at_four", jobs.data_docs, "0 4 * * *", "The Data Docs of the day"),
         of_job("profiles_at_a_quarter_past_four", jobs.profiles, "15 4 * * *", "The profiles of what is new"),
         of_job("lineage_at_half_past_four", jobs.lineage, "30 4 * * *", "The lineage of what was published"),
+        of_job("maintain_each_hour", jobs.maintain, "20 * * * *", "Compact tables, and remove files nobody needs"),
         of_job("report_each_hour", jobs.report, "10 * * * *", "The page about the blog and its data"),
         of_job("freeze_on_the_first", jobs.freeze, "0 5 1 * *", "Freeze the past years whose weeks are final"),
         of_job("retention_at_five", retention.job, "0 5 * * *", "Remove what is older than its contract keeps it"),
