@@ -66,8 +66,11 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     there = published.keys() - _awaited(CONTRACTS[DATASET], published)
     periods = isolated_sequencer.due(there, called, grain=Grain.DAY, period=Grain.WEEK)
     url = ui_address(Path(context.instance.root_directory))
-    said = [f"{NAME} waits: no UI of this deployment is served"] if periods and url is None else []
-    for period in periods if url is not None else ():
+    said = []
+    for period in periods:
+        if url is None:
+            said.append(f"{NAME} waits: no UI of this deployment is served")
+            break
         own = dg.RunsFilter(job_name=JOB, tags={CAUSE: f"{DATASET} {period}"})
         known = context.instance.get_runs(own, limit=1)
         try:

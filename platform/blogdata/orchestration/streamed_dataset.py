@@ -40,7 +40,8 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
             bounds=bounds_of(settings),
             home=settings.home,
         )
-        unbalanced, fault = list[str](), None
+        unbalanced: list[str] = []
+        fault: PlatformError | None = None
         with context.resources.spark.guard() as spark:
             try:
                 streams.run(spark, stream, place, checkpoints=access.checkpoints_path)
