@@ -232,7 +232,6 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
         late = sum(states.get("waiting", 0) + states.get("sending", 0) for states in old)
         for name, count, what in (
             ("waiting", late, "wait for the partner"),
-            ("corrected", sum(line.corrected for line in lines), "were corrected after they were sent"),
             ("withdrawn", sum(line.withdrawn for line in lines), "were withdrawn after they were sent"),
         ):
             if count:

@@ -29,7 +29,7 @@ STATES = ("waiting", "sending", "delivered")
 _SCHEMA = """
 CREATE TABLE records (
     id TEXT PRIMARY KEY, partition TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, digest TEXT NOT NULL,
-    payload TEXT, newer INTEGER, gone INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL, sequence INTEGER
+    payload TEXT, gone INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL, sequence INTEGER
 );
 CREATE INDEX of_partition ON records (partition);
 CREATE INDEX of_state ON records (state, at, id);
@@ -47,7 +47,7 @@ WHERE state IN ('waiting', 'sending') AND NOT gone AND partition < ?
 ORDER BY state, records.at, records.id LIMIT ?
 """
 _LINES = """
-SELECT partitions.*, count(newer) AS corrected, coalesce(sum(gone), 0) AS withdrawn, {}
+SELECT partitions.*, coalesce(sum(gone), 0) AS withdrawn, {}
 FROM partitions LEFT JOIN records USING (partition)
 WHERE ?1 IS NULL OR partition = ?1 GROUP BY partition ORDER BY partition
 """.format(", ".join(f"sum(state = '{state}' AND NOT gone) AS {state}" for state in STATES))
@@ -76,17 +76,13 @@ class Delivery:
     sequence: int
     payload: str
     correction: bool = False
-    again: bool = False
-    """An earlier request had it, and nobody knows whether it was taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutboxLine:
     """The account of a partition: its rows are private, or their records are in one of the states.
 
-    Args:
-        corrected: Records whose row has changed since they were sent.
-        withdrawn: Sent records whose row is gone, or may no longer be sent; not part of `states`.
+    `withdrawn` are sent records whose row is gone, or may no longer be sent; they are not part of `states`.
     """
 
     partition: str
@@ -94,7 +90,6 @@ class OutboxLine:
     rows_in: int
     private: int
     states: Mapping[str, int]
-    corrected: int
     withdrawn: int
 
     @property
@@ -143,7 +138,7 @@ class Outbox(SqliteStore):
             seen = {identity for row in rows for identity in [_merge(connection, partition, row, known)]}
             gone = [(identity,) for identity in known.keys() - seen]
             connection.executemany("DELETE FROM records WHERE id = ? AND state = 'waiting'", gone)
-            connection.executemany("UPDATE records SET gone = 1, newer = NULL WHERE id = ?", gone)
+            connection.executemany("UPDATE records SET gone = 1 WHERE id = ?", gone)
             connection.execute(
                 "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?)", (partition, source, rows_in, private)
             )
@@ -168,8 +163,7 @@ class Outbox(SqliteStore):
             sequence = row["sequence"] or before_it + 1
             last[row["key"]] = max(sequence, before_it)
             values = {name: row[name] for name in ("id", "key", "payload")}
-            again = row["state"] == "sending"
-            found.append(Delivery(sequence=sequence, correction=bool(row["correction"]), again=again, **values))
+            found.append(Delivery(sequence=sequence, correction=bool(row["correction"]), **values))
         return found
 
     def number(self, records: Sequence[Delivery]) -> None:
@@ -183,21 +177,6 @@ class Outbox(SqliteStore):
                     "INSERT INTO keys SELECT key, sequence, at FROM records WHERE id = ? ON CONFLICT (key) DO UPDATE "
                     "SET sequence = max(sequence, excluded.sequence), at = max(at, excluded.at)",
                     (one.id,),
-                )
-
-    def refused(self, records: Sequence[Delivery]) -> None:
-        """Note what the target has certainly not taken: it waits, and is sent as its row is then."""
-        with self.writing() as connection:
-            connection.executemany(
-                "UPDATE records SET state = 'waiting', sequence = NULL WHERE id = ?",
-                [(one.id,) for one in records if not one.again],
-            )
-            for key in {one.key for one in records}:
-                connection.execute("DELETE FROM keys WHERE key = ?", (key,))
-                connection.execute(
-                    "INSERT INTO keys SELECT key, max(sequence), max(at) FROM records "
-                    "WHERE key = ? AND sequence IS NOT NULL GROUP BY key",
-                    (key,),
                 )
 
     def taken(self, records: Iterable[Delivery]) -> None:
@@ -232,10 +211,9 @@ def _merge(connection: sqlite3.Connection, partition: str, row: Row, known: Mapp
     identity = _digest(list(row.identity))
     payload = json.dumps(row.payload, sort_keys=True, separators=(",", ":"))
     digest, before = _digest([row.key, payload]), known.get(identity)
-    changed = before is None or before["digest"] != digest
     if before is not None and before["state"] != "waiting":
-        connection.execute("UPDATE records SET newer = ?, gone = 0 WHERE id = ?", (changed or None, identity))
-    elif changed:
+        connection.execute("UPDATE records SET gone = 0 WHERE id = ?", (identity,))
+    elif before is None or before["digest"] != digest:
         connection.execute(
             "INSERT OR REPLACE INTO records (id, partition, key, at, digest, payload, state) "
             "VALUES (?, ?, ?, ?, ?, ?, 'waiting')",
@@ -246,7 +224,7 @@ def _merge(connection: sqlite3.Connection, partition: str, row: Row, known: Mapp
 
 def _line(row: sqlite3.Row) -> OutboxLine:
     states = {state: row[state] for state in STATES if row[state]}
-    names = ("partition", "source", "rows_in", "private", "corrected", "withdrawn")
+    names = ("partition", "source", "rows_in", "private", "withdrawn")
     return OutboxLine(states=states, **{name: row[name] for name in names})
 
 
