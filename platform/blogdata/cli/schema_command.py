@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timezone
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,11 +12,10 @@ from blogdata.errors import refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
-from blogdata.patterns.observability import column_readers
-from blogdata.patterns.observability.column_readers import Reader
 from blogdata.patterns.quality import schema_compatibility_enforcer as enforcer
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_compatibility_enforcer import Release
+from blogdata.patterns.quality.schema_migrator import Reader
 from blogdata.publish import file_statistics, incompatibilities
 from blogdata.publish.incompatibilities import Incompatibility, IncompatibleSchema
 from blogdata.publish.privacy import require_subjects
@@ -86,35 +85,27 @@ def _refused(dataset: str, faults: list[Incompatibility]) -> IncompatibleSchema:
 
 @app.command()
 def migrations(as_json: Json = False) -> None:
-    """Show the columns that are being retired: how far each is, who still reads it, and what is next."""
+    """Show the columns that are being retired: how far each is, and who still reads it."""
     settings = existing()
     lake = Lake(root=str(settings.lake))
-    found = [
-        schema_migrator.status(lake, contract, each, _readers(settings, contract.dataset, each.old), today())
+    found: list[dict[str, Any]] = [
+        {
+            "dataset": contract.dataset,
+            "migration": str(each),
+            "phase": schema_migrator.phase(lake, contract, each).value,
+            "grace_ends": each.ends,
+            "read_by": [vars(reader) for reader in _readers(settings, contract.dataset, each.old)],
+        }
         for contract in EVERY.values()
         for each in contract.migrations
     ]
     if as_json:
-        say_json(
-            [
-                {
-                    "dataset": one.dataset,
-                    "migration": str(one.migration),
-                    "phase": one.phase.value,
-                    "grace_ends": one.migration.ends,
-                    "read_by": [vars(reader) for reader in one.readers],
-                    "next": str(one.next_step),
-                }
-                for one in found
-            ]
-        )
+        say_json(found)
         return
-    table = TextGrid("dataset", "migration", "phase", "grace ends", "still read by", "next")
+    table = TextGrid("dataset", "migration", "phase", "grace ends", "still read by")
     for one in found:
-        read_by = ", ".join(f"{reader.name} ({reader.owner})" for reader in one.readers) or "-"
-        table.add_row(
-            one.dataset, str(one.migration), one.phase.value, f"{one.migration.ends}", read_by, str(one.next_step)
-        )
+        read_by = ", ".join(f"{reader['name']} ({reader['owner']})" for reader in one.pop("read_by")) or "-"
+        table.add_row(*map(str, one.values()), read_by)
     console.print(table if found else "no column is being retired")
 
 
@@ -139,7 +130,7 @@ def remove(
 
 def _readers(settings: Settings, dataset: str, column: str) -> list[Reader]:
     lake = Lake(root=str(settings.lake))
-    return column_readers.readers(lake, EventLog(lake), DECLARED, dataset, column, landing=str(settings.landing))
+    return schema_migrator.readers(lake, EventLog(lake), DECLARED, dataset, column, landing=str(settings.landing))
 
 
 def today() -> date:
