@@ -232,7 +232,6 @@ WHOLE_VISITS = observed(
             sla=Sla(),
         ),
     ),
-    distinct=("user_id",),
 )
 VISITS = split(
     WHOLE_VISITS,

@@ -19,7 +19,6 @@ def hour(number: int, rows: int = 1600, **measures: float | None) -> Entry:
     usual = {
         "null_share.referral": 0.34 + number % 5 / 100,
         "null_share.ad_id": 0.92 - number % 3 / 100,
-        "approx_distinct.user_id": rows * (20 + number % 4) // 100,
         "private": rows // 10,
     }
     return Entry(

@@ -135,7 +135,7 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
     if is_filtered(contract):
         warning[FILTERS] = "Each filter removes about the share it has removed before (warning)"
     if observed_measures(contract):
-        warning[MEASURES] = "Shares of nulls, and distinct values by row, are about what they were before (warning)"
+        warning[MEASURES] = "Shares of nulls are about what they were before (warning)"
     if contract.watch.skew is not None:
         warning[SKEW] = "Partitions have about as many rows as comparable ones before, and keys are as even (warning)"
     if lookback_of(contract) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,19 +11,16 @@ from blogdata.lake.commit import Commit, Entry
 from blogdata.orchestration.run_values import table
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import filter_interceptor
-from blogdata.patterns.quality import jumps, online_observer
-from blogdata.patterns.quality.jumps import Jump
-from blogdata.patterns.quality.online_observer import DISTINCT
+from blogdata.patterns.quality import online_observer
+from blogdata.patterns.quality.online_observer import Jump, jumps
 from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of, start_of
 
 SHARE, FILTERS, MEASURES = "share", "filters", "measures"
-MAX_ROW_RATIO = 2.0
-"""Distinct counts grow slower than rows: compare only partitions whose row counts differ at most by this factor."""
 _SHOWN = 3
 _LISTED = 100
-_LOOK_BACK = 4 * jumps.PAST
+_LOOK_BACK = 4 * online_observer.PAST
 """How many partitions back to read: more than are compared, since some are missing or have too few rows."""
 
 
@@ -66,7 +62,7 @@ def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -
         jump
         for reason in sorted(reasons)
         if (name := reason.removeprefix(filter_interceptor.REASON)) != reason
-        for jump in jumps.jumps(name, online_observer.rates(published, reason), commit.entries, grain=grain)
+        for jump in jumps(name, online_observer.rates(published, reason), commit.entries, grain=grain)
     ]
     shares = {"shares": filter_interceptor.shares(commit.entries)}
     text = "'{0.name}' removed {0.found:.1%} of the rows, usual are {0.usual:.1%}"
@@ -81,10 +77,7 @@ def measure_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Co
     found = [
         jump
         for name in names
-        for ratio in [MAX_ROW_RATIO if name.startswith(f"{DISTINCT}.") else math.inf]
-        for jump in jumps.jumps(
-            name, online_observer.series(published, name), commit.entries, grain=grain, max_row_ratio=ratio
-        )
+        for jump in jumps(name, online_observer.series(published, name), commit.entries, grain=grain)
     ]
     return [_jump_result(MEASURES, key, found, "{0.name} is {0.found:.1%} of the rows, usual is {0.usual:.1%}", {})]
 
