@@ -8,11 +8,9 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -156,18 +154,6 @@ def test_a_row_that_was_withdrawn_is_not_sent_again(faults: PartnerFaults, tmp_p
         "b": [(1, 2), (2, 3)],
     }
     assert states(box) == {"delivered": 3}
-
-
-def test_an_old_request_that_was_withdrawn_keeps_its_numbers(tmp_path: Path) -> None:
-    """Earlier releases noted numbers at their answers only; the partner may have had the request."""
-    file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 1), row("a", 2)])
-    with partner(file) as server:
-        unanswered(box, server, PartnerFaults(late_error=1.0))
-        with closing(sqlite3.connect(box.path)) as earlier, earlier:
-            earlier.execute("DELETE FROM keys")
-        box.take(PARTITION, "2", [row("a", 3)], rows_in=3, private=2)
-        send(box, server)
-    assert by_key(received(file)) == {"a": [(1, 1), (2, 3)]}
 
 
 def test_corrected_rows_are_sent_as_they_are(tmp_path: Path) -> None:

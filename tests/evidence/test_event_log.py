@@ -51,13 +51,6 @@ def recorded(lake: Lake) -> list[int]:
     return [entry.rows_out for entry in EventLog(lake).history("silver.visits")]
 
 
-def test_of_two_compactions_at_once_one_succeeds(lake: Lake) -> None:
-    first, second = opened(lake), opened(lake)
-    assert (store.compact(first), store.compact(second)) == (True, False)
-    assert recorded(lake) == [0, 1, 2]
-    assert len(opened(lake).file_uris()) == 1
-
-
 def test_a_stale_compaction_is_refused_and_loses_nothing(lake: Lake) -> None:
     before = opened(lake)
     one_more(lake, 3)

@@ -39,10 +39,8 @@ CREATE TABLE partitions (
 );
 """
 _DUE = """
-SELECT records.*, max(coalesce(keys.sequence, 0), coalesce(open.last, 0)) AS last,
-    records.at < coalesce(keys.at, records.at) AS correction
+SELECT records.*, coalesce(keys.sequence, 0) AS last, records.at < coalesce(keys.at, records.at) AS correction
 FROM records LEFT JOIN keys USING (key)
-    LEFT JOIN (SELECT key, max(sequence) AS last FROM records WHERE state = 'sending' GROUP BY key) AS open USING (key)
 WHERE state IN ('waiting', 'sending') AND NOT gone AND partition < ?
 ORDER BY state, records.at, records.id LIMIT ?
 """
