@@ -63,15 +63,6 @@ def test_a_record_that_is_never_taken_holds_its_key_only() -> None:
     assert (tried["bad/1"], tried["bad/2"]) == (MOST_TRIES, 0)
 
 
-def test_partial_failures_keep_the_order(tmp_path: Path) -> None:
-    taken, file = rows(40, 5), tmp_path / "partner.jsonl"
-    box = outbox(tmp_path, taken)
-    with partner(file, PartnerFaults(partial=0.3), seed=7) as server, target(server) as there:
-        done = deliver(BinPacker(box.due(before=LATER), size=20), box, there)
-    assert done == len(taken)
-    assert by_key(received(file)) == expected(taken)
-
-
 def test_bulk_requests_without_bins_break_the_order(tmp_path: Path) -> None:
     """Why bins are needed: a batch in the order of time, with its failed records sent again."""
     taken, file = rows(10, 5), tmp_path / "partner.jsonl"
