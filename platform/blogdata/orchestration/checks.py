@@ -137,7 +137,7 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
     if observed_measures(contract):
         warning[MEASURES] = "Shares of nulls are about what they were before (warning)"
     if contract.watch.skew is not None:
-        warning[SKEW] = "Partitions have about as many rows as comparable ones before, and keys are as even (warning)"
+        warning[SKEW] = "Partitions have about as many rows as comparable ones before (warning)"
     if lookback_of(contract) is not None:
         warning[TOO_LATE] = f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)"
     return [

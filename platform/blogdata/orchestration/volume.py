@@ -55,7 +55,6 @@ def _fewer_than_shown(
     """Map partitions to their new rows; without those that are shown, with all parts, from about as many rows."""
     skew = contract.watch.skew
     assert skew is not None
-    assert skew.tolerance is not None
     least = {
         key: entry.rows_in * (1 - skew.tolerance)
         for key, entry in known.items()

@@ -211,13 +211,8 @@ def skew(
     complete = {key: entry for key, entry in published.items() if is_complete(contract, entry)}
     newest = sorted(complete)[-max(1, int(timedelta(days=1) / grain.length)) :]
     judged = {*newest, *also}
-    found: list[skew_detector.Deviation] = []
-    if spec.tolerance is not None:
-        rows = {key: entry.rows_in for key, entry in complete.items()}
-        found += skew_detector.volumes(rows, judged, grain=grain, tolerance=spec.tolerance)
-    if spec.among is not None:
-        counts = {key: list(entry.breakdowns.get(spec.among, {}).values()) for key, entry in complete.items()}
-        found += skew_detector.unevenness(counts, judged)
+    rows = {key: entry.rows_in for key, entry in complete.items()}
+    found = skew_detector.volumes(rows, judged, grain=grain, tolerance=spec.tolerance)
     return skew_detector.detect(contract.dataset, spec, found), found
 
 
@@ -231,7 +226,6 @@ def too_few(
     spec, grain = contract.watch.skew, contract.grain
     assert spec is not None
     assert grain is not None
-    assert spec.tolerance is not None
     rows = {key: entry.rows_in for key, entry in published.items() if is_complete(contract, entry)}
     found = [
         deviation
