@@ -116,24 +116,6 @@ def test_a_growing_log_is_compacted_and_checkpointed(lake: Lake, monkeypatch: py
     assert list(Path(lake.path(EVENTS), "_delta_log").glob("*.checkpoint.parquet"))
 
 
-def test_readers_open_a_log_again_only_when_it_changed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    times: list[str] = []
-    table = Lake.table
-
-    def noted(self: Lake, name: str) -> DeltaTable | None:
-        times.append(name)
-        return table(self, name)
-
-    monkeypatch.setattr(Lake, "table", noted)
-    log = EventLog(lake)
-    for _ in range(3):
-        assert [entry.rows_out for entry in log.history("silver.visits")] == [0, 1, 2]
-        assert log.recorded("silver.visits") == 2
-    assert times.count(EVENTS) == times.count("silver.visits") == 1
-    one_more(lake, 3)
-    assert [entry.rows_out for entry in log.history("silver.visits")] == [0, 1, 2, 3]
-
-
 def test_lines_are_read_again_only_when_their_dataset_has_new_events(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,6 @@ class Node:
 
     dataset: str
     owner: str | None
-    published: bool
     consumers: tuple[str, ...] = ()
 
 
@@ -96,12 +95,8 @@ class Published:
 def track(lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, landing: str) -> Lineage:
     """Build the lineage graph from the inputs that the newest publications really read."""
     newest: dict[tuple[str, str], int | None] = {}
-    published = set()
     for dataset, contract in contracts.items():
-        read = _newest_reads(events, contract)
-        if read:
-            published.add(dataset)
-        for inputs in read:
+        for inputs in _newest_reads(events, contract):
             for source, version in inputs.items():
                 newest[source, dataset] = max(version, newest.get((source, dataset)) or version)
         for source in _landed(lake, landing, dataset):
@@ -118,7 +113,6 @@ def track(lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, la
             name: Node(
                 dataset=name,
                 owner=contracts[name].owner if name in contracts else None,
-                published=name in published,
                 consumers=contracts[name].consumers if name in contracts else (),
             )
             for name in sorted(names)
