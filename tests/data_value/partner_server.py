@@ -85,7 +85,7 @@ class Partner(ThreadingHTTPServer):
         """Take records, and return the answer."""
         records = json.loads(body)["records"]
         assert 1 <= len(records) <= MOST_RECORDS
-        assert all(one.keys() - {"correction"} == {"key", "sequence", "payload"} for one in records)
+        assert all(one.keys() == {"key", "sequence", "payload"} for one in records)
         with self._lock:
             self.requests += 1
             lost = {index for index in range(len(records)) if self._random.random() < self.faults.partial}

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
-from blogdata.patterns.data_value.ordered_delivery import MOST_TRIES, Undelivered, deliver
-from blogdata.patterns.data_value.outbox import Delivery
+from blogdata.patterns.data_value.ordered_delivery import Undelivered, deliver
+from blogdata.patterns.data_value.outbox import MOST_TRIES, Delivery
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
 from data_value.partner_server import Partner, PartnerFaults
 

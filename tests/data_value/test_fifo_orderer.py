@@ -12,7 +12,8 @@ import pytest
 
 from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.fifo_orderer import Fifo
-from blogdata.patterns.data_value.ordered_delivery import MOST_TRIES, deliver
+from blogdata.patterns.data_value.ordered_delivery import deliver
+from blogdata.patterns.data_value.outbox import MOST_TRIES
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
 from data_value.partner_server import PartnerFaults
 

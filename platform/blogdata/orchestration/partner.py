@@ -43,8 +43,7 @@ def told(one: Delivery, *, write: Feed, secret: str) -> Mapping[str, object]:
     named = [name for name in write.pseudonyms if name in payload]
     tokens = {name: token_of(payload[name], secret, f"{name} of the partner") for name in named}
     computed = {"key": known_as(one.key, secret), "sequence": one.sequence}
-    correction = {"correction": True} if one.correction else {}
-    return wrapper.envelope({**payload, **tokens}, {**computed, **correction}, field="payload")
+    return wrapper.envelope({**payload, **tokens}, computed, field="payload")
 
 
 def released(settings: Settings, now: datetime) -> str:
@@ -54,19 +53,14 @@ def released(settings: Settings, now: datetime) -> str:
 
 def send(settings: Settings, box: Outbox, write: Feed) -> int:
     """Send what is due, and return the number of records that the partner took. The caller is alone at the outbox."""
-    url, name, total = settings.partner.url, settings.partner.secret, 0
+    url, name = settings.partner.url, settings.partner.secret
     assert url is not None, "without a partner there is no feed"
-    before = released(settings, datetime.now(timezone.utc))
+    due = box.due(before=released(settings, datetime.now(timezone.utc)))
+    orderer: BinPacker | Fifo = BinPacker(due, size=MOST_RECORDS) if settings.partner.mode == "bins" else Fifo(due)
     key = SecretInUse(secrets.pointer(settings, name)) if name else None
     record = partial(told, write=write, secret=secrets.read(settings, TOKENS).reveal())
     with HttpTarget(url, key=key, timeout=settings.partner.timeout, record=record) as api:
-        while due := box.due(before=before):
-            orderer = BinPacker(due, size=MOST_RECORDS) if settings.partner.mode == "bins" else Fifo(due)
-            taken = deliver(orderer, box, api)
-            total += taken
-            if not taken:
-                break
-    return total
+        return deliver(orderer, box, api)
 
 
 def is_behind(settings: Settings, events: EventLog, dataset: str) -> bool:

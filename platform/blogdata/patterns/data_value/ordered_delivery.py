@@ -13,16 +13,15 @@ import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from blogdata.errors import PlatformError
+from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
+from blogdata.patterns.data_value.fifo_orderer import Fifo
 from blogdata.patterns.data_value.outbox import Delivery, Outbox
 from blogdata.secrets.secrets_pointer import Secret, SecretInUse
 
 MOST_RECORDS = 500
-MOST_TRIES = 50
-"""Times a record may fail in one execution; after that it waits for the next one."""
 PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0, 5.0, 5.0)
 """Seconds between the tries of one request that is not answered."""
 
@@ -41,17 +40,7 @@ class KeyRefused(Refused):
     """Raised when the target refuses the key."""
 
 
-class Orderer(Protocol):
-    """Decides which records go into the next request."""
-
-    def next(self) -> Sequence[Delivery]:
-        """Return the records of the next request; empty if there are none to be sent."""
-
-    def settle(self, records: Sequence[Delivery], failed: Collection[int]) -> None:
-        """Take the outcome of a request; the failed records come again, before the next ones of their keys."""
-
-
-def deliver(orderer: Orderer, outbox: Outbox, target: HttpTarget) -> int:
+def deliver(orderer: BinPacker | Fifo, outbox: Outbox, target: HttpTarget) -> int:
     """Deliver all records of an orderer, and return how many were taken."""
     count = 0
     while records := orderer.next():
