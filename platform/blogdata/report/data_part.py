@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from blogdata.errors.finding import Finding
-from blogdata.errors.remedies import Remedy
 from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.planning.clock import newest_end
@@ -27,7 +25,7 @@ _PROBLEMS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A finding as the page shows it; its remedy has the `text` of each part, and whether that `is_command` to type."""
+    """A finding as the page shows it."""
 
     severity: str
     source: str
@@ -35,21 +33,7 @@ class Standing:
     partition: str | None
     owner: str
     what: str
-    remedy: Sequence[Mapping[str, str | bool]]
-
-    @classmethod
-    def of(cls, finding: Finding) -> Standing:
-        return cls(
-            severity=finding.severity.value,
-            source=finding.source,
-            dataset=finding.dataset,
-            partition=finding.partition,
-            owner=finding.owner,
-            what=finding.what,
-            remedy=[
-                {"text": str(Remedy(part)), "is_command": not isinstance(part, str)} for part in finding.remedy.parts
-            ],
-        )
+    remedy: str
 
 
 class Freshness(str, Enum):
@@ -99,7 +83,10 @@ def data_part(deployment: Observed, contracts: Mapping[str, Contract]) -> DataPa
     # After the end of a simulation nothing is expected.
     now = deployment.ended_at or deployment.now
     return DataPart(
-        findings=[Standing.of(finding) for finding in standing(deployment)],
+        findings=[
+            Standing(**{**vars(one), "severity": one.severity.value, "remedy": str(one.remedy)})
+            for one in standing(deployment)
+        ],
         data_until=max(filter(None, ends), default=None),
         datasets=[state_of(contracts[name], lines[name], now) for name in contracts if name in shown],
     )
