@@ -7,28 +7,73 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import oracle
 import plans
+from blogdata.cli.outcome import Outcome
 from blogdata.patterns.ingestion.readiness_marker import ENDED
 from blogdata.patterns.observability.reading import DETECTORS, FLOW
 from blogdata.planning import detectors, snapshot
 from blogdata.planning.findings import standing
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services.config import Settings
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.truth import Truth
 from declared import DAILY, WEEKLY, computed_from
 from lineage import brute_force, costs, expected
+from lineage.brute_force import Lines
 from lineage.command_line import Said
 from lineage.conftest import Deploy
+from lineage.costs import Costs
 from lineage.deployment import Deployment
-from lineage.faulty_day import EMPTY, MISSING, World
 from lineage.runs import evaluations
+from oracle import OracleTruth
 from quality.contracts import GRAPH
 from quality.contracts.audience import LG_K
+
+# Huge lines have five megabytes each, so there is one; every other fault has a rate of five per cent.
+RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0008, "empty_hour": 0.05, "missing_hour": 0.05}
+SPEC = SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES))
+DAY = "2026-01-05"
+MISSING, EMPTY = f"{DAY}T09", f"{DAY}T11"
+
+
+@dataclass(frozen=True)
+class World:
+    """A simulated day after its runs, with all independent counts."""
+
+    deployment: Deployment
+    truth: Truth
+    counted: OracleTruth
+    lines: Lines
+    outcomes: Sequence[Outcome]
+    costs: dict[str, Costs]
+
+    @classmethod
+    def of(cls, deployment: Deployment, jobs: Path) -> World:
+        """Simulate the day, count its lines, and run it: all but the last hour, then that hour with its late rows."""
+        truth = deployment.simulate(SPEC)
+        counted, lines = oracle.count(deployment.landing), brute_force.read(deployment.landing)
+        outcomes, found = [], {}
+        hours = {path: path.with_name(f".{path.name}") for path in deployment.landing.glob(f"*/date={DAY}/hour=23")}
+        for path, hidden in hours.items():
+            path.rename(hidden)
+        for run in ("a day", "an hour"):
+            with costs.counting() as counting:
+                outcomes.append(deployment.run())
+            found[run] = costs.of_newest_run(deployment, counting, jobs)
+            for path, hidden in hours.items():
+                if hidden.exists():
+                    hidden.rename(path)
+        return cls(deployment=deployment, truth=truth, counted=counted, lines=lines, outcomes=outcomes, costs=found)
 
 
 @pytest.fixture(scope="module")
