@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -12,7 +12,6 @@ from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.planning.clock import newest_end
 from blogdata.planning.findings import standing
-from blogdata.planning.graph import Graph
 from blogdata.planning.snapshot import Observed
 from blogdata.planning.sources import landed_tables
 from blogdata.publish.contract import Contract
@@ -78,7 +77,7 @@ def data_part(deployment: Observed, contracts: Mapping[str, Contract]) -> DataPa
     # An audit reads again when another run publishes meanwhile; what it read last is what the other figures are of.
     lines = {name: ledger.audit(look.events.lake, look.events, contract) for name, contract in contracts.items()}
     published = frozenset(name for name in contracts if lines[name])
-    shown = with_source(contracts, graph, published, landed_tables(graph, look))
+    shown = published | graph.with_input([*published, *landed_tables(graph, look)])
     ends = [newest_end(one, look.published(name)) for name, one in contracts.items() if one.grain is Grain.HOUR]
     # After the end of a simulation nothing is expected.
     now = deployment.ended_at or deployment.now
@@ -130,16 +129,3 @@ def _freshness(contract: Contract, published_at: datetime | None, now: datetime)
     between = contract.grain.length if contract.grain is not None else _WHOLE_TABLE
     due = published_at + between + timedelta(hours=contract.freshness_hours)
     return Freshness.FRESH if now <= due else Freshness.LATE
-
-
-def with_source(
-    contracts: Mapping[str, Contract], graph: Graph, published: Collection[str], landed: Collection[str]
-) -> frozenset[str]:
-    """Return the datasets that were published, or can be from what this deployment has.
-
-    What streams append is there only in deployments that have it: once one dataset of the stream was published.
-    """
-    computed = graph.with_input([*published, *landed])
-    beside = [contracts[name].write for name in published if name not in computed]
-    streamed = (name for name, one in contracts.items() if name not in graph.contracts and one.write in beside)
-    return frozenset([*computed, *streamed])
