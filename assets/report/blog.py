@@ -121,8 +121,8 @@ def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> R
 
 
 def _figures(views: PageViews, span: _Span) -> Iterator[Figure]:
-    now = _values(views, span.first, span.last)
-    before: Mapping[str, float | None] = {} if span.compared is None else _values(views, *span.compared)
+    now = views.counted(span.first, span.last)
+    before: Mapping[str, float | None] = {} if span.compared is None else views.counted(*span.compared)
     for name, label, definition, unit in (
         ("views", "Page views", "Pages opened in the period.", "count"),
         ("visits", "Visits", "Distinct visits with a page view in the period.", "count"),
@@ -138,18 +138,6 @@ def _figures(views: PageViews, span: _Span) -> Iterator[Figure]:
         ),
     ):
         yield Figure(name=name, label=label, value=now[name], before=before.get(name), definition=definition, unit=unit)
-
-
-def _values(views: PageViews, first: int, last: int) -> Mapping[str, float | None]:
-    counted = views.counted(first, last)
-    return {
-        "views": counted.views,
-        "visits": counted.visits,
-        "visitors": counted.visitors,
-        "views_per_visit": counted.views / counted.visits if counted.visits else None,
-        "bounce": counted.bounced / counted.visits if counted.visits else None,
-        "seconds": counted.seconds,
-    }
 
 
 def _chart(views: PageViews, span: _Span) -> Chart:
