@@ -53,6 +53,13 @@ def test_renewing_extends_held_claims_but_not_lost_ones(lake: Lake) -> None:
     assert {key: claim.owner for key, claim in claims(lake).held().items()} == {H0: "heir"}
 
 
+def test_a_dead_owners_partitions_are_free(lake: Lake) -> None:
+    claims(lake).take([H0, H1], "victim")
+    assert claims(lake, dead="victim").held() == {}
+    assert claims(lake, dead="victim").take([H1], "heir") == [H1]
+    assert {claim.owner for claim in claims(lake).held().values()} == {"heir"}, "claims of the dead owner are gone"
+
+
 def test_claims_on_two_datasets_are_independent(lake: Lake) -> None:
     claims(lake).take([H0], "one")
     assert claims(lake, "gold.page_stats").take([H0], "other") == [H0]
