@@ -15,7 +15,7 @@ import pytest
 from assets.ops import FOLDER, lineage
 from blogdata.orchestration import dead_runs
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.observability import column_readers
+from blogdata.patterns.quality import schema_migrator
 from declared import computed_from
 from lineage.command_line import Said
 from lineage.conftest import Deploy
@@ -59,11 +59,9 @@ def test_retiring_columns_are_listed_and_new_fields_kept(said: Said, deployment:
     assert (code, "the contract still has users" in err) == (2, True)
 
     asked = (deployment.lake, deployment.events, DECLARED, "silver.visits_enriched", "referral_host")
-    found = column_readers.readers(*asked, landing=str(deployment.landing))
-    datasets = ("visits_cube_daily", "visits_cube_weekly", "visits_weekly", "referral_stats")
-    top = {f"gold.daily_report.{column}" for column in ("detail", "value")}
-    top |= {f"gold.audience_hourly.{column}" for column in ("dimension", "value")}
-    assert {reader.name for reader in found} == {f"gold.{name}.referral_host" for name in datasets} | top
+    found = schema_migrator.readers(*asked, landing=str(deployment.landing))
+    datasets = "visits_cube_daily visits_cube_weekly visits_weekly referral_stats daily_report audience_hourly".split()
+    assert {reader.name for reader in found} == {f"gold.{name}" for name in datasets}
     assert {reader.owner for reader in found} == {"team:analytics", "team:platform"}
 
 

@@ -21,9 +21,8 @@ from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.observability.column_readers import Reader, readers
 from blogdata.patterns.quality import schema_migrator
-from blogdata.patterns.quality.schema_migrator import Phase, remove, status
+from blogdata.patterns.quality.schema_migrator import Phase, Reader, readers, remove
 from blogdata.publish.compatibility import Remove, Rename, Retype
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import IncompatibleSchema
@@ -70,7 +69,7 @@ def columns(lake: Lake, *names: str) -> set[tuple[Any, ...]]:
 
 
 def phase(lake: Lake, contract: Contract) -> Phase:
-    return status(lake, contract, MIGRATION, [], LAST).phase
+    return schema_migrator.phase(lake, contract, MIGRATION)
 
 
 def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> None:
@@ -228,7 +227,7 @@ def test_every_reader_of_a_column_is_named(tmp_path: Path) -> None:
             "accounts": {}, "breakdowns": {}, "inputs": {}, "reasons": [], "own_measures": [],
         }  # fmt: skip
         table_of(lake, dataset, pa.table({"mine": [1]}), info)
-    assert reading(lake) == [("gold.page_stats.mine", "team:analytics")]
+    assert reading(lake) == [("gold.page_stats", "team:analytics")]
 
     served_at = datetime(2026, 1, 6, tzinfo=timezone.utc)
     one = Served(batch_id="b", partition=MONDAY, inputs={}, rows=1, run_id="r", served_at=served_at)

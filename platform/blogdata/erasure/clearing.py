@@ -122,9 +122,6 @@ class Clearing:
             version = lake.version(dataset)
             if version is None or version < events.recorded(dataset):
                 return "its log has lost versions: compute it again first"
-            read = {name: events.publications(name).get(WHOLE_TABLE) for name in contract.feeds}
-            if late := [name for name, entry in read.items() if entry and entry.inputs[dataset] < version]:
-                return f"{', '.join(late)} has not read what changed in it: compute it first"
             for other in self.contracts:
                 if other.appears_with == dataset:
                     companions.caught_up(lake, other.dataset)
@@ -160,16 +157,14 @@ class Clearing:
         if not box.path.exists():
             return
 
-        def note(sent: int) -> None:
-            if sent:
-                secret = secrets.read(self.settings, TOKENS).reveal()
-                keys = ", ".join(sorted(known_as(user, secret) for user in self.persons.user_ids))
-                told = f"the partner has {sent} of their records, or may have them"
-                self.note("partner.sqlite", f"{told}: tell it to erase those of the keys {keys}")
-
         try:
             with box.alone():
-                box.forget(self.persons.user_ids, before=note)
+                if sent := box.sent(self.persons.user_ids):
+                    secret = secrets.read(self.settings, TOKENS).reveal()
+                    keys = ", ".join(sorted(known_as(user, secret) for user in self.persons.user_ids))
+                    told = f"the partner has {sent} of their records, or may have them"
+                    self.note("partner.sqlite", f"{told}: tell it to erase those of the keys {keys}")
+                box.forget(self.persons.user_ids)
             box.scrub()
         except PlatformError as error:
             yield f"partner.sqlite: {error.what}"

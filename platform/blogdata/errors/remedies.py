@@ -103,12 +103,6 @@ class ShowMigrations(Action, words="schema migrations"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemoveColumn(Action, words="schema remove {dataset} {column}"):
-    dataset: str
-    column: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Query(Action, words="sql {sql} --as-of={as_of}"):
     """Query the tables, as of a time or as they are."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from functools import cached_property
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from blogdata.lake.commit import EXPIRED as EXPIRED_ROWS
@@ -135,16 +135,18 @@ def _identity(dataset: str, version: int, partition: str) -> str:
 
 
 def entry_of(row: dict[str, Any]) -> Entry:
-    payload, counts = _parts(row["payload"])
+    payload: dict[str, Any] = msgspec.json.decode(row["payload"])
     return Entry(
         dataset=row["dataset"],
         partition=row["partition"],
         version=row["table_version"],
         rows_in=row["rows_in"],
         rows_out=row["rows_out"],
-        reasons=_Counts(counts, "reasons"),
-        measures=_Counts(counts, "measures"),
-        breakdowns=_Counts(counts, "breakdowns"),
+        reasons=payload["reasons"],
+        measures=payload["measures"],
+        breakdowns={
+            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
+        },
         inputs=payload["inputs"],
         run_id=row["run_id"] or "",
         landed=payload["landed"],
@@ -200,53 +202,3 @@ def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, En
         if partition in lines and lines[partition].version < row["table_version"]:
             lines[partition] = replace(lines[partition], expired=json.loads(row["payload"])["rows"])
     return {key: entry for key, entry in lines.items() if entry.version > gone or entry.expired is not None}
-
-
-_INPUTS = ', "inputs": '
-
-
-def _parts(payload: str) -> tuple[dict[str, Any], _FirstPart]:
-    """Parse a payload but for its reasons, measures and breakdowns, which are most of it and come first."""
-    counts, _, rest = payload.partition(_INPUTS)
-    try:
-        return json.loads(f"{{{_INPUTS[2:]}{rest}"), _FirstPart(counts + "}")
-    except ValueError:
-        # Something in a measure is called inputs, or the payload is of a release with another order.
-        return json.loads(payload), _FirstPart(payload)
-
-
-class _FirstPart:
-    """The reasons, measures and breakdowns of a payload, parsed when the first of them is read."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @cached_property
-    def parsed(self) -> dict[str, dict[Any, Any]]:
-        found = json.loads(self._text)
-        breakdowns = {
-            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in found["breakdowns"].items()
-        }
-        self._text = ""
-        return {**found, "breakdowns": breakdowns}
-
-
-class _Counts(Mapping[Any, Any]):
-    """One mapping of a payload's first part: a plan reads those of few among the lines of years."""
-
-    __slots__ = ("_name", "_part")
-
-    def __init__(self, part: _FirstPart, name: str) -> None:
-        self._part, self._name = part, name
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._part.parsed[self._name][key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._part.parsed[self._name])
-
-    def __len__(self) -> int:
-        return len(self._part.parsed[self._name])
-
-    def __repr__(self) -> str:
-        return repr(dict(self))

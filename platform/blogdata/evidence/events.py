@@ -239,7 +239,8 @@ class EventLog:
         return table if table is None or companions.main_of(table) is None else self.lake.caught_up(dataset)
 
     def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
-        events = [event for _, found in published(self.lake, dataset, table, after) for event in found]
+        commits = self.lake.commits(table, after)
+        events = [event for version, commit in commits for event in _events_of(dataset, version, commit)]
         if events:
             # If two processes add events of one dataset to the same log version, Delta refuses the second.
             rows = table_of(events, datetime.now(timezone.utc))
@@ -247,19 +248,13 @@ class EventLog:
         return len(events)
 
 
-def published(
-    lake: Lake, dataset: str, table: DeltaTable, after: int = -1
-) -> Iterator[tuple[datetime, Sequence[Event]]]:
-    """Derive the events of a dataset's commits after a version, each commit's with its time."""
-    for version, commit in lake.commits(table, after):
-        metadata, at = commit.get("userMetadata"), int(commit["timestamp"])
-        found: tuple[Event, ...] = ()
-        if (info := parse(metadata)) is not None:
-            found = tuple(publication_events(dataset, version, at, info))
-        elif (info := parse_expiry(metadata)) is not None:
-            found = tuple(expiry_events(dataset, version, info))
-        if info is not None:
-            yield datetime.fromtimestamp(at / 1000, timezone.utc), found
+def _events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> Iterable[Event]:
+    metadata = commit.get("userMetadata")
+    if (info := parse(metadata)) is not None:
+        return publication_events(dataset, version, int(commit["timestamp"]), info)
+    if (info := parse_expiry(metadata)) is not None:
+        return expiry_events(dataset, version, info)
+    return ()
 
 
 def _require_overtaken(error: DeltaError) -> None:

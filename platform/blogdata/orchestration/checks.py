@@ -6,7 +6,6 @@ before the rows; those that only the sensor `detectors` evaluates are shown agai
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -22,9 +21,8 @@ from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.run_values import table
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import filter_interceptor, static_late_data_integrator
-from blogdata.patterns.quality import jumps, online_observer
-from blogdata.patterns.quality.jumps import Jump
-from blogdata.patterns.quality.online_observer import DISTINCT, observed_measures
+from blogdata.patterns.quality import online_observer
+from blogdata.patterns.quality.online_observer import Jump, jumps, observed_measures
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.faults import by_reason
 from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
@@ -88,7 +86,7 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
     if is_filtered(contract):
         warning[FILTERS] = "Each filter removes about the share it has removed before (warning)"
     if observed_measures(contract):
-        warning[MEASURES] = "Shares of nulls, and distinct values by row, are about what they were before (warning)"
+        warning[MEASURES] = "Shares of nulls are about what they were before (warning)"
     if lookback_of(contract) is not None:
         warning[TOO_LATE] = f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)"
     return [
@@ -244,10 +242,8 @@ def lacking_hours(contract: Contract, published: Mapping[str, Entry]) -> dict[st
 
 
 SHARE, FILTERS, MEASURES = "share", "filters", "measures"
-MAX_ROW_RATIO = 2.0
-"""Distinct counts grow slower than rows: compare only partitions whose row counts differ at most by this factor."""
 _LISTED = 100
-_LOOK_BACK = 4 * jumps.PAST
+_LOOK_BACK = 4 * online_observer.PAST
 """How many partitions back to read: more than are compared, since some are missing or have too few rows."""
 
 
@@ -289,7 +285,7 @@ def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -
         jump
         for reason in sorted(reasons)
         if (name := reason.removeprefix(filter_interceptor.REASON)) != reason
-        for jump in jumps.jumps(name, online_observer.rates(published, reason), commit.entries, grain=grain)
+        for jump in jumps(name, online_observer.rates(published, reason), commit.entries, grain=grain)
     ]
     shares = {"shares": filter_interceptor.shares(commit.entries)}
     text = "'{0.name}' removed {0.found:.1%} of the rows, usual are {0.usual:.1%}"
@@ -304,10 +300,7 @@ def measure_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Co
     found = [
         jump
         for name in names
-        for ratio in [MAX_ROW_RATIO if name.startswith(f"{DISTINCT}.") else math.inf]
-        for jump in jumps.jumps(
-            name, online_observer.series(published, name), commit.entries, grain=grain, max_row_ratio=ratio
-        )
+        for jump in jumps(name, online_observer.series(published, name), commit.entries, grain=grain)
     ]
     return [_jump_result(MEASURES, key, found, "{0.name} is {0.found:.1%} of the rows, usual is {0.usual:.1%}", {})]
 

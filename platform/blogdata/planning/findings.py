@@ -13,12 +13,7 @@ from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
 from blogdata.evidence.events import EVENTS
 from blogdata.patterns.ingestion import external_trigger
-from blogdata.patterns.quality.offline_observer import (
-    observations,
-    of_newest_period,
-    of_rows_there,
-    standing_orphans,
-)
+from blogdata.patterns.quality import offline_observer
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals, refusals
 from blogdata.planning.faults import by_reason
@@ -156,18 +151,17 @@ def observed(deployment: Observed) -> Iterator[Finding]:
         if not contract.profiled and not contract.references:
             continue
         published = deployment.look.published(contract.dataset)
-        seen = of_rows_there(observations(deployment.look.events, contract.dataset), published, contract.grain)
-        newest = of_newest_period(seen)
-        for drift in () if newest is None else newest.drifts:
+        seen = offline_observer.standing(deployment.look.events, contract, published)
+        for drift in offline_observer.standing_drifts(seen):
             yield _finding(
                 contract,
                 "drift",
-                what=f"the values of {drift.column} on {drift.period} are not distributed as before: {drift.test} "
-                f"{drift.found:.2f}, usual is at most {drift.limit:.2f}",
+                what=f"the values of {drift.column} on {drift.period} are not distributed as before: population "
+                f"stability index {drift.found:.2f}, usual is at most {drift.limit:.2f}",
                 remedy=Remedy("look at its most frequent values; if the change is meant, it counts as usual in weeks"),
                 partition=drift.column,
             )
-        for above, rows in standing_orphans(seen).items():
+        for above, rows in offline_observer.standing_orphans(seen).items():
             yield _finding(
                 contract,
                 "references",
@@ -217,7 +211,6 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
         late = sum(states.get("waiting", 0) + states.get("sending", 0) for states in old)
         for name, count, what in (
             ("waiting", late, "wait for the partner"),
-            ("corrected", sum(line.corrected for line in lines), "were corrected after they were sent"),
             ("withdrawn", sum(line.withdrawn for line in lines), "were withdrawn after they were sent"),
         ):
             if count:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field, parse
-from blogdata.publish.compatibility import Compatibility, Migration
+from blogdata.publish.compatibility import Migration
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
 from blogdata.publish.schema import Audit, Buckets, Column, Encrypted, Partitioning, Reference, RowRule, Telling, Wide
@@ -31,7 +31,7 @@ judged together with quiet partitions before it that add up to this number."""
 ANSWERS = "Denormalizer"
 """Pattern whose datasets repeat what others say: each of their columns names the question that needs it."""
 _POLICIES = (
-    *("anonymous", "buckets", "compatibility", "consumers", "migrations", "paths", "profiled", "references", "tells"),
+    *("anonymous", "buckets", "consumers", "migrations", "paths", "profiled", "references", "tells"),
     *("view", "watch", "wide"),
 )
 """What of a contract, besides its inputs, is no promise about its rows."""
@@ -158,12 +158,9 @@ class Contract:
             dataset is not observed. No personal ones: their values would be stored with the profiles.
         statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
-        feeds: Datasets that read what changed in it from its change feed, which is kept then (Dataset Materializer).
         shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
             its layout changes with the dataset's logic.
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
-        compatibility: Which versions of its schema have to understand each other. The default protects who queries the
-            table, which has rows of every version, with queries as old as they like.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
         anonymous: No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too.
@@ -200,11 +197,9 @@ class Contract:
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None
     watch: Watch = field(default_factory=Watch)
-    feeds: tuple[str, ...] = ()
     shared: bool = True
     consumers: tuple[str, ...] = ()
     retention_days: int = 730
-    compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
     migrations: tuple[Migration, ...] = ()
     wide: Wide | None = None
     encrypted: Encrypted | None = None
@@ -288,9 +283,6 @@ class Contract:
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
         for policy in _POLICIES:
             del promised[policy]
-        # A dataset without a change feed has the digest it had before there was one.
-        if not promised["feeds"]:
-            del promised["feeds"]
         for column in promised["columns"]:
             del column["answers"], column["sourceless"], column["subject"], column["mask"]
             # A column without a default has the digest it had before columns could have one.

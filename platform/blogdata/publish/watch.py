@@ -38,12 +38,10 @@ class Skew:
 
     Args:
         tolerance: Largest relative deviation from the expected rows, 0 to 1; twice as many rows count like half as
-            many. None: the volume is not compared.
-        among: Name of the breakdown whose counts should be about as even as before; None: no keys are compared.
+            many.
     """
 
-    tolerance: float | None = 0.5
-    among: str | None = None
+    tolerance: float = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -168,7 +168,6 @@ class PartnerSettings:
 
     Args:
         wait: After the end of an hour before its events are sent, so that late ones still find their place.
-        patience: For which one request is tried in a run.
     """
 
     url: Annotated[types.HttpAddress | None, at("url", "BLOGDATA_PARTNER")] = None
@@ -176,7 +175,6 @@ class PartnerSettings:
     mode: Literal["bins", "individual"] = "bins"
     wait: types.Duration = 3600.0
     timeout: Annotated[float, Field(ge=0.1, le=600)] = 30.0
-    patience: Annotated[float, Field(ge=0, le=3600)] = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
