@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
@@ -12,15 +13,24 @@ from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.storage import dataset_materializer
+from blogdata.patterns.storage.dataset_materializer import Followed
 from blogdata.planning.reaches import Ended, Span
-from quality.contracts.audience import AUDIENCE_DIMENSIONS
+from blogdata.publish.partitions import Grain, coarser
+from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS
+from quality.contracts.returning import OWN_WEEK
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 AUDIENCE = "gold.audience_hourly"
+FOLLOWED = Followed(
+    dataset=AUDIENCE, partition="event_hour", columns=("events", "visitors"), where=f"dimension = '{ALL}'"
+)
 
 
 @computes("gold.returning_visitors")
 def returning_visitors(step: Step) -> Mapping[str, Commit]:
-    """Compute the view from the hours of its weeks."""
+    """Compute the view from the hours of the weeks that changed, and from what the table has of the others."""
     (read,) = step.contract.reads
     assert isinstance(read.reach, Ended)
     published = accounts.entries(step, AUDIENCE)
@@ -31,12 +41,52 @@ def returning_visitors(step: Step) -> Mapping[str, Commit]:
             where=step.contract.dataset,
             next_step="nothing is wrong: it is computed when an hour of the next week has visitors",
         )
-    hours = step.read(AUDIENCE).where(F.col("event_hour") >= span.first)
+    hours, refreshed = _hours(step, span, published)
     rows = dataset_materializer.shown(step.spark, step.contract.view, {AUDIENCE: hours})
-    return step.publish(rows, Upstream(accounts={WHOLE_TABLE: Account(rows_in=page_views(published, span))}))
+    account = Account(rows_in=page_views(published, span))
+    return step.publish(rows, Upstream(accounts={WHOLE_TABLE: account}, refreshed=refreshed))
 
 
 def page_views(published: Mapping[str, Entry], span: Span) -> int:
     """Count the page views of the weeks, without those of hours that have expired."""
     there = kept(published)
     return sum(there[hour].rows_in for hour in span.hours & there.keys()) // len(AUDIENCE_DIMENSIONS)
+
+
+def anew(there: Collection[str], changed: Collection[str], shown: Collection[str]) -> set[str]:
+    """Find the weeks that a refresh computes from their hours.
+
+    A week may be missing although none of its hours changed: one that ended, or an old one, if the week that had not
+    ended has lost its rows and the table shows an earlier one again.
+    """
+    return {_week(hour) for hour in changed} | ({_week(hour) for hour in there} - {*shown})
+
+
+def _hours(step: Step, span: Span, published: Mapping[str, Entry]) -> tuple[DataFrame, str]:
+    """Read the hours that the view needs; of a week that has not changed, one stands for all, with their sketch."""
+    hours = step.read(AUDIENCE).where(F.col("event_hour") >= span.first)
+    before = step.events.publications(step.contract.dataset).get(WHOLE_TABLE)
+    found = dataset_materializer.changes(
+        step.spark, step.lake, FOLLOWED, before, until=step.pin(AUDIENCE), code_version=step.run.code_version
+    )
+    if found.changed is None or before is None:
+        return hours, f"all weeks, since {found.why}"
+    # The newest version, not that of the publication: a compaction may have replaced its files, and not its rows.
+    kept_rows = step.lake.read(step.spark, step.contract.dataset).where(OWN_WEEK)
+    there = [hour for hour in span.hours if published[hour].rows_kept]
+    touched = anew(there, found.changed, [row[0] for row in kept_rows.select("event_week").collect()])
+    again = [hour for hour in sorted(span.hours) if _week(hour) in touched]
+    stand_in = kept_rows.where(~F.col("event_week").isin(*touched) if touched else F.lit(True)).select(
+        F.concat("event_week", F.lit("T00")).alias("event_hour"), F.lit(ALL).alias("dimension"), "events", "visitors"
+    )
+    read = hours.where(F.col("event_hour").isin(*again, span.open)).select(*stand_in.columns)
+    return read.unionByName(stand_in.where(F.col("event_hour") >= span.first)), _in_words(touched, span, found.why)
+
+
+def _in_words(touched: set[str], span: Span, why: str) -> str:
+    weeks = sorted(week for week in touched if span.first <= week <= span.last)
+    return f"{', '.join(weeks) or 'no week'}, since {why}"
+
+
+def _week(hour: str) -> str:
+    return coarser(hour, Grain.HOUR, Grain.WEEK)

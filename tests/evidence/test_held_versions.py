@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -73,6 +73,25 @@ def test_what_a_companion_has_not_followed_stays_in_the_log(lake: Lake) -> None:
 
 def test_nothing_is_held_of_a_dataset_without_state(lake: Lake) -> None:
     assert held_versions(lake, EventLog(lake), ARRIVED, ARRIVED.dataset) == {}
+
+
+def test_what_the_reader_of_a_change_feed_has_not_read_is_held_for_thirty_days(tmp_path: Path) -> None:
+    lake, now = Lake(root=str(tmp_path)), datetime.now(timezone.utc)
+    followed, (reader,) = CONTRACTS["gold.audience_hourly"], CONTRACTS["gold.audience_hourly"].feeds
+
+    def held(days: int) -> set[int]:
+        return set(held_versions(lake, EventLog(lake), followed, followed.dataset, now=now + timedelta(days=days)))
+
+    for hour in range(6):
+        published.publish(lake, followed.dataset, "event_hour", {f"2026-01-05T{hour:02}": 3})
+        if hour == 2:
+            assert held(0) == set(), "nobody has read it"
+            published.whole(lake, reader, inputs={followed.dataset: 2})
+    assert held(0) == held(29) == {2, 3, 4}
+    assert first_needed(lake, EventLog(lake), followed, (), now=now) == 2
+    assert held(31) == set()
+    published.whole(lake, reader, inputs={followed.dataset: 4})
+    assert held(0) == {4}
 
 
 def test_files_of_commits_that_were_lost_stay_for_the_backup_of_the_log(lake: Lake) -> None:

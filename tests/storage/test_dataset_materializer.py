@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import random
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from assets.gold import returning_visitors
 from assets.gold.returning_visitors import AUDIENCE
-from blogdata.lake.commit import Account, Commit
+from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
+from blogdata.lake.lake import Lake
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.step import Step
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.storage import dataset_materializer
+from blogdata.patterns.storage.dataset_materializer import Followed
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Staleness
 from blogdata.publish.target import Provenance, RunContext, Target
@@ -25,6 +31,7 @@ from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
 
 DATASET = "gold.returning_visitors"
 WEEKS = tuple(f"2026-01-{day:02}" for day in (5, 12, 19, 26))
+CLICKS = Followed(dataset="gold.clicks", partition="hour", columns=("page", "n"), where="page = 'all'")
 COLUMNS = [column.name for column in CONTRACTS[DATASET].columns]
 
 
@@ -71,6 +78,19 @@ class Blog:
         )
         return returning_visitors.returning_visitors.compute(step)[DATASET]
 
+    def refreshed(self) -> str:
+        """Refresh the table; return how much of it was computed."""
+        found: str = self.refresh().info["refreshed"]
+        return found
+
+    def lose_the_feed(self) -> None:
+        """Remove all commits of the log before the newest one, as its clean-up does."""
+        table = DeltaTable(self.access.lake.path(AUDIENCE))
+        self.access.events.publications(AUDIENCE)
+        table.create_checkpoint()
+        for version in range(table.version()):
+            (Path(self.access.lake.path(AUDIENCE)) / "_delta_log" / f"{version:020}.json").unlink()
+
     def is_stale(self) -> bool:
         planner = Staleness(graph=GRAPH, look=Snapshot(self.access.landing_zone, self.access.events))
         return bool(planner.stale(GRAPH.task_of(DATASET)))
@@ -85,6 +105,14 @@ class Blog:
     def sorted(self, frame: Any) -> list[tuple[Any, ...]]:
         return sorted(tuple(row) for row in frame.select(*COLUMNS).collect())
 
+    def both(self) -> dict[tuple[str, str], int]:
+        """Count the visitors of each pair of ended weeks exactly."""
+        weeks: dict[str, set[str]] = {}
+        for hour, names in self.visitors.items():
+            weeks.setdefault(max(week for week in WEEKS if week <= hour), set()).update(names)
+        ended = sorted(week for week in weeks if week < max(weeks))
+        return {(one, other): len(weeks[one] & weeks[other]) for one in ended for other in ended if one <= other}
+
 
 @pytest.fixture
 def blog(spark: Any, lake_root: Path) -> Blog:
@@ -95,19 +123,122 @@ def people(first: int, last: int) -> list[str]:
     return [f"u{number}" for number in range(first, last)]
 
 
-def test_a_table_is_its_view_whatever_happens_between_refreshes(blog: Blog) -> None:
-    """Late rows, hours that lose their rows, and a week that ends."""
-    hours = [f"{week}T{hour:02}" for week in WEEKS[:3] for hour in (0, 9)]
+def test_late_rows_of_a_week_are_taken_from_its_feed(blog: Blog) -> None:
+    hours = [f"{week}T00" for week in WEEKS[:3]]
     blog.come({hour: people(at * 100, at * 100 + 300) for at, hour in enumerate(hours)})
-    blog.refresh()
-    happens: dict[str, dict[str, Iterable[str]]] = {
-        "late rows": {hours[1]: people(100, 450)},
-        "an hour without rows, and a week that ends": {hours[3]: [], f"{WEEKS[3]}T00": people(0, 50)},
+    assert blog.refreshed() == "all weeks, since the table is new"
+    before = blog.table()
+    blog.come({hours[0]: people(0, 350)})
+    assert blog.is_stale()
+    assert blog.refreshed().partition(", since")[0] == WEEKS[0]
+    assert not blog.is_stale()
+    assert blog.table() == blog.view() != before
+
+
+@pytest.mark.campaign
+def test_a_table_is_its_view_whatever_happens_between_refreshes(blog: Blog) -> None:
+    """Late rows, hours that are computed again, hours that lose their rows, a new week, and a feed that is gone."""
+    drawn = random.Random(7)
+    hours = [f"{week}T{hour:02}" for week in WEEKS for hour in (0, 9)]
+
+    def some(few: int) -> list[str]:
+        return drawn.sample(people(0, 3_000), few)
+
+    blog.come({hour: some(700) for hour in hours[:6]})
+    assert blog.refreshed() == "all weeks, since the table is new"
+    happens: dict[str, tuple[dict[str, Iterable[str]], list[int]]] = {
+        "late rows": ({hours[1]: [*blog.visitors[hours[1]], *some(30)]}, [0]),
+        "computed again, one with equal rows and one without a visitor": (
+            {hours[4]: blog.visitors[hours[4]], hours[2]: sorted(blog.visitors[hours[2]])[1:]},
+            [1],
+        ),
+        "an hour without rows, and a week that ends": ({hours[3]: [], hours[6]: some(50)}, [1, 2]),
     }
-    for what, visitors in happens.items():
-        before = blog.table()
+    for what, (visitors, touched) in happens.items():
         blog.come(visitors)
         assert blog.is_stale(), what
-        blog.refresh()
+        assert blog.refreshed().partition(", since")[0] == ", ".join(WEEKS[at] for at in touched), what
         assert not blog.is_stale(), what
-        assert blog.table() == blog.view() != before, what
+        assert blog.table() == blog.view(), what
+    blog.come({hours[2]: some(10)})
+    blog.come({hours[5]: some(10)})
+    blog.lose_the_feed()
+    assert "does not reach back" in blog.refreshed()
+    assert blog.table() == blog.view()
+
+
+@pytest.fixture(scope="module")
+def two_hours(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of a table by hour with a change feed, which has two hours."""
+    root = tmp_path_factory.mktemp("two-hours") / "lake"
+    lake = Lake(root=str(root))
+    columns = "hour STRING, page STRING, n INT"
+    spark.sql(
+        f"CREATE TABLE delta.`{lake.path(CLICKS.dataset)}` ({columns}) USING delta PARTITIONED BY (hour) "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    write(spark, lake, "00", [("all", 1), ("other", 1)])
+    write(spark, lake, "01", [("all", 1)])
+    return root
+
+
+@pytest.fixture
+def clicks(two_hours: Path, tmp_path: Path) -> Lake:
+    """A copy of that lake for each test."""
+    return Lake(root=str(shutil.copytree(two_hours, tmp_path / "lake")))
+
+
+def write(spark: Any, lake: Lake, hour: str, rows: list[tuple[str, int]]) -> None:
+    frame = spark.createDataFrame([(hour, *row) for row in rows], "hour STRING, page STRING, n INT")
+    how = frame.write.format("delta").mode("overwrite").option("replaceWhere", f"hour = '{hour}'")
+    how.save(lake.path(CLICKS.dataset))
+
+
+def found(spark: Any, lake: Lake, since: int, **more: Any) -> set[str] | str:
+    """Return the hours that changed since a version that was read; the reason if that is not known."""
+    until = lake.version(CLICKS.dataset)
+    assert until is not None
+    named: Any = {"code_version": "v1", "committed_at": datetime.now(timezone.utc), **more}
+    before = Entry(
+        dataset="gold.view",
+        partition=WHOLE_TABLE,
+        version=0,
+        rows_in=1,
+        rows_out=1,
+        reasons={},
+        inputs={CLICKS.dataset: since},
+        **named,
+    )
+    refresh = dataset_materializer.changes(spark, lake, CLICKS, before, until=until, code_version="v1")
+    return refresh.why if refresh.changed is None else set(refresh.changed)
+
+
+def test_only_other_rows_that_the_view_reads_are_changes(spark: Any, clicks: Lake) -> None:
+    assert found(spark, clicks, 0) == {"00", "01"}
+    assert found(spark, clicks, 2) == set()
+    write(spark, clicks, "00", [("all", 1), ("other", 9)])
+    spark.sql(f"OPTIMIZE delta.`{clicks.path(CLICKS.dataset)}`")
+    assert found(spark, clicks, 2) == set(), "computed again, with another row that the view does not read"
+    write(spark, clicks, "00", [("all", 2)])
+    write(spark, clicks, "01", [])
+    assert found(spark, clicks, 2) == {"00", "01"}
+    write(spark, clicks, "00", [("all", 1)])
+    assert found(spark, clicks, 2) == {"01"}, "as it was read"
+
+
+def test_a_feed_that_does_not_tell_everything_is_not_followed(spark: Any, clicks: Lake) -> None:
+    assert found(spark, clicks, 1, code_version="v0") == "other code has computed the table"
+    later = "is another table than the one that was read"
+    assert later in str(found(spark, clicks, 9))
+    assert later in str(found(spark, clicks, 1, committed_at=datetime(2026, 1, 1, tzinfo=timezone.utc)))
+    gone = "does not reach back to version 1"
+    (file,) = Path(clicks.path(CLICKS.dataset)).glob("hour=01/*.parquet")
+    write(spark, clicks, "01", [("all", 5)])
+    file.unlink()
+    assert gone in str(found(spark, clicks, 1))
+    alter = f"ALTER TABLE delta.`{clicks.path(CLICKS.dataset)}` SET TBLPROPERTIES "
+    for value in ("false", "true"):
+        spark.sql(f"{alter} (delta.enableChangeDataFeed = {value})")
+    assert gone.replace("1", "3") in str(found(spark, clicks, 3)), "it was off for a while"
+    write(spark, clicks, "00", [("all", 7)])
+    assert found(spark, clicks, 5) == {"00"}

@@ -122,6 +122,9 @@ class Clearing:
             version = lake.version(dataset)
             if version is None or version < events.recorded(dataset):
                 return "its log has lost versions: compute it again first"
+            read = {name: events.publications(name).get(WHOLE_TABLE) for name in contract.feeds}
+            if late := [name for name, entry in read.items() if entry and entry.inputs[dataset] < version]:
+                return f"{', '.join(late)} has not read what changed in it: compute it first"
             for other in self.contracts:
                 if other.appears_with == dataset:
                     companions.caught_up(lake, other.dataset)

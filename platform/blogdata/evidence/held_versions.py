@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timezone
 
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import EMPTY, applied
 from blogdata.lake import companions, members
+from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import shared_versions
+from blogdata.lake.unneeded import LOGGED
 from blogdata.publish.contract import Contract
 
 
-def held_versions(lake: Lake, events: EventLog, contract: Contract, table: str) -> dict[int, str]:
+def held_versions(
+    lake: Lake, events: EventLog, contract: Contract, table: str, *, now: datetime | None = None
+) -> dict[int, str]:
     """List the versions of a table that somebody may still open, each with the reason.
 
     Streams hold none: they read landed files. Running readers and steps hold what the retention of the table keeps,
@@ -21,14 +26,17 @@ def held_versions(lake: Lake, events: EventLog, contract: Contract, table: str) 
     return {
         **_visible(lake, contract.dataset, table),
         **(_restore_points(events, contract) if table == contract.dataset else {}),
+        **_unread_changes(lake, events, contract, now or datetime.now(timezone.utc)),
         **shared_versions(lake, table),
     }
 
 
-def first_needed(lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str]) -> int:
+def first_needed(
+    lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], *, now: datetime | None = None
+) -> int:
     """Return the oldest version that a log must still have: somebody holds it, or has not read what came after it."""
     events.publications(contract.dataset)
-    held = held_versions(lake, events, contract, contract.dataset)
+    held = held_versions(lake, events, contract, contract.dataset, now=now)
     followed = [companions.followed(lake, one) for one in beside if lake.table(one) is not None]
     return min([events.recorded(contract.dataset), *held, *followed])
 
@@ -40,6 +48,17 @@ def _restore_points(events: EventLog, contract: Contract) -> dict[int, str]:
     kept = made if contract.replay_limit is None else made[-contract.replay_limit - 1 :]
     points = {entry.version - 1: entry.partition for entry in kept}
     return {version: f"{period} is merged on it again" for version, period in points.items() if version > EMPTY}
+
+
+def _unread_changes(lake: Lake, events: EventLog, contract: Contract, now: datetime) -> dict[int, str]:
+    """Find the versions from which a reader of the change feed reads on; one that has not come for long begins anew."""
+    found = {}
+    for reader in contract.feeds:
+        entry, table = events.publications(reader).get(WHOLE_TABLE), lake.table(contract.dataset)
+        if entry and table and entry.committed_at and now - entry.committed_at < LOGGED:
+            unread = range(entry.inputs[contract.dataset], table.version())
+            found.update(dict.fromkeys(unread, f"{reader} has not read the changes since"))
+    return found
 
 
 def _visible(lake: Lake, dataset: str, table: str) -> dict[int, str]:

@@ -180,6 +180,7 @@ class Commit:
         }
         figures.update({f"rows/{reason}": rows for reason, rows in sorted(reasons.items())})
         figures.update({f"judged_by/{name}": version for name, version in self.info.get("judged_by", {}).items()})
+        figures.update({name: self.info[name] for name in ("refreshed",) if name in self.info})
         if partition is not None:
             entry = self.entries[partition]
             if entry.added:

@@ -177,7 +177,7 @@ class LogCleaning:
             needed = min([table.version(), *held_versions(seen.lake, seen.events, contract, contract.dataset)])
         else:
             beside = self._companions.get(contract.dataset, ())
-            needed = first_needed(seen.lake, seen.events, contract, beside)
+            needed = first_needed(seen.lake, seen.events, contract, beside, now=seen.now)
         return unneeded.log_files(seen.lake, contract.dataset, needed, seen.now)
 
 
@@ -188,7 +188,7 @@ def _data_files(seen: Inspection, contract: Contract) -> list[Path]:
 
 
 def _unneeded(seen: Inspection, contract: Contract, table: str) -> Iterator[Path]:
-    held = held_versions(seen.lake, seen.events, contract, table)
+    held = held_versions(seen.lake, seen.events, contract, table, now=seen.now)
     shared = shared_files(seen.lake, contract.dataset)
     # The log may have lost a shared version: Delta itself cleans it up after thirty days, whoever holds what.
     return (file for file in unneeded.data_files(seen.lake, table, held, seen.now) if file not in shared)

@@ -158,6 +158,7 @@ class Contract:
             dataset is not observed. No personal ones: their values would be stored with the profiles.
         statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
+        feeds: Datasets that read what changed in it from its change feed, which is kept then (Dataset Materializer).
         shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
             its layout changes with the dataset's logic.
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
@@ -197,6 +198,7 @@ class Contract:
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None
     watch: Watch = field(default_factory=Watch)
+    feeds: tuple[str, ...] = ()
     shared: bool = True
     consumers: tuple[str, ...] = ()
     retention_days: int = 730
@@ -283,6 +285,9 @@ class Contract:
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
         for policy in _POLICIES:
             del promised[policy]
+        # A dataset without a change feed has the digest it had before there was one.
+        if not promised["feeds"]:
+            del promised["feeds"]
         for column in promised["columns"]:
             del column["answers"], column["sourceless"], column["subject"], column["mask"]
             # A column without a default has the digest it had before columns could have one.

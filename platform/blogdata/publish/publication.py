@@ -117,6 +117,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
         "landed": dict(provenance.landed),
         **({} if provenance.execution is None else {"execution": asdict(provenance.execution)}),
         **({"judged_by": dict(provenance.judged_by)} if provenance.judged_by else {}),
+        **({"refreshed": provenance.refreshed} if provenance.refreshed else {}),
         **({"added": {key: asdict(one) for key, one in added.items()}} if (added := provenance.additions.told) else {}),
         "run": {name: value for name, value in asdict(target.run).items() if value != {}},
     }

@@ -92,6 +92,8 @@ def _followed(contract: Contract) -> dict[str, str]:
     """Return the properties that an existing table gets, too, when its contract declares them."""
     return {
         **({APPEARS_WITH: contract.appears_with} if contract.appears_with else {}),
+        # Whole partitions are replaced, so Delta derives the feed from their files, and a writer writes nothing more.
+        **({"delta.enableChangeDataFeed": "true"} if contract.feeds else {}),
         **file_statistics.properties(contract),
     }
 

@@ -101,6 +101,7 @@ class Provenance:
     Args:
         files: Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are
             read.
+        refreshed: How much of a materialized view was computed, and why, in words; empty for other datasets.
     """
 
     inputs: Mapping[str, int] = field(default_factory=dict)
@@ -111,3 +112,4 @@ class Provenance:
     execution: Execution | None = None
     judged_by: Mapping[str, str] = field(default_factory=dict)
     additions: Additions = field(default_factory=Additions)
+    refreshed: str = ""

@@ -4,10 +4,12 @@ Problem: a view joins and merges months of rows for everybody who opens it.
 
 How it works: the contract of the table has the view (`view`), one statement over other datasets. :func:`shown` computes
 it, and the result is published as a table; so the statement that a person may run and the one that makes the table are
-the same. Each publication records the version of the input that it shows, and the planner asks for a refresh once
-another one matters to the view. A refresh computes the whole view: what is expensive, the sketches of the hours, has a
-table of its own, and of these twelve weeks have two thousand rows. Of an input of millions a refresh would read what
-has changed, from the change feed.
+the same. Each publication records the version of the input that it shows. A refresh reads what changed since then from
+the change feed of the input (:func:`changes`): a partition that was computed again with equal rows is no change, nor is
+a compaction. Only what depends on changed partitions is computed from the input; the rest of it is taken from the
+table. The removal of old files keeps what the refresh has still to read
+(:func:`blogdata.evidence.held_versions.held_versions`), for thirty days at most. If the feed does not reach back to
+that version, or other code has computed the table, the whole view is computed, and the publication says why.
 
 The trap: a table is as old as its refresh, and its rows do not show it. The planner compares the recorded version with
 the input, and the lag detector says how many versions behind it is. A copy also needs the protection of its source: its
@@ -22,7 +24,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
+
+from blogdata.lake.commit import Entry
+from blogdata.lake.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,12 +37,82 @@ if TYPE_CHECKING:
 VIEW = "_view"
 """Suffix of the name of a materialized dataset's view, in SQL of `blogdata sql`."""
 _DATASET = re.compile(r"\b(?:bronze|silver|gold)\.[a-z0-9_]+\b")
+_NOT_IN_THE_FEED = (
+    "DELTA_MISSING_CHANGE_DATA",
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "FILE_NOT_EXIST",
+)
+"""What Delta says of a feed that was off, or that lacks a commit or a file."""
+_AFTER = ("insert", "update_postimage")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    dataset: str
+    partition: str
+    columns: tuple[str, ...]
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refresh:
+    """What a refresh has to compute.
+
+    Args:
+        changed: Partitions of the input that have other rows than the table shows; None: the whole view is computed.
+    """
+
+    changed: frozenset[str] | None
+    why: str
 
 
 def shown(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
     query = _DATASET.sub(lambda found: f"{{{_name(found[0])}}}", view)
     frames: dict[str, Any] = {_name(dataset): frame for dataset, frame in inputs.items()}
     return spark.sql(query, **frames)
+
+
+def changes(
+    spark: SparkSession, lake: Lake, followed: Followed, before: Entry | None, *, until: int, code_version: str
+) -> Refresh:
+    if before is None:
+        return Refresh(changed=None, why="the table is new")
+    since = before.inputs[followed.dataset]
+    if before.code_version != code_version:
+        return Refresh(changed=None, why="other code has computed the table")
+    if since > until or _created(lake, followed.dataset, until) > (before.committed_at or datetime.now(timezone.utc)):
+        return Refresh(changed=None, why=f"{followed.dataset} is another table than the one that was read")
+    changed = frozenset[str]() if since == until else _changed(spark, lake, followed, since, until)
+    if changed is None:
+        return Refresh(
+            changed=None, why=f"the change feed of {followed.dataset} does not reach back to version {since}"
+        )
+    why = f"{len(changed)} partitions of {followed.dataset} changed from version {since} to {until}"
+    return Refresh(changed=changed, why=why)
+
+
+def _changed(spark: SparkSession, lake: Lake, followed: Followed, since: int, until: int) -> frozenset[str] | None:
+    """Read the partitions whose rows differ; None if the feed lacks a version, or a file of one."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    versions = {"readChangeFeed": "true", "startingVersion": str(since + 1), "endingVersion": str(until)}
+    feed = spark.read.format("delta").options(**versions).load(lake.path(followed.dataset)).where(followed.where)
+    # What was removed and written again as it was adds up to nothing, also over several versions.
+    times = F.sum(F.when(F.col("_change_type").isin(*_AFTER), 1).otherwise(-1))
+    rows = feed.groupBy(followed.partition, *followed.columns).agg(times.alias("times")).where("times != 0")
+    try:
+        return frozenset(row[0] for row in rows.select(followed.partition).distinct().collect())
+    except PySparkException as error:
+        if any(sign in str(error) for sign in _NOT_IN_THE_FEED):
+            return None
+        raise
+
+
+def _created(lake: Lake, dataset: str, version: int) -> datetime:
+    created = lake.at(dataset, version).metadata().created_time or 0
+    return datetime.fromtimestamp(created / 1000, tz=timezone.utc)
 
 
 def _name(dataset: str) -> str:
