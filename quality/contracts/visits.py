@@ -207,6 +207,7 @@ WHOLE_VISITS = observed(
             "conflicts": "sum(conflicts)",
             "private": "count_if(keep_private)",
         },
+        breakdowns={"visitors": ("cast(pmod(hash(user_id), 16) as string)",)},
         statistics=("event_time", "page"),
         patterns=(
             "Windowed Deduplicator",
@@ -226,6 +227,7 @@ WHOLE_VISITS = observed(
         watch=Watch(
             flow=Flow(layer=Layer.DATA, event_time="event_time"),
             # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
+            skew=Skew(tolerance=None, among="visitors"),
             lag=Lag(),
             sla=Sla(),
         ),

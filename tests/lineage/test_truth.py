@@ -276,6 +276,8 @@ def test_rerunning_the_day_gives_the_same_rows(world: World) -> None:
 
 def test_detectors_read_what_was_published(world: World) -> None:
     deployment = world.deployment
+    published = deployment.published("silver.visits")
+    assert all(sum(one.breakdowns["visitors"].values()) == one.rows_out for one in published.values())
     newest = max(deployment.rows("silver.visits", "event_time")).astimezone(timezone.utc)
     soon = newest + timedelta(hours=1)
     note = deployment.landing / ENDED

@@ -1,4 +1,4 @@
-"""Skew Detector: half-empty partitions are found; seasons, growth and small numbers are no skew."""
+"""Skew Detector: half-empty partitions and hot keys are found; seasons, growth and small numbers are no skew."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 
 from blogdata.patterns.observability.reading import Reading
-from blogdata.patterns.observability.skew_detector import FEWER, MORE, detect, volumes
+from blogdata.patterns.observability.skew_detector import FEWER, MORE, UNEVEN, detect, unevenness, volumes
 from blogdata.publish.partitions import Grain
 from blogdata.publish.watch import Skew
 
@@ -61,6 +61,14 @@ def test_few_rows_are_never_skewed() -> None:
     rows = hours(6, rows=90)
     rows["2026-02-12T10"] = 0
     assert judged(rows) == {}
+
+
+def test_a_hot_key_is_found() -> None:
+    counts = {f"2026-01-05T{hour:02d}": [100 + (hour * key) % 9 for key in range(16)] for hour in range(24)}
+    assert all(not one.verdict for one in unevenness(counts, counts))
+    counts["2026-01-05T23"][3] += 1600
+    (found,) = unevenness(counts, ["2026-01-05T23"])
+    assert (found.verdict, round(found.found, 1)) == (UNEVEN, 1.9)
 
 
 def test_a_reading_names_the_worst_partition() -> None:

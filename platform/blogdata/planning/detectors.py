@@ -176,8 +176,13 @@ def skew(deployment: Observed, contract: Contract) -> Reading:
     published = deployment.look.published(contract.dataset)
     complete = {key: entry for key, entry in published.items() if is_complete(contract, entry)}
     newest = sorted(complete)[-max(1, int(timedelta(days=1) / grain.length)) :]
-    rows = {key: entry.rows_in for key, entry in complete.items()}
-    found = skew_detector.volumes(rows, newest, grain=grain, tolerance=spec.tolerance)
+    found: list[skew_detector.Deviation] = []
+    if spec.tolerance is not None:
+        rows = {key: entry.rows_in for key, entry in complete.items()}
+        found += skew_detector.volumes(rows, newest, grain=grain, tolerance=spec.tolerance)
+    if spec.among is not None:
+        counts = {key: list(entry.breakdowns.get(spec.among, {}).values()) for key, entry in complete.items()}
+        found += skew_detector.unevenness(counts, newest)
     return skew_detector.detect(contract.dataset, spec, found)
 
 

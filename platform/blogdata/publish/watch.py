@@ -38,10 +38,12 @@ class Skew:
 
     Args:
         tolerance: Largest relative deviation from the expected rows, 0 to 1; twice as many rows count like half as
-            many.
+            many. None: the volume is not compared.
+        among: Name of the breakdown whose counts should be about as even as before; None: no keys are compared.
     """
 
-    tolerance: float = 0.5
+    tolerance: float | None = 0.5
+    among: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,14 @@
-"""Skew Detector: notices partitions with far fewer or more rows than comparable ones.
+"""Skew Detector: notices partitions with far fewer or more rows than comparable ones, and keys that take too many.
 
-Problem: a job succeeds on half of its input, and reports show a drop that never happened.
+Problem: a job succeeds on half of its input, and reports show a drop that never happened; or one key takes half of the
+rows, and one task works while the others wait.
 
 How it works: :func:`volumes` compares the rows of a partition with the median of comparable ones: the same hour of the
 same weekday in the last eight weeks (while these are few, the same hour of the last two weeks, with a wider tolerance),
 each scaled by the growth since, which is the median ratio of the partitions before both. A partition is skewed if its
 rows lie outside the tolerance by more than chance explains, and far from its comparable ones for their own spread.
+:func:`unevenness` compares the relative deviation of the rows of keys, standard deviation by mean, with that of earlier
+partitions.
 
 The trap: the fatality loop. If a bad partition becomes the norm, the next good one is reported. Refused and failed runs
 publish nothing, so they are no history; incomplete periods are left out by the caller; and medians do not move with
@@ -13,7 +16,7 @@ single bad partitions. The other trap is small numbers: a hundred rows of some t
 chance explains is computed for rows that come in groups.
 
 When not to use it: for a known event such as a sale, which is an unusual volume and no fault; the finding is true, and
-nothing needs doing. Nor for keys that take most rows: Spark splits the partitions of such a join by itself.
+nothing needs doing.
 
 Source: Data Engineering Design Patterns, ch. 10.
 """
@@ -35,6 +38,7 @@ from blogdata.publish.watch import Skew
 
 FEWER = "fewer rows"
 MORE = "more rows"
+UNEVEN = "uneven keys"
 BOUND = 3.0
 """Distance, in standard deviations, that is no accident: from comparable partitions, and from the tolerated rows."""
 GROUPS = 8.0
@@ -47,6 +51,12 @@ DAYS = 14
 """How many days back the same hour is compared while there are too few weeks."""
 LEAST_DAYS = 7
 """Days below which the expected volume of an hour of the day is unknown."""
+TIMES_USUAL = 2.0
+"""Relative deviation of keys, as a multiple of the usual one, above which they are uneven."""
+LEAST_UNEVEN = 0.5
+"""Relative deviation of keys below which they are even enough for any purpose."""
+
+
 GROWTH = {Grain.HOUR: timedelta(weeks=2), Grain.DAY: timedelta(weeks=2), Grain.WEEK: timedelta(weeks=8)}
 """The time before a partition by which growth is measured; an outage of less than half of it does not change it."""
 
@@ -65,6 +75,8 @@ class Deviation:
         return large / small if small > 0 else math.inf if large > 0 else 1.0
 
     def __str__(self) -> str:
+        if self.verdict == UNEVEN:
+            return f"{self.partition}: keys deviate by {self.found:.2f} of their mean, usual are {self.usual:.2f}"
         return f"{self.partition} has {self.found:,.0f} rows, {self.usual:,.0f} were expected"
 
 
@@ -91,11 +103,31 @@ def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grai
     return found
 
 
+def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str]) -> list[Deviation]:
+    """Compare the relative deviation of keys with the usual one, of partitions with enough rows and a history."""
+    keys = max((len(each) for each in counts.values()), default=0)
+    measured = {
+        partition: _relative_deviation(each, keys) for partition, each in counts.items() if sum(each) >= LEAST_ROWS
+    }
+    ordered, found = sorted(measured), []
+    for place, partition in enumerate(ordered):
+        before = [measured[one] for one in ordered[max(place - DAYS * 24, 0) : place]]
+        if partition not in partitions or len(before) < LEAST_DAYS:
+            continue
+        by_chance = math.sqrt(GROUPS * keys / sum(counts[partition]))
+        usual = max(median(before), by_chance, LEAST_UNEVEN / TIMES_USUAL)
+        uneven = measured[partition] > TIMES_USUAL * usual
+        found.append(
+            Deviation(partition=partition, verdict=UNEVEN if uneven else "", found=measured[partition], usual=usual)
+        )
+    return found
+
+
 def detect(dataset: str, spec: Skew, deviations: Sequence[Deviation]) -> Reading:
     """Return the reading of the partition that deviates most; unknown if nothing could be judged."""
     if not deviations:
         return unknown(SKEW, dataset, "too few comparable partitions, or too few rows")
-    bound = 1 / (1 - spec.tolerance)
+    bound = TIMES_USUAL if spec.tolerance is None else 1 / (1 - spec.tolerance)
     skewed = [one for one in deviations if one.verdict]
     if not skewed:
         return Reading(detector=SKEW, dataset=dataset, value=max(one.ratio for one in deviations), bound=bound)
@@ -157,3 +189,10 @@ class _Past:
 def _by_chance(rows: float) -> float:
     """Return the standard deviation of a count of grouped rows."""
     return math.sqrt(GROUPS * rows)
+
+
+def _relative_deviation(counts: Sequence[int], keys: int) -> float:
+    mean = sum(counts) / keys
+    # Keys without rows have no count.
+    squares = math.fsum((count - mean) ** 2 for count in counts) + (keys - len(counts)) * mean**2
+    return math.sqrt(squares / keys) / mean
