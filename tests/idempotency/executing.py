@@ -126,12 +126,6 @@ class Table:
         aim = target(self.root, f"compaction-{self.runs}", contract=self.contract)
         assert compact(self.spark, aim, (), small=SMALL_BYTES, most=TARGET_BYTES) is not None
 
-    def files(self, version: int) -> list[str]:
-        opened = self.lake.caught_up(self.contract.dataset)
-        assert opened is not None
-        opened.load_as_version(version)
-        return sorted(opened.file_uris())
-
     def operations(self) -> list[str]:
         opened = self.lake.caught_up(self.contract.dataset)
         assert opened is not None

@@ -86,15 +86,6 @@ def test_held_versions_stay_readable(weeks: Table) -> None:
     assert weeks.readable() == [17, 39]
 
 
-def test_a_version_that_was_restored_for_a_while_stays_readable(weeks: Table) -> None:
-    table = DeltaTable(weeks.folder)
-    table.restore(10)
-    write_deltalake(weeks.folder, pa.table({"part": ["c"], "n": [99]}), mode="overwrite", partition_by=["part"])
-    assert weeks.rows(40) == 2, "readers that began between the two commits read it"
-    unneeded.remove(weeks.unneeded())
-    assert weeks.readable() == [10, 39, 40, 41]
-
-
 def test_files_of_writes_that_were_cut_off_go_when_they_are_old(weeks: Table) -> None:
     unneeded.remove(weeks.unneeded())
     left = weeks.folder / "part=c" / "part-left.parquet"

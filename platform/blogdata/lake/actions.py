@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -147,27 +147,6 @@ def files_below(
                 )
             )
     return sorted(found, key=lambda file: file.path)
-
-
-def again(files: FileSystem, table: DeltaTable, listed: Sequence[Mapping[str, Any]]) -> list[DataFile]:
-    """Describe files of an earlier version, as its log lists them, to be added once more."""
-    columns, indexed = table.metadata().partition_columns, indexed_columns(table)
-    found = []
-    for file in listed:
-        path = unquote(file["path"])
-        rows, statistics = footer(pq.read_metadata(path, filesystem=files), indexed)
-        values = {column: file[f"partition.{column}"] for column in columns}
-        found.append(
-            DataFile(
-                path=path,
-                size=file["size_bytes"],
-                rows=rows,
-                partition_values={column: None if value is None else str(value) for column, value in values.items()},
-                statistics=statistics,
-                modified=file["modification_time"],
-            )
-        )
-    return found
 
 
 def _partition_values(path: str, partition: tuple[str, str | None] | None) -> dict[str, str | None]:

@@ -169,19 +169,6 @@ class Counted:
     undeclared: Sequence[str] = ()
 
 
-def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
-    """Measure a frame and check its audits; it is evaluated several times."""
-    return weigh(
-        spec,
-        Counted(
-            figures=count_figures(rows, spec),
-            repeated=count_repeated(rows, spec),
-            files=count_files(rows, spec),
-            breakdowns={name: count_breakdown(rows, spec, columns) for name, columns in spec.breakdowns.items()},
-        ),
-    )
-
-
 def weigh(spec: AuditSpec, counted: Counted) -> Judgement:
     """Judge a batch by what was counted of it."""
     declared = spec.partitions if spec.partition_column else (WHOLE_TABLE,)

@@ -1,4 +1,4 @@
-"""The kinds of change that a write can make to a table: overwrite, extend, rewrite, exchange, restore and append."""
+"""The kinds of change that a write can make to a table: overwrite, extend, rewrite, exchange and append."""
 
 from __future__ import annotations
 
@@ -43,13 +43,6 @@ class Exchange(Rewrite):
     """
 
     files: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Restore(Rewrite):
-    """Take the table back to an earlier version, by its files; no row is written."""
-
-    to: int
 
 
 @dataclass(frozen=True, kw_only=True)

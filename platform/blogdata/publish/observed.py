@@ -38,7 +38,6 @@ from blogdata.publish.audit import (
     count_figures,
     count_files,
     count_repeated,
-    judge,
     weigh,
 )
 
@@ -107,11 +106,6 @@ def nothing(spec: AuditSpec) -> Written:
     return Written(
         files=(), judgement=weigh(spec, Counted(figures={}, breakdowns={name: [] for name in spec.breakdowns}))
     )
-
-
-def judged(rows: DataFrame, spec: AuditSpec, place: Place, files: Sequence[DataFile]) -> Written:
-    """Judge rows that are in files already; some of these are new to the newest version."""
-    return Written(files=files, judgement=judge(rows, _with_own(spec, place)))
 
 
 def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[DataFrame] = ()) -> Written:

@@ -9,8 +9,6 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.lake import arrow
-from blogdata.lake.actions import again
 from blogdata.lake.commit import Commit, Execution, entries_of, parse
 from blogdata.lake.committer import Mark, OpenCommit, Whole
 from blogdata.lake.lake import Lake
@@ -18,7 +16,7 @@ from blogdata.lake.reads import rows_of_files
 from blogdata.publish import companion_files, observed
 from blogdata.publish import refused as refused_batches
 from blogdata.publish.audit import AuditSpec, guard_of, specify
-from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Restore, Rewrite
+from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Rewrite
 from blogdata.publish.companion_files import CompanionRows, place_of, refuse
 from blogdata.publish.observed import Written
 from blogdata.publish.probe import Probe
@@ -155,7 +153,7 @@ def _write(
     probe.reached("audited")
     if isinstance(change, AppendBatch):
         begun.append(written.files, info)
-    elif isinstance(change, Exchange | Restore):
+    elif isinstance(change, Exchange):
         begun.exchange(old, written.files, info, reads=Whole.TABLE)
     else:
         partitions = spec.partitions if spec.partition_column else Whole.TABLE
@@ -166,14 +164,8 @@ def _write(
 def _stored(
     rows: DataFrame, target: Target, spec: AuditSpec, change: Change, begun: OpenCommit
 ) -> tuple[Written, Sequence[Mapping[str, Any]]]:
-    """Write and judge rows; those of a restoration are there. Also return the single files whose place they take."""
+    """Write and judge rows, and return the single files whose place they take."""
     place = place_of(rows, target, begun.table)
-    if isinstance(change, Restore):
-        files = begun.files(Whole.TABLE)
-        then = arrow.rows_of(target.lake.at(target.contract.dataset, change.to).get_add_actions(flatten=True))
-        now, wanted = {file["path"] for file in files}, {file["path"] for file in then}
-        lacking = again(place.files, begun.table, [file for file in then if file["path"] not in now])
-        return observed.judged(rows, spec, place, lacking), [file for file in files if file["path"] not in wanted]
     beside: list[DataFrame] = []
     old: list[Mapping[str, Any]] = []
     if isinstance(change, Extend):
