@@ -65,17 +65,15 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
     return sorted(file for file in found if file not in needed and _is_older(file, last))
 
 
-def superseded(store: Store, name: str, kept: Collection[int], before: float) -> list[Path]:
-    """List the files with rows that none of some versions needs, whatever the table's retention, changed rows included.
+def superseded(store: Store, name: str, version: int, before: float) -> list[Path]:
+    """List the files with rows that neither a version nor the newest one needs, changed rows included.
 
     Only those written before a moment (seconds since 1970), which nobody may be writing; empty in an object store.
     """
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
         return []
-    needed = _files(table, folder)
-    for version in kept:
-        needed |= _files(store.at(name, version), folder)
+    needed = _files(table, folder) | _files(store.at(name, version), folder)
     found = (file for file in folder.rglob("*.parquet") if file.relative_to(folder).parts[0] != "_delta_log")
     return sorted(file for file in found if file not in needed and _is_older(file, before))
 

@@ -145,7 +145,6 @@ def _clearing(settings: Settings, erasure: Erasure) -> Clearing:
         contracts=tuple(EVERY.values()),
         persons=erasure.persons,
         began=erasure.at,
-        computed=erasure.done.get(COMPUTED, erasure.at),
         note=Journal.of(settings).note,
     )
 
