@@ -6,8 +6,8 @@ that died, for rows; and it waits for the listing.
 How it works: :func:`share` writes the files of one version into text files of the layout that Hive, Trino and Presto
 read (`SymlinkTextInputFormat`): a `manifest` in a folder for each partition, and a file's address on each line. It is
 staged, appears by one rename, and readers find it by a link that is switched at once: they see the manifest before or
-the new one, whole. The version is held (:func:`blogdata.lake.shares.shared_versions`): neither a vacuum nor the removal
-of replaced tables deletes its files until the share is withdrawn (:func:`withdraw`) or moved to a newer version. The
+the new one, whole. Its files are held (:func:`blogdata.lake.shares.shared_files`): neither a vacuum nor the removal
+of replaced tables deletes them until the share is withdrawn (:func:`withdraw`) or moved to a newer version. The
 one before stays until then as well, for readers that began with it. Whole files show every column, so a dataset with
 a person's values is refused, and so is one with rows that are only marked as removed, which a plain reader would see.
 
@@ -35,8 +35,6 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from deltalake import DeltaTable
-
 from blogdata.durable import whole_file
 from blogdata.durable.whole_file import CURRENT
 from blogdata.errors import PlatformError
@@ -44,7 +42,7 @@ from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.lake import arrow, shares
 from blogdata.lake.checksums import file_of
 from blogdata.lake.lake import DatasetMissing, Lake, TableSlice, marks_rows
-from blogdata.lake.shares import MANIFEST, RECORD, Held, Share
+from blogdata.lake.shares import MANIFEST, RECORD, Share
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 
@@ -82,7 +80,7 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
         since=now or datetime.now(timezone.utc),
         files=len(listed),
         rows=sum(one.rows for one in listed),
-        tables={dataset: _held(table)} | {part.name: _held(part.table) for part in parts},
+        table_id=str(table.metadata().id),
     )
     if before is not None and before.name == new.name:
         return before
@@ -93,12 +91,11 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
     return new
 
 
-def withdraw(lake: Lake, dataset: str) -> Sequence[Share]:
-    """End the shares of a dataset: readers find no manifest any more, and its versions are no longer held."""
-    home, found = shares.home(lake, dataset), shares.shares(lake, dataset)
+def withdraw(lake: Lake, dataset: str) -> None:
+    """End the shares of a dataset: readers find no manifest any more, and its files are no longer held."""
+    home = shares.home(lake, dataset)
     (home / CURRENT).unlink(missing_ok=True)
     whole_file.remove_others(home, keep=())
-    return found
 
 
 def location(lake: Lake, dataset: str) -> Path:
@@ -143,10 +140,6 @@ def _files(lake: Lake, part: TableSlice) -> Iterator[Listed]:
             yield Listed(
                 folder=PurePosixPath(value), file=file_of(folder, action["path"]), rows=int(action["num_records"])
             )
-
-
-def _held(table: DeltaTable) -> Held:
-    return Held(id=str(table.metadata().id), version=table.version())
 
 
 def _write(staged: Path, new: Share, listed: Sequence[Listed], *, partitioned: bool) -> None:
