@@ -1,4 +1,4 @@
-"""Spark SQL column types without Spark: parsed from their text or from a Delta schema, and compared."""
+"""Spark SQL column types without Spark: parsed from their text or from a Delta schema."""
 
 from __future__ import annotations
 
@@ -24,14 +24,6 @@ _SYNONYMS = {
     "timestamp_ltz": "timestamp",
 }
 _WORD = r"[a-z_`].*"
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-_WIDER = {
-    "tinyint": ("smallint", "int", "bigint", "double"),
-    "smallint": ("int", "bigint", "double"),
-    "int": ("bigint", "double"),
-    "float": ("double",),
-    "date": ("timestamp_ntz",),
-}
 
 
 @dataclass(frozen=True)
@@ -120,21 +112,6 @@ def paths(fields: tuple[Field, ...], prefix: str = "") -> Iterator[str]:
         yield f"{prefix}{field.name}"
         if isinstance(field.type, Struct):
             yield from paths(field.type.fields, f"{prefix}{field.name}.")
-
-
-def holds(wide: DataType, narrow: DataType) -> bool:
-    """Return whether a primitive type holds every value of another one unchanged, by Delta's rules of type widening."""
-    if wide == narrow:
-        return True
-    if not isinstance(wide, Primitive) or not isinstance(narrow, Primitive):
-        return False
-    if wide.name == "decimal" and len(wide.parameters) == 2:
-        precision, scale = wide.parameters
-        if narrow.name == "decimal" and len(narrow.parameters) == 2:
-            least, behind = narrow.parameters
-            return scale >= behind and precision - scale >= least - behind
-        return precision - scale >= _DIGITS.get(narrow.name, precision + 1)
-    return wide.name in _WIDER.get(narrow.name, ())
 
 
 class _Parser:

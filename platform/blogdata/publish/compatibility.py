@@ -1,47 +1,12 @@
-"""What a change of a dataset's schema may break, and the migrations that allow what would break it otherwise."""
+"""The migrations of a dataset's schema, which allow what would break its readers otherwise."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import date, timedelta
-from enum import Enum
 
 from blogdata.publish.schema import Subject
-
-
-class Compatibility(str, Enum):
-    """Which versions of a schema have to understand each other, by the names schema registries use."""
-
-    NONE = "none"
-    """Anything may change, as far as the table can follow."""
-    BACKWARD = "backward"
-    """Code of the new version reads rows of the last one."""
-    BACKWARD_TRANSITIVE = "backward transitive"
-    """Code of the new version reads rows of every released version."""
-    FORWARD = "forward"
-    """Code of the last version, such as a consumer's query, reads rows of the new one."""
-    FORWARD_TRANSITIVE = "forward transitive"
-    """Code of every released version reads rows of the new one."""
-    FULL = "full"
-    """Both, between the last version and the new one."""
-    FULL_TRANSITIVE = "full transitive"
-    """Both, between every released version and the new one."""
-
-    @property
-    def backward(self) -> bool:
-        """New code must read old rows."""
-        return self.value.startswith(("backward", "full"))
-
-    @property
-    def forward(self) -> bool:
-        """Old code must read new rows."""
-        return self.value.startswith(("forward", "full"))
-
-    @property
-    def transitive(self) -> bool:
-        """All released versions count, not only the last one."""
-        return self.value.endswith("transitive")
 
 
 @dataclass(frozen=True, kw_only=True)

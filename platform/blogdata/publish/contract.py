@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field, parse
-from blogdata.publish.compatibility import Compatibility, Migration
+from blogdata.publish.compatibility import Migration
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
 from blogdata.publish.schema import Audit, Buckets, Column, Encrypted, Partitioning, Reference, RowRule, Telling, Wide
@@ -31,7 +31,7 @@ judged together with quiet partitions before it that add up to this number."""
 ANSWERS = "Denormalizer"
 """Pattern whose datasets repeat what others say: each of their columns names the question that needs it."""
 _POLICIES = (
-    *("anonymous", "buckets", "compatibility", "consumers", "migrations", "paths", "profiled", "references", "tells"),
+    *("anonymous", "buckets", "consumers", "migrations", "paths", "profiled", "references", "tells"),
     *("view", "watch", "wide"),
 )
 """What of a contract, besides its inputs, is no promise about its rows."""
@@ -162,8 +162,6 @@ class Contract:
         shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
             its layout changes with the dataset's logic.
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
-        compatibility: Which versions of its schema have to understand each other. The default protects who queries the
-            table, which has rows of every version, with queries as old as they like.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
         anonymous: No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too.
@@ -204,7 +202,6 @@ class Contract:
     shared: bool = True
     consumers: tuple[str, ...] = ()
     retention_days: int = 730
-    compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
     migrations: tuple[Migration, ...] = ()
     wide: Wide | None = None
     encrypted: Encrypted | None = None
