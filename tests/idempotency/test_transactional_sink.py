@@ -27,10 +27,9 @@ from blogdata.patterns.idempotency.transactional_sink import (
     ServedTable,
     SinkDelivery,
 )
-from blogdata.publish.compatibility import Rename
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.schema import Column, Migration, Partitioning
 from blogdata.services import postgres_connection
 from blogdata.services.postgres_connection import PostgresUnreachable
 
@@ -194,7 +193,7 @@ def test_a_renamed_column_is_served_under_both_names(database: str) -> None:
     for day in (DAY, OTHER_DAY):
         deliver(database, delivery(1, day))
     sales, returns = delivery(2).parts
-    renamed = Rename(old="sold", new="quantity", since=date(2026, 1, 1), grace=timedelta(days=9))
+    renamed = Migration(old="sold", new="quantity", since=date(2026, 1, 1), grace=timedelta(days=9))
     new = Column(name="quantity", type="BIGINT", description="How often")
     columns = (*sales.contract.columns, new)
 

@@ -18,10 +18,9 @@ from blogdata.cli import schema_command
 from blogdata.cli.schema_command import app
 from blogdata.patterns.quality import schema_compatibility_enforcer as enforcer
 from blogdata.publish.column_types import parse_fields
-from blogdata.publish.compatibility import Remove
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import IncompatibleSchema, hold_member, hold_table, incompatibilities
-from blogdata.publish.schema import Column
+from blogdata.publish.schema import Column, Migration
 from blogdata.publish.writes import Copy, Merge
 from docs.pages import ROOT
 from quality.contracts import EVERY, RELEASED
@@ -93,7 +92,7 @@ def test_a_table_refuses_all_faults_before_a_write(clicks: DeltaTable) -> None:
 
 
 def test_only_a_replaced_table_retires_a_column(clicks: DeltaTable) -> None:
-    removal = Remove(old="page", since=TODAY, grace=timedelta(days=30))
+    removal = Migration(old="page", since=TODAY, grace=timedelta(days=30))
     retiring = replace(CONTRACT, columns=CONTRACT.columns[:3], migrations=(removal,))
     hold_table(clicks, retiring)
     with pytest.raises(IncompatibleSchema, match="page: was removed"):
@@ -141,7 +140,7 @@ def test_a_breaking_release_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_column_goes_only_after_its_announced_grace() -> None:
-    retiring = replace(CONTRACT, migrations=(Remove(old="page", since=TODAY, grace=timedelta(days=30)),))
+    retiring = replace(CONTRACT, migrations=(Migration(old="page", since=TODAY, grace=timedelta(days=30)),))
     gone = replace(retiring, columns=CONTRACT.columns[:3])
 
     def breaks(days: int, released: Contract = retiring) -> list[str]:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Primitive, of_delta
-from blogdata.publish.compatibility import Migration, Remove
 from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.schema import Column, Migration, RowRule
 from blogdata.publish.writes import Replace
 
 if TYPE_CHECKING:
@@ -31,12 +30,12 @@ def migrating(contract: Contract) -> Contract:
     declared = {column.name for column in contract.columns}
     rules = tuple(
         RowRule(
-            name=f"{migration.old}_is_{migration.successor}",
-            expression=f"`{migration.successor}` <=> ({migration.forth})",
+            name=f"{migration.old}_is_{migration.new}",
+            expression=f"`{migration.new}` <=> ({migration.forth})",
             description=f"To {migration}, both have the same value",
         )
         for migration in contract.migrations
-        if migration.successor is not None and migration.old in declared
+        if migration.new is not None and migration.old in declared
     )
     return replace(contract, columns=_filled(contract, declared), rules=(*contract.rules, *rules))
 
@@ -69,9 +68,9 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
 
 def _identifying(contract: Contract, migration: Migration) -> dict[str, Any]:
     """Return whom a retired column identifies and who may see it: as with the column that replaces it."""
-    if isinstance(migration, Remove):
+    if migration.new is None:
         return {"subject": migration.subject}
-    (new,) = [column for column in contract.columns if column.name == migration.successor]
+    (new,) = [column for column in contract.columns if column.name == migration.new]
     return {"subject": new.subject, "classification": new.classification}
 
 
@@ -81,10 +80,10 @@ def both(frame: DataFrame, contract: Contract) -> DataFrame:
 
     types = {column.name: column.type for column in contract.columns}
     for migration in contract.migrations:
-        there, new = frame.columns, migration.successor
+        there, new = frame.columns, migration.new
         if migration.old in types and migration.old not in there:
             frame = frame.withColumn(migration.old, F.expr(migration.back).cast(types[migration.old]))
-        elif new in types and new not in there and migration.forth is not None:
+        elif new in types and new not in there:
             frame = frame.withColumn(new, F.expr(migration.forth).cast(types[new]))
     return frame
 
@@ -105,7 +104,7 @@ def refuse_return(table: DeltaTable, contract: Contract) -> None:
 
 def _filled(contract: Contract, old: Collection[str]) -> tuple[Column, ...]:
     """Give the new columns of migrations the default that fills the rows which are older than they are."""
-    defaults = {each.successor: each.forth for each in contract.migrations if each.old in old and each.successor}
+    defaults = {each.new: each.forth for each in contract.migrations if each.old in old and each.new}
     return tuple(replace(column, default=defaults.get(column.name, column.default)) for column in contract.columns)
 
 
@@ -116,8 +115,8 @@ def _require_possible(contract: Contract) -> None:
     if contract.migrations and not isinstance(contract.write, Replace):
         faults.append("only a dataset whose partitions or table are replaced is migrated")
     for migration in contract.migrations:
-        if migration.successor is not None and migration.successor not in names:
-            faults.append(f"the contract lacks {migration.successor}, which replaces {migration.old}")
+        if migration.new is not None and migration.new not in names:
+            faults.append(f"the contract lacks {migration.new}, which replaces {migration.old}")
         if migration.old in fixed:
             faults.append(f"{migration.old} identifies rows or partitions: make another dataset")
     if faults:

@@ -1,9 +1,10 @@
-"""The parts of a contract: columns, rules, audits and partitioning."""
+"""The parts of a contract: columns and their migrations, rules, audits and partitioning."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from enum import Enum
 
 from blogdata.errors import ConfigurationError
@@ -220,3 +221,52 @@ class Partitioning:
 
     column: str
     grain: Grain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Migration:
+    """The retirement of a column: for a grace period both it and its successor are written, then it is removed.
+
+    Args:
+        new: The column that replaces it; None if none of the dataset does.
+        new_from_old: SQL expression of the new column; empty: the same values.
+        old_from_new: SQL expression of the old column until the table has lost it, unless the asset still computes it;
+            empty: the same values, or null if nothing replaces it.
+        subject: Whom a column without a successor identifies; a table that still has it hides it from consumers by
+            that.
+        instead: Another dataset or view that has the values, as `layer.table`; empty if none has.
+    """
+
+    old: str
+    since: date
+    grace: timedelta
+    new: str | None = None
+    new_from_old: str = ""
+    old_from_new: str = ""
+    subject: Subject | None = None
+    instead: str = ""
+
+    @property
+    def ends(self) -> date:
+        """First day on which the old column may be removed."""
+        return self.since + self.grace
+
+    @property
+    def replacement(self) -> str | None:
+        """The column that its readers read instead, of this dataset or of another; None if none has the values."""
+        return self.new or (f"{self.instead}.{self.old}" if self.instead else None)
+
+    @property
+    def forth(self) -> str:
+        """SQL expression that computes the new column from the old one."""
+        return self.new_from_old or f"`{self.old}`"
+
+    @property
+    def back(self) -> str:
+        """SQL expression that computes the old column without the asset's help."""
+        return self.old_from_new or (f"`{self.new}`" if self.new else "NULL")
+
+    def __str__(self) -> str:
+        if self.new is None:
+            return f"remove {self.old}"
+        return f"change {self.old} to {self.new}" if self.new_from_old else f"rename {self.old} to {self.new}"

@@ -29,7 +29,6 @@ from psycopg import sql
 from blogdata.errors import PlatformError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.served import Served
-from blogdata.publish.compatibility import Rename
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
 
@@ -194,7 +193,7 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
 def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
     """Add columns that are new in the contract; they are null in existing rows, unless they rename an older one."""
     table, there = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
-    renamed = {each.new: each.old for each in contract.migrations if isinstance(each, Rename) and each.old in there}
+    renamed = {each.new: each.old for each in contract.migrations if not each.new_from_old and each.old in there}
     for column in columns:
         name = sql.Identifier(column.name)
         connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, _TYPES[column.type]))

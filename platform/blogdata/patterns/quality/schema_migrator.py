@@ -2,12 +2,12 @@
 
 Problem: a column has a name that misleads. Whoever renames it breaks every query that names it, on the same day.
 
-How it works: add, both, remove. The contract declares the new column beside the old one, and a migration (`Rename`,
-`Retype`, `Remove`) with its grace period. The table gets the new column with the next publication, and older rows get
-its value from the old one, in one commit. From then on the asset computes one of the two and
-:func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them equal, so
-readers may move one by one. At last the contract drops the old column. The table still has it, and it is still
-written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
+How it works: add, both, remove. The contract declares the new column beside the old one, and a migration
+(:class:`blogdata.publish.schema.Migration`) with its grace period. The table gets the new column with the next
+publication, and older rows get its value from the old one, in one commit. From then on the asset computes one of the
+two and :func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them
+equal, so readers may move one by one. At last the contract drops the old column. The table still has it, and it is
+still written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
 period is over and while anybody still reads the column. Readers are known from column lineage and deliveries to
 databases (:mod:`blogdata.patterns.observability.column_readers`). Earlier versions still have the column.
 
@@ -42,9 +42,9 @@ from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.observability.column_readers import Reader
 from blogdata.publish import file_statistics
-from blogdata.publish.compatibility import Migration
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import REMOVED, carried
+from blogdata.publish.schema import Migration
 from blogdata.publish.tables import CONTRACT
 
 COLUMN_REMOVED = "column removed"
@@ -75,7 +75,7 @@ def status(lake: Lake, contract: Contract, migration: Migration, found: Sequence
     table = lake.caught_up(contract.dataset)
     present = set() if table is None else {field.name for field in table.schema().fields}
     declared = migration.old in {column.name for column in contract.columns}
-    new = migration.successor
+    new = migration.new
     if declared and new is not None and new not in present:
         phase, remedy = Phase.ADD, Remedy("the next publication adds it: ", Run(datasets=(contract.dataset,)))
     elif not declared and migration.old not in present:
@@ -103,9 +103,9 @@ def remove(
     table = lake.caught_up(contract.dataset)
     if table is None or column not in {field.name for field in table.schema().fields}:
         return None
-    if migration.successor and table.metadata().configuration.get(CONTRACT) != carried(contract, table).fingerprint:
+    if migration.new and table.metadata().configuration.get(CONTRACT) != carried(contract, table).fingerprint:
         raise ConfigurationError(
-            what=f"the table does not follow its contract yet: {migration.successor} may lack values of {column}",
+            what=f"the table does not follow its contract yet: {migration.new} may lack values of {column}",
             where=f"{contract.dataset}: {migration}",
             next_step=Remedy("publish it once more: ", Run(datasets=(contract.dataset,))),
         )
