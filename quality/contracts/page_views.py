@@ -10,7 +10,7 @@ from blogdata.publish.migrations import migrating
 from blogdata.publish.partitions import Grain
 from blogdata.publish.privacy import withheld_rule
 from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Audit, Buckets, Column, Failed, Migration, Partitioning, RowRule
+from blogdata.publish.schema import Audit, Buckets, Column, Migration, Partitioning, RowRule
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
 from blogdata.publish.writes import ByPeriod, Slices, Sorted
 from quality.contracts import columns as c
@@ -242,7 +242,7 @@ PAGE_STATS = replace(
     ),
     statistics=("page",),
     # Editors compare days: one with half of its visits is looked at before they see it.
-    watch=replace(WATCHED, flow=Flow(), skew=Skew(tolerance=0.4, too_few=Failed.REFUSES)),
+    watch=replace(WATCHED, flow=Flow(), skew=Skew(tolerance=0.4)),
 )
 
 REFERRAL_STATS = migrating(

@@ -23,7 +23,6 @@ from blogdata.planning.selection import Selection, Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import DEAD_LETTERS, Scope
 from blogdata.publish.audit import FROZEN, guard_of
-from blogdata.publish.watch import VOLUME
 from blogdata.services import dagster_home
 from blogdata.services.config import Settings
 from quality.contracts import CONTRACTS, GRAPH, LANDED, SERVED
@@ -59,7 +58,6 @@ class Pipeline:
         guards = [
             *GUARDS,
             *(guard_of(contract.dataset, audit.name) for contract in CONTRACTS.values() for audit in contract.audits),
-            *(guard_of(contract.dataset, VOLUME) for contract in CONTRACTS.values() if contract.watch.refuses_too_few),
         ]
         refuse_unknown([accept] if accept else [], dict.fromkeys(guards), where="--accept", kind="guard")
         self._settings = settings

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 
 import dagster as dg
 
@@ -19,8 +20,8 @@ from blogdata.orchestration.completeness import complete_results, complete_specs
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.shares import FILTERS, MEASURES, SHARE, is_filtered, measure_results, share_results
 from blogdata.orchestration.step import Step
-from blogdata.orchestration.volume import comparable_since
 from blogdata.patterns.error_management import static_late_data_integrator
+from blogdata.patterns.observability import skew_detector
 from blogdata.patterns.observability.reading import FLOW, LAG, SKEW, SLA, first
 from blogdata.patterns.quality.online_observer import observed_measures
 from blogdata.planning import detectors
@@ -28,7 +29,7 @@ from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.faults import by_reason
 from blogdata.publish.audit import warnings
 from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, coarser
+from blogdata.publish.partitions import Grain, coarser, key_of, start_of
 from blogdata.publish.write_faults import AuditFailed
 
 CONTRACT, LEDGER, AUDITS, TOO_LATE = "contract", "ledger", "audits", "too_late"
@@ -47,7 +48,9 @@ def skew_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commi
     """
     if contract.watch.skew is None or contract.grain is None or not commit.entries:
         return []
-    since = comparable_since(commit.entries, contract.grain)
+    # The level of the week before the oldest comparable partition is needed, too.
+    begin = start_of(min(commit.entries), contract.grain) - timedelta(weeks=skew_detector.WEEKS + 1)
+    since = key_of(begin, contract.grain)
     published = {**step.events.publications(commit.dataset, since=since), **commit.entries}
     reading, found = detectors.skew(contract, published, commit.entries)
     skewed = [one for one in found if one.verdict]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
@@ -15,7 +14,6 @@ from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
 from blogdata.lake.lake import DatasetMissing
 from blogdata.orchestration import keys
 from blogdata.orchestration.keys import Key
-from blogdata.orchestration.volume import volume_audits
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
@@ -170,7 +168,7 @@ class Step:
         provenance = replace(given, inputs=self.inputs, judged_by={**self.judged_by, **given.judged_by})
         if callable(rows):
             return self._of_one(self._merge_in_order(rows))
-        write, target = self.contract.write, self._target(provenance.accounts)
+        write, target = self.contract.write, self._target()
         if isinstance(write, Copy):
             assert provenance.copy is not None
             return self._of_one(proxy.load(rows, target, provenance, name=provenance.copy))
@@ -242,14 +240,13 @@ class Step:
             lost=spark_probe.is_lost,
         )
 
-    def _target(self, accounts: Mapping[str, Account] = MappingProxyType({})) -> Target:
+    def _target(self) -> Target:
         return Target(
             lake=self._access.lake,
             contract=self.contract,
             run=self.run,
             probe=self._access.probe,
             lifted=lifted_audits(self.accepted, self.contract.dataset),
-            audits=volume_audits(self.contract, self.events, accounts, run_id=self.run.run_id),
             may_read=self.reach.reads,
         )
 

@@ -221,28 +221,6 @@ def skew(
     return skew_detector.detect(contract.dataset, spec, found), found
 
 
-def too_few(
-    contract: Contract, published: Mapping[str, Entry], incoming: Mapping[str, int]
-) -> list[skew_detector.Deviation]:
-    """Find the partitions that would be published from fewer rows than the contract's tolerance allows.
-
-    None is found while too few partitions of the same weekday are published: the check only warns of it.
-    """
-    spec, grain = contract.watch.skew, contract.grain
-    assert spec is not None
-    assert grain is not None
-    assert spec.tolerance is not None
-    rows = {key: entry.rows_in for key, entry in published.items() if is_complete(contract, entry)}
-    found = [
-        deviation
-        for key, count in sorted(incoming.items())
-        # By other weekdays a quiet weekend would be refused, and then no weekend ever became usual.
-        if skew_detector.has_weeks(rows, key, grain)
-        for deviation in skew_detector.volumes({**rows, key: count}, [key], grain=grain, tolerance=spec.tolerance)
-    ]
-    return [one for one in found if one.verdict == skew_detector.FEWER]
-
-
 def lag(deployment: Observed, contract: Contract) -> Reading:
     spec = contract.watch.lag
     assert spec is not None

@@ -77,16 +77,14 @@ def specify(
     expected: Mapping[str, Mapping[str, int]] | None = None,
     files: Mapping[str, Mapping[str, FileFigures]] | None = None,
     lifted: Collection[str] = (),
-    besides: Sequence[Audit] = (),
 ) -> AuditSpec:
     """Derive the audits of a write from the dataset's contract.
 
     Args:
         files: Partition to landed file to its figures, which the rows of each file must have, and no rows of others.
     """
-    conditions = (*contract.audits, *besides)
-    lifted = {audit.name for audit in conditions if audit.failed is not Failed.FORBIDS}.intersection(lifted)
-    warning = [audit for audit in conditions if audit.failed is Failed.WARNS or audit.name in lifted]
+    lifted = {audit.name for audit in contract.audits if audit.failed is not Failed.FORBIDS}.intersection(lifted)
+    warning = [audit for audit in contract.audits if audit.failed is Failed.WARNS or audit.name in lifted]
     own = {**contract.measures, **{f"{HELD}{audit.name}": _as_measure(audit) for audit in warning}}
     measures = {"rows": "count(1)", "accounted": contract.stands_for}
     measures.update({f"reason.{name}": sql for name, sql in contract.reasons.items()})
@@ -97,7 +95,7 @@ def specify(
         if not column.nullable
     }
     violations.update({rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules})
-    audits = {audit.name: audit.expression for audit in conditions if audit not in warning}
+    audits = {audit.name: audit.expression for audit in contract.audits if audit not in warning}
     unique = {"unique." + "+".join(contract.key): contract.key} if contract.key else {}
     figures: dict[str, dict[str, int]] = {
         partition: {"accounted": account.rows_in - sum(account.reasons.values())}

@@ -220,12 +220,6 @@ class Contract:
     anonymous: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.write, Replace) and self.write.slices and self.watch.refuses_too_few:
-            raise ConfigurationError(
-                what="too few rows refuse a partition to which rows are added: only those would be judged",
-                where=self.dataset,
-                next_step="declare no slices, or let the skew warn",
-            )
         idle = [column.name for column in self.columns if not column.answers] if ANSWERS in self.patterns else []
         if idle:
             raise ConfigurationError(

@@ -52,7 +52,6 @@ def write(
         expected=provenance.expected,
         files=provenance.files,
         lifted=target.lifted,
-        besides=target.audits,
     )
     spec = _within_reach(spec, target)
     before = lake.version(contract.dataset)
@@ -75,7 +74,7 @@ def _within_reach(spec: AuditSpec, target: Target) -> AuditSpec:
 def _name_guard(failed: AuditFailed, target: Target) -> None:
     """Say how to publish all the same, if nothing failed but one audit."""
     rules = {item.rule for item in failed.violations}
-    audits = (*target.contract.audits, *target.audits)
+    audits = target.contract.audits
     if len(rules) == 1 and rules <= {audit.name for audit in audits if audit.failed is not Failed.FORBIDS}:
         anyway = Run(accept=guard_of(target.contract.dataset, *rules))
         failed.remedy = Remedy(failed.remedy, "; if it is a false alarm: ", anyway)
