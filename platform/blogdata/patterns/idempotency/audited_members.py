@@ -27,7 +27,7 @@ from blogdata.lake.store_faults import TRIES
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
-from blogdata.publish.publication import commit_id_of, committed, receipt
+from blogdata.publish.publish import commit_id_of, committed, receipt
 from blogdata.publish.target import Additions, Provenance, Target
 from blogdata.publish.writes import ByPeriod
 
