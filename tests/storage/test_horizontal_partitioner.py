@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
+from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.observability import skew_detector
 from blogdata.planning import detectors
 from blogdata.publish.contract import Contract
-from blogdata.publish.partition_key import MAX_KEPT, PartitionKeyRefused, partition_column
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
-from blogdata.publish.target import Provenance, RunContext, Target
+from blogdata.publish.tables import partition_column
 from published import publish
 from quality.contracts import CONTRACTS
 
@@ -77,23 +76,9 @@ def hourly(days: int) -> Contract:
 
 def test_ten_years_of_hourly_partitions_are_refused() -> None:
     assert partition_column(hourly(3 * 365)) == "hour"
-    with pytest.raises(PartitionKeyRefused, match="87,600 partitions") as refused:
+    with pytest.raises(ConfigurationError, match="87,600 partitions") as refused:
         partition_column(hourly(10 * 365))
     assert "coarser grain" in refused.value.next_step
-
-
-def test_a_batch_of_too_many_partitions_is_refused(spark: Any, lake_root: Path) -> None:
-    target = Target(
-        lake=Lake(root=str(lake_root)),
-        contract=hourly(365),
-        run=RunContext(run_id="r", job="j", code_version="c", trigger="t"),
-    )
-    keys = [f"user-{number:05}" for number in range(MAX_KEPT + 1)]
-    rows = spark.range(len(keys)).selectExpr("concat('user-', lpad(id, 5, '0')) AS hour")
-    with pytest.raises(PartitionKeyRefused, match="30,001 partitions") as refused:
-        overwrite_partitions(rows, target, keys, Provenance())
-    assert "coarser" in refused.value.next_step
-    assert target.lake.caught_up("silver.toys") is None
 
 
 def test_a_partition_that_outgrows_the_others_is_reported(lake_root: Path) -> None:

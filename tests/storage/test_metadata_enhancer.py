@@ -15,9 +15,9 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.publish import tables
 from blogdata.publish.contract import Contract
-from blogdata.publish.file_statistics import properties
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, How, Partitioning, Subject, Whose
+from blogdata.publish.tables import statistics
 from quality.contracts import EVERY
 
 VISITS = Contract(
@@ -108,13 +108,13 @@ def test_a_table_is_made_by_the_session_it_is_given(
 
 def test_statistics_of_a_persons_column_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"user \(identifies a person\)") as refused:
-        properties(replace(VISITS, columns=PERSONS, statistics=("at", "user")))
+        statistics(replace(VISITS, columns=PERSONS, statistics=("at", "user")))
     assert refused.value.next_step == "choose from: at, page"
 
 
 def test_no_contract_keeps_statistics_of_a_person() -> None:
     for contract in EVERY.values():
-        properties(contract)
+        statistics(contract)
 
 
 def test_persons_without_named_statistics_have_none(spark: Any, tmp_path: Path) -> None:

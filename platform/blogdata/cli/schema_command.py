@@ -17,7 +17,7 @@ from blogdata.patterns.observability.column_readers import Reader
 from blogdata.patterns.quality import schema_compatibility_enforcer as enforcer
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_compatibility_enforcer import Release
-from blogdata.publish import file_statistics, incompatibilities
+from blogdata.publish import incompatibilities, tables
 from blogdata.publish.incompatibilities import Incompatibility, IncompatibleSchema
 from blogdata.publish.privacy import require_subjects
 from blogdata.services.config import Settings
@@ -36,7 +36,7 @@ def check(as_json: Json = False) -> None:
     """
     require_subjects(EVERY.values())
     for contract in EVERY.values():
-        file_statistics.properties(contract)
+        tables.statistics(contract)
     changed, broken = _compared(enforcer.read(RELEASED))
     if as_json:
         say_json([{"dataset": name, "breaks": [vars(fault) for fault in broken.get(name, ())]} for name in changed])

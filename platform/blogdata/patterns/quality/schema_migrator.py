@@ -41,11 +41,10 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.observability.column_readers import Reader
-from blogdata.publish import file_statistics
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import REMOVED, carried
 from blogdata.publish.schema import Migration
-from blogdata.publish.tables import CONTRACT
+from blogdata.publish.tables import CONTRACT, statistics
 
 COLUMN_REMOVED = "column removed"
 _CONSTRAINT = "delta.constraints."
@@ -170,7 +169,7 @@ def _lift(table: DeltaTable, contract: Contract, column: str) -> None:
         if name.startswith(_CONSTRAINT) and re.search(rf"\b{re.escape(column)}\b", condition, re.IGNORECASE):
             table.alter.drop_constraint(name.removeprefix(_CONSTRAINT))
     noted = sorted({*filter(None, configuration.get(REMOVED, "").split(",")), column})
-    properties = {**file_statistics.properties(contract), REMOVED: ",".join(noted)}
+    properties = {**statistics(contract), REMOVED: ",".join(noted)}
     table.alter.set_table_properties(properties, raise_if_not_exists=False)
 
 
