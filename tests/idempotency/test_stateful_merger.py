@@ -35,7 +35,7 @@ from blogdata.publish.partitions import Grain
 from blogdata.publish.publish import publish
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
-from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, SchemaMismatch
+from blogdata.publish.write_faults import AuditFailed, WriteRefused
 from blogdata.publish.writes import InOrder
 from idempotency.executing import CONTRACT, DAILY, DAYS, Change, Table, step
 from laws.stepping import Probe
@@ -272,11 +272,11 @@ def overflowing(table: Table) -> Any:
     ("delivery", "error"),
     [
         (overflowing, ArithmeticException),
-        (lambda table: table.frame([("A", "one", False), ("A", "other", False)]), AmbiguousChange),
+        (lambda table: table.frame([("A", "one", False), ("A", "other", False)]), WriteRefused),
         (lambda table: table.frame([(None, "new", False)]), AuditFailed),
         (
             lambda table: table.frame([("A", "new", False)]).withColumn("says", F.expr("CAST(says AS INT)")),
-            SchemaMismatch,
+            WriteRefused,
         ),
         (with_a_lost_file, DataFileDamaged),
     ],
