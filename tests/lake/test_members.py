@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members, retired
 from blogdata.lake.lake import Lake
-from blogdata.lake.members import NONE_YET, Member, MemberRemoved
+from blogdata.lake.members import NONE_YET, Member
 from toy_members import DATASET, NOON, member, names
 
 LONG = timedelta(days=30)
@@ -110,7 +111,7 @@ def test_only_long_superseded_members_are_removed(lake: Lake) -> None:
     assert folder is not None
     assert sorted(found.name for found in folder.iterdir()) == ["2026-01-12-a", "2026-01-19-a"]
     assert lake.row_counts(DATASET, "week") == {"2026-01-19": 1}
-    with pytest.raises(MemberRemoved, match="removed by retention"):
+    with pytest.raises(PlatformError, match="removed by retention"):
         lake.row_counts(DATASET, "week", version=0)
     assert retired.remove(lake, DATASET, keep=LONG, now=NOON + LONG + timedelta(hours=1)) == []
 

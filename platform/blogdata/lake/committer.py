@@ -68,10 +68,6 @@ class ConcurrentWrite(PlatformError):
     transient: ClassVar[bool] = True
 
 
-class NotCommittable(PlatformError):
-    """A table that is written by its files alone would be damaged, or would show removed rows again."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Mark:
     """A batch of a writer, by which a repetition is recognised; the batches of a writer come in order.
@@ -165,7 +161,7 @@ class OpenCommit:
             vectors = arrow.rows_of(self.table.deletion_vectors().read_all(), ["filepath"])
             marked = tuple(unquote(vector["filepath"]) for vector in vectors)
             if any(path.endswith("/" + unquote(file["path"])) for file in old for path in marked):
-                raise NotCommittable(
+                raise PlatformError(
                     what="a file with rows that are marked as removed cannot be exchanged by itself: they would return",
                     where=self._dataset,
                     next_step="replace the whole partition, or the whole table",
@@ -184,7 +180,7 @@ class OpenCommit:
     ) -> int:
         table, removes = self.table, isinstance(replaced, Whole) or bool(replaced) or bool(exchanged)
         if removes and (table.metadata().configuration.get(_APPEND_ONLY) or "").lower() == "true":
-            raise NotCommittable(
+            raise PlatformError(
                 what="the table only takes additional rows", where=self._dataset, next_step="write to another table"
             )
         columns = table.metadata().partition_columns
@@ -388,7 +384,7 @@ def _refuse_features(table: DeltaTable, dataset: str) -> None:
         unknown = ["identityColumns"]
     if mapping != "none" or unknown:
         found = ", ".join([*unknown, *([f"column mapping by {mapping}"] if mapping != "none" else [])])
-        raise NotCommittable(
+        raise PlatformError(
             what=f"the table has features that its plain files cannot have: {found}",
             where=dataset,
             next_step="write it with Spark's own Delta writer, or have it computed into a new table",
@@ -398,7 +394,7 @@ def _refuse_features(table: DeltaTable, dataset: str) -> None:
 def _refuse_unremovable(files: Sequence[Mapping[str, Any]], dataset: str) -> None:
     fixed = [file["path"] for file in files if not is_removable(file["path"])]
     if fixed:
-        raise NotCommittable(
+        raise PlatformError(
             what=f"{len(fixed)} files cannot be removed without Spark, and their rows would stay, such as {fixed[0]}",
             where=dataset,
             next_step="delete the rows of this partition with Spark's DELETE FROM, and run it again",

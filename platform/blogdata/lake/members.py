@@ -54,22 +54,6 @@ _REMEMBERED = {
 }
 
 
-class MemberClosed(PlatformError):
-    """A write into a complete member was refused."""
-
-
-class BehindAPointer(PlatformError):
-    """A direct write to a dataset that lives in members was refused."""
-
-
-class NotBehindAPointer(PlatformError):
-    """Members were to be written or removed for a dataset that is one table."""
-
-
-class MemberRemoved(PlatformError):
-    """An earlier version was read whose rows were removed by retention."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Member:
     """A table with a part of a dataset's rows, and the period in which readers saw it.
@@ -193,13 +177,13 @@ def refuse_direct(table: DeltaTable | None, dataset: str) -> None:
     if table is None:
         return
     if table.metadata().configuration.get(CLOSED) == "true":
-        raise MemberClosed(
+        raise PlatformError(
             what="this copy is complete and is never written again",
             where=dataset,
             next_step=f"publish {dataset_of(dataset)}: every load is a copy of its own, and readers see the newest",
         )
     if is_pointer(table):
-        raise BehindAPointer(
+        raise PlatformError(
             what="the dataset lives in several tables behind its name; none of them is at its own path",
             where=dataset,
             next_step="publish it by blogdata.patterns.idempotency.proxy or "
@@ -213,7 +197,7 @@ def seen(store: Store, dataset: str) -> Members:
     if table is None:
         return NONE_YET
     if not is_pointer(table):
-        raise NotBehindAPointer(
+        raise PlatformError(
             what="the dataset is one table, not a pointer to several",
             where=f"{dataset} at {store.path(dataset)}",
             next_step=f"publish {dataset} once more: it then keeps its copies, and its versions so far stay readable",

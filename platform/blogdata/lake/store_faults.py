@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import ClassVar
 from urllib.parse import unquote
 
-from blogdata.errors import DiskFull, PlatformError
+from blogdata.errors import DiskFull, PlatformError, TransientError
 from blogdata.errors.remedies import Diagnose, Query, Remedy, Run
 
 _FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|bin))""")
@@ -50,12 +50,6 @@ _DATA = (
 
 TRIES = 100
 """How often something is committed that others come before."""
-
-
-class Contended(PlatformError):
-    """Other processes committed first at every try."""
-
-    transient: ClassVar[bool] = True
 
 
 class StoreNotWritable(PlatformError):
@@ -119,9 +113,9 @@ def classify(text: str, where: str) -> PlatformError | None:
     return None
 
 
-def contended(where: str, what: str) -> Contended:
+def contended(where: str, what: str) -> TransientError:
     """Build the error for a table that others changed at every try of what was about to be done."""
-    return Contended(
+    return TransientError(
         what=f"others changed the table {TRIES} times while this was about to {what}",
         where=where,
         next_step="run it again; when it repeats, fewer runs at once",

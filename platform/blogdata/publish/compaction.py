@@ -35,10 +35,6 @@ _SAMPLE, _BITS = 10_000, 8
 """Rows of a column from which its ranges are taken, and bits of the number of a range."""
 
 
-class RowsDiffer(PlatformError):
-    """The rows of rewritten files are not those of the files before."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
     """What one commit rewrote."""
@@ -165,7 +161,7 @@ def _rewritten(
         new, read, written = observed.copy(rows, place, most_rows=max(1, listed * most // of))
     probe.reached("written")
     if read != written or read[0] != listed:
-        raise RowsDiffer(
+        raise PlatformError(
             what=f"a compaction would change the rows: {listed} are listed, {read} were read, {written} written",
             where=dataset,
             next_step="nothing was changed; have the table's files looked at, and report it",

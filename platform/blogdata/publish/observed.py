@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyarrow.fs import FileSelector, FileSystem
 
-from blogdata.errors import PlatformError
+from blogdata.errors import TransientError
 from blogdata.lake.actions import DataFile, files_below, folder_of, folder_sql, indexed_columns, value_sql
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.publish.audit import (
@@ -56,12 +56,6 @@ _UNOBSERVABLE = re.compile(r"\b(distinct|over\s*\(|filter\s*\(\s*where|rand|uuid
 _COLUMN, _EXPLODED = re.compile(r"`?(\w+)`?"), re.compile(r"explode\((\w+)\)")
 _ROWS, _OUTSIDE, _HASHES = "rows", "outside", "hashes"
 _UNHASHABLE = ("MAP<", "VARIANT")
-
-
-class CountsDiffer(PlatformError):
-    """The files of a write have another number of rows than Spark counted when it wrote them."""
-
-    transient: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +127,7 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
     files = _listed(place, folder, only)
     there = sum(file.rows for file in files)
     if there != int(counted.get(_ROWS) or 0):
-        raise CountsDiffer(
+        raise TransientError(
             what=f"the written files have {there} rows, but {counted.get(_ROWS)} were counted when they were written",
             where=f"{place.path}/{folder}",
             next_step="nothing of this run was published; it is retried, or run it again",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
+from blogdata.errors import TransientError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import Commit, Execution, entries_of, parse
 from blogdata.lake.committer import Mark, OpenCommit, Whole
@@ -28,7 +29,7 @@ from blogdata.publish.observed import Place, Written
 from blogdata.publish.probe import Probe
 from blogdata.publish.schema import Failed
 from blogdata.publish.target import Companion, Provenance, Target
-from blogdata.publish.write_faults import AuditFailed, PublicationUnknown, translated
+from blogdata.publish.write_faults import AuditFailed, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -107,7 +108,7 @@ def published(target: Target, partitions: Sequence[str]) -> Commit:
     """Find the commit with which the target's run published a batch.
 
     Raises:
-        PublicationUnknown: The run has not published that batch.
+        TransientError: The run has not published that batch.
     """
     return receipt(target.lake, target.contract.dataset, commit_id_of(target, partitions), None)
 
@@ -273,11 +274,15 @@ def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Com
     """Read a publication back from the log.
 
     Raises:
-        PublicationUnknown: No commit has that identifier; transient.
+        TransientError: No commit has that identifier; transient.
     """
     found = committed(lake, dataset, commit_id)
     if found is None:
-        raise PublicationUnknown(dataset, commit_id)
+        raise TransientError(
+            what=f"the write returned but no commit '{commit_id}' is in the log",
+            where=dataset,
+            next_step="run the step again: a batch that was published is not published twice",
+        )
     return replace(found, repeated=before is not None and found.version <= before)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError, PlatformError, foreign
 from blogdata.errors.remedies import Diagnose, Remedy
@@ -55,19 +55,6 @@ class NotDeclared(PlatformError):
             what=f"the job {does} {reached}, which it does not declare; nothing was published",
             where=job,
             next_step="publish it by a job of its own" if writes else f"{declare}, or compute it without",
-        )
-
-
-class PublicationUnknown(PlatformError):
-    """The write returned, but its commit is not in the log."""
-
-    transient: ClassVar[bool] = True
-
-    def __init__(self, dataset: str, commit_id: str) -> None:
-        super().__init__(
-            what=f"the write returned but no commit '{commit_id}' is in the log",
-            where=dataset,
-            next_step="run the step again: a batch that was published is not published twice",
         )
 
 

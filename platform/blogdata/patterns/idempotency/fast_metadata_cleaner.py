@@ -49,10 +49,6 @@ if TYPE_CHECKING:
 _YEAR = len("2026")
 
 
-class FrozenPeriod(PlatformError):
-    """Raised when a period to be replaced is part of an immutable member."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Frozen:
     """The result of freezing a year: the member that replaced its periods."""
@@ -69,7 +65,7 @@ def replace_periods(
     """Replace some periods: one audited member per period, and one commit that makes all of them visible.
 
     Raises:
-        FrozenPeriod: A period is frozen and published; nothing was written.
+        PlatformError: A period is frozen and published; nothing was written.
         ConcurrentWrite: Another run replaced one of the periods meanwhile; transient.
     """
     keys, added = tuple(sorted(set(partitions))), provenance.additions
@@ -173,7 +169,7 @@ def _refuse_frozen(seen: Members, keys: Sequence[str], contract: Contract) -> No
     if frozen:
         key, name = frozen[0]
         grain = _partitioning(contract, keys).grain
-        fault = FrozenPeriod(
+        fault = PlatformError(
             what=f"{key} is frozen, it is part of the immutable member {name}"
             + (f"; and so are {len(frozen) - 1} more" if len(frozen) > 1 else ""),
             where=contract.dataset,

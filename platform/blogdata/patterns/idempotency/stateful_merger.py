@@ -22,7 +22,7 @@ newest raw row of each key is the table), and finds after each execution what th
 The trap: restoring the version that the previous execution made. Commits in between, e.g. a compaction, would be lost;
 the version to restore is that of the execution's own merge minus one. And a vacuum deletes files that only old versions
 use: before anything is changed, all files of the version to restore are checked for existence, deletion vectors
-included (:class:`VersionVacuumed`).
+included.
 
 When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show a state
 that never existed (Merger). Executions run one at a time, and a rerun repeats all later ones; a limit bounds their
@@ -54,10 +54,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class VersionVacuumed(PlatformError):
-    """Raised when the version to restore has lost files or is no longer in the log; nothing was changed."""
-
-
 def execute(
     spark: SparkSession,
     target: Target,
@@ -80,10 +76,9 @@ def execute(
         The table does not contain later executions afterwards: `executions.due` lists them.
 
     Raises:
-        VersionVacuumed: The version to restore no longer exists.
-        PlatformError: As :func:`merge`. After this or any other error, a table that was restored, and does not have
-            its latest execution again, is taken back to its state before the restoration. If the error is transient or
-            the server was lost, the table is left as it is, and a retry continues from there.
+        PlatformError: The version to restore no longer exists; or as :func:`merge`. After any error, a table that was
+            restored, and does not have its latest execution again, is taken back to its state before the restoration.
+            If the error is transient or the server was lost, it is left as it is, and a retry continues from there.
     """
     contract, lake = target.contract, target.lake
     # First: a version to restore is restored by the contract of today.
@@ -133,7 +128,7 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
     kept = [entry for entry in there if entry.partition < period]
     version = there[len(kept)].version - 1 if kept else EMPTY
     if not restorable(target.lake, dataset, version):
-        raise VersionVacuumed(
+        raise PlatformError(
             what=f"version {version}, on which {period} has to be merged, is older than what a vacuum leaves",
             where=dataset,
             next_step=Remedy(
