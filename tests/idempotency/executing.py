@@ -26,8 +26,6 @@ from toy import LETTERS, resting, target
 
 CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.HOUR))
 Change = tuple[str, str | None, bool]
-EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
-SEVEN = "2026-01-05T07"
 DAYS = ("2024-10-05", "2024-10-06", "2024-10-07", "2024-10-08")
 DAILY: Mapping[str, Sequence[Change]] = {
     "2024-10-05": [("A", "5th", False), ("B", "5th", False)],

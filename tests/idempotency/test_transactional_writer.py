@@ -20,7 +20,6 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
 from blogdata.lake.commit import Commit
-from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.publish.contract import Contract
@@ -28,7 +27,7 @@ from blogdata.publish.schema import Column
 from blogdata.publish.target import Companion, Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import AppearsWith
-from laws.stepping import Held, Probe
+from laws.stepping import Probe
 from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
 
 MAIN = replace(CONTRACT, measures={"disputed": "count_if(stands_for = 3)"})
@@ -183,27 +182,6 @@ def test_concurrent_readers_follow_a_commit_once(world: World, crashed: World) -
         seen = list(pool.map(lambda _: Lake(root=str(crashed.root)).version(BESIDE.dataset), range(16)))
     assert set(seen) == {before + 1}
     assert crashed.disputed() == (disputes_among(30), disputes_among(30))
-
-
-@pytest.mark.campaign
-def test_two_runs_of_different_hours_both_publish(world: World, probe: Probe) -> None:
-    with Held(lambda: world.write(30, "two", HOURS[:1], probe=probe), probe, "audited") as held:
-        world.write(90, "three", HOURS[1:])
-    assert held.error is None
-    now = disputes_among(30, HOURS[:1]) | disputes_among(90, HOURS[1:])
-    assert world.disputed() == (now, now)
-    assert world.problems() == []
-
-
-@pytest.mark.campaign
-@pytest.mark.matrix(8)
-@pytest.mark.parametrize("phase", ["companion.written", "audited"])
-def test_one_of_two_runs_publishes_both_tables(world: World, probe: Probe, phase: str) -> None:
-    with Held(lambda: world.write(30, "two", probe=probe), probe, phase) as held:
-        world.write(90, "three")
-    assert isinstance(held.error, ConcurrentWrite)
-    assert world.disputed() == (disputes_among(90), disputes_among(90))
-    assert world.problems() == []
 
 
 class Watched:

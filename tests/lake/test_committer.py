@@ -52,11 +52,6 @@ def test_a_partition_is_replaced_and_others_stay(store: Store) -> None:
     assert info["isBlindAppend"] is False
 
 
-def test_a_partition_without_rows_is_empty_afterwards(store: Store) -> None:
-    opened(store, "run").replace(["a"], [], {})
-    assert rows(store) == [("b", 3)]
-
-
 def test_a_table_without_partitions_is_replaced_whole(tmp_path: Path) -> None:
     store = made(tmp_path / "lake", column=None)
     for click in (1, 2):
@@ -102,13 +97,6 @@ def test_a_change_of_any_partition_meanwhile_refuses_the_whole_table(store: Stor
     with pytest.raises(ConcurrentWrite):
         late.replace(Whole.TABLE, written(store, "a", [1]), {})
     assert rows(store) == [("a", 1), ("a", 2), ("b", 5)]
-
-
-def test_appends_at_once_are_all_kept(store: Store) -> None:
-    late = opened(store, "late")
-    opened(store, "early").append(written(store, "a", [5]), {})
-    late.append(written(store, "a", [6]), {})
-    assert rows(store) == [("a", 1), ("a", 2), ("a", 5), ("a", 6), ("b", 3)]
 
 
 def test_a_known_batch_is_recognised_also_after_a_checkpoint(store: Store) -> None:

@@ -51,18 +51,6 @@ def test_a_partition_predicate_becomes_a_partition_filter(spark: Any, table: str
     assert "user" not in filters
 
 
-def test_a_pruned_query_opens_only_its_folders(spark: Any, table: str) -> None:
-    files = read(spark, table).where("day IN ('2026-01-02', '2026-01-03')").inputFiles()
-    assert {Path(file).parent.name for file in files} == {"day=2026-01-02", "day=2026-01-03"}
-    assert len(read(spark, table).inputFiles()) == 4
-
-
-def test_pruning_is_reported_for_every_join_scan(spark: Any, table: str) -> None:
-    one = read(spark, table).where("day = '2026-01-01'")
-    other = read(spark, table).where("day = '2026-01-02'").selectExpr("user + 1 AS user")
-    assert len(pruned_partitions(one.join(other, "user"))) == 2
-
-
 def hourly(days: int) -> Contract:
     return Contract(
         dataset="silver.toys",

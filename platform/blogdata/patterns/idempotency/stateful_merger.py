@@ -15,9 +15,7 @@ restoration, whichever attempt, run or earlier day made that restoration. Execut
 contained.
 
 Where no version is left, or the store has none, raw rows that say their execution rebuild the table (figure 4-6). Here
-`bronze.users` has them, by `load_date`: all executions are replayed onto the empty table, which needs no version. A
-test does it the book's way in PostgreSQL (raw rows of the backfilled execution and of later ones are removed, and the
-newest raw row of each key is the table), and finds after each execution what the versions of Delta show.
+`bronze.users` has them, by `load_date`: all executions are replayed onto the empty table, which needs no version.
 
 The trap: restoring the version that the previous execution made. Commits in between, e.g. a compaction, would be lost;
 the version to restore is that of the execution's own merge minus one. And a vacuum deletes files that only old versions
