@@ -47,7 +47,6 @@ _CALLED = {"name": "member", "version": "member_version", "rows_of": "rows"}
 """Columns that are called otherwise than the member's field."""
 CLOSED = "delta.appendOnly"
 """Table property of a complete member: Delta itself refuses commits that change or remove its rows."""
-_CONSTRAINT = "delta.constraints."
 _REMEMBERED = {
     # As for every table: a commit is idempotent for as long as its transaction identifier is retained.
     "delta.setTransactionRetentionDuration": "interval 7 days",
@@ -200,24 +199,9 @@ def seen(store: Store, dataset: str) -> Members:
         raise PlatformError(
             what="the dataset is one table, not a pointer to several",
             where=f"{dataset} at {store.path(dataset)}",
-            next_step=f"publish {dataset} once more: it then keeps its copies, and its versions so far stay readable",
+            next_step="move the folder of the table away, and publish the dataset again",
         )
     return members_of(table)
-
-
-def base(store: Store, dataset: str) -> Members:
-    """Read the state a publication starts from; a table from before the dataset lived in members becomes the pointer.
-
-    The versions of such a table stay readable, and the version numbers continue. Only its constraints are dropped
-    first, because they refer to columns that a pointer does not have.
-    """
-    table = store.table(dataset)
-    if table is None or is_pointer(table) or table.metadata().partition_columns:
-        return seen(store, dataset)
-    for name in table.metadata().configuration:
-        if name.startswith(_CONSTRAINT):
-            table.alter.drop_constraint(name.removeprefix(_CONSTRAINT))
-    return Members(version=table.version(), all=())
 
 
 def commit(
@@ -254,14 +238,7 @@ def commit(
             )
         else:
             table = DeltaTable(path, version=base.version, storage_options=options)
-            write_deltalake(
-                table,
-                data,
-                mode="overwrite",
-                schema_mode=None if is_pointer(table) else "overwrite",
-                commit_properties=properties,
-                writer_properties=ZSTD,
-            )
+            write_deltalake(table, data, mode="overwrite", commit_properties=properties, writer_properties=ZSTD)
     except (CommitFailedError, DeltaError) as error:
         if isinstance(error, CommitFailedError) or "already exists" in str(error):
             return None

@@ -70,7 +70,7 @@ def replace_periods(
     """
     keys, added = tuple(sorted(set(partitions))), provenance.additions
     column = _partitioning(target.contract, keys).column
-    seen = members.base(target.lake, target.contract.dataset)
+    seen = members.seen(target.lake, target.contract.dataset)
     if added.of and seen.version != added.at:
         raise audited_members.published_meanwhile(target.contract.dataset)
     if not thaw:

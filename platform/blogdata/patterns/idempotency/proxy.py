@@ -46,7 +46,7 @@ def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str)
             where=target.contract.dataset,
             next_step="use blogdata.patterns.idempotency.fast_metadata_cleaner, which keeps a table for each partition",
         )
-    seen = members.base(target.lake, target.contract.dataset)
+    seen = members.seen(target.lake, target.contract.dataset)
     return audited_members.publish_members([NewMember(name=name, frame=frame)], target, provenance, planned_from=seen)
 
 
