@@ -49,4 +49,4 @@ def sort(spark: SparkSession, target: Target, at: int) -> int:
     large = sorted(key for key, found in size.items() if found >= 2 * order.file_bytes)
     if not large:
         return at
-    return compaction.sort(spark, target, large, order.by, at=at, size=order.file_bytes).version
+    return compaction.sort(spark, target, large, order.by, at=at, size=order.file_bytes)
