@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
 
-from blogdata.errors import ConfigurationError
 from blogdata.publish.partitions import Grain
 
 _TYPES_OF_FIGURES = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
@@ -58,12 +57,7 @@ class Subject:
     how: How | None
 
     def __post_init__(self) -> None:
-        if (self.whose is Whose.NOBODY) != (self.how is None):
-            raise ConfigurationError(
-                what="a person is identified in some way, and nobody in none",
-                where=f"subject {self.whose.value}",
-                next_step="declare `how` for a user or a visitor, and None for nobody",
-            )
+        assert (self.whose is Whose.NOBODY) == (self.how is None), "declare `how` of a user or a visitor, None for none"
 
     def __str__(self) -> str:
         return f"{self.whose.value}, {self.how.value}" if self.how else self.whose.value

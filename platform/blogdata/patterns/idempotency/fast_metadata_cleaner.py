@@ -27,7 +27,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members
@@ -40,7 +40,6 @@ from blogdata.publish.audit import FROZEN
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
 from blogdata.publish.partitions import following
-from blogdata.publish.schema import Partitioning
 from blogdata.publish.target import Provenance, Target
 
 if TYPE_CHECKING:
@@ -69,7 +68,9 @@ def replace_periods(
         ConcurrentWrite: Another run replaced one of the periods meanwhile; transient.
     """
     keys, added = tuple(sorted(set(partitions))), provenance.additions
-    column = _partitioning(target.contract, keys).column
+    column = target.contract.partition_column
+    assert column is not None, "use the Proxy for a dataset that is written whole"
+    assert keys, "name at least one period"
     seen = members.seen(target.lake, target.contract.dataset)
     if added.of and seen.version != added.at:
         raise audited_members.published_meanwhile(target.contract.dataset)
@@ -153,29 +154,19 @@ def freeze(
     return frozen
 
 
-def _partitioning(contract: Contract, keys: Sequence[str]) -> Partitioning:
-    if contract.partitioning is None or not keys:
-        raise ConfigurationError(
-            what="only a dataset with periods is replaced by period, and at least one has to be named",
-            where=contract.dataset,
-            next_step="use blogdata.patterns.idempotency.proxy for a dataset that is written whole",
-        )
-    return contract.partitioning
-
-
 def _refuse_frozen(seen: Members, keys: Sequence[str], contract: Contract) -> None:
     found = sorted((key, member.name) for member in seen.covering(keys) if member.frozen for key in member.partitions)
     frozen = [(key, name) for key, name in found if key in keys]
     if frozen:
         key, name = frozen[0]
-        grain = _partitioning(contract, keys).grain
+        assert contract.grain is not None
         fault = PlatformError(
             what=f"{key} is frozen, it is part of the immutable member {name}"
             + (f"; and so are {len(frozen) - 1} more" if len(frozen) > 1 else ""),
             where=contract.dataset,
             next_step=Remedy(
                 "leave it: rows that came too late are counted; if it must be put right: ",
-                Run(start=key, end=following(key, grain), datasets=(contract.dataset,), accept=FROZEN),
+                Run(start=key, end=following(key, contract.grain), datasets=(contract.dataset,), accept=FROZEN),
             ),
         )
         fault.partitions = frozenset(key for key, _ in frozen)

@@ -29,7 +29,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Commit
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.publish import published
@@ -55,12 +54,8 @@ def overwrite_together(
     main = target.contract
     for companion in companions:
         contract = companion.contract
-        if contract.appears_with != main.dataset or contract.partitioning != main.partitioning:
-            raise ConfigurationError(
-                what=f"{contract.dataset} does not appear with {main.dataset}",
-                where=f"contract of {contract.dataset}",
-                next_step=f"declare write=AppearsWith(main='{main.dataset}') and the same partitioning",
-            )
+        declared = contract.appears_with == main.dataset and contract.partitioning == main.partitioning
+        assert declared, f"declare write=AppearsWith(main='{main.dataset}') of {contract.dataset}, and its partitioning"
     commit = overwrite_partitions(frame, target, partitions, provenance, companions=companions)
     keys = sorted(set(partitions))
     followed = [published(replace(target, contract=companion.contract), keys) for companion in companions]
