@@ -109,7 +109,8 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
         rows: The contract's columns.
         beside: Rows that the partitions have already, which are judged together with the new ones.
     """
-    spec = _with_own(spec, place)
+    # With the table's own conditions: nobody else looks at them when files are committed.
+    spec = replace(spec, violations={**enforced(place.table), **spec.violations})
     column = spec.partition_column
     only = spec.partitions[0] if column and len(spec.partitions) == 1 else None
     folder = f"data/{uuid.uuid4().hex}"
@@ -188,17 +189,6 @@ def enforced(table: DeltaTable) -> dict[str, str]:
             sql = json.loads(column.metadata[_INVARIANT])["expression"]["expression"]
             broken[f"invariant.{column.name}"] = f"count_if(not coalesce({sql}, false))"
     return broken
-
-
-def _with_own(spec: AuditSpec, place: Place) -> AuditSpec:
-    """Add the table's own conditions: nobody else looks at them when files are committed."""
-    own = {name: sql for name, sql in enforced(place.table).items() if not _stated(name, spec)}
-    return replace(spec, violations={**own, **spec.violations})
-
-
-def _stated(name: str, spec: AuditSpec) -> bool:
-    """Check whether the contract has a rule of the same name: Delta knows it in lower case, with other spaces."""
-    return name.lower() in {rule.lower() for rule in spec.violations}
 
 
 def _as_declared(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
@@ -379,9 +369,7 @@ class _Local:
         for key, table in self._tables.items() if self._spec.files else ():
             raw = table.column("raw")
             lengths = pc.binary_length(raw) if pa.types.is_binary(raw.type) else pc.utf8_length(raw)
-            figures: dict[str, FileFigures] = {}
-            for file, size in zip(table.column(FILE).to_pylist(), lengths.to_pylist(), strict=True):
-                lines, total = figures.get(file, (0, 0))
-                figures[file] = (lines + 1, total + (0 if size is None else size + 1))
-            found[key] = figures
+            sizes = pa.table({FILE: table.column(FILE), "size": pc.add(lengths, 1)})
+            counted = sizes.group_by(FILE).aggregate([([], "count_all"), ("size", "sum")]).to_pylist()
+            found[key] = {one[FILE]: (one["count_all"], one["size_sum"] or 0) for one in counted}
         return found
