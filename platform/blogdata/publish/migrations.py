@@ -26,8 +26,15 @@ REMOVED = "blogdata.removed"
 
 def migrating(contract: Contract) -> Contract:
     """Add to a contract what each migration needs: a rule that holds both columns equal, and older rows filled."""
-    _require_possible(contract)
     declared = {column.name for column in contract.columns}
+    replaced = isinstance(contract.write, Replace) or not contract.migrations
+    assert replaced, f"{contract.dataset}: only a dataset whose partitions or table are replaced is migrated"
+    for each in contract.migrations:
+        assert each.new is None or each.new in declared, (
+            f"{contract.dataset} lacks {each.new}, instead of {each.old}"
+        )
+        fixed = each.old in (*contract.key, contract.partition_column)
+        assert not fixed, f"{each.old} identifies rows or partitions of {contract.dataset}: make another dataset"
     rules = tuple(
         RowRule(
             name=f"{migration.old}_is_{migration.new}",
@@ -106,20 +113,3 @@ def _filled(contract: Contract, old: Collection[str]) -> tuple[Column, ...]:
     """Give the new columns of migrations the default that fills the rows which are older than they are."""
     defaults = {each.new: each.forth for each in contract.migrations if each.old in old and each.new}
     return tuple(replace(column, default=defaults.get(column.name, column.default)) for column in contract.columns)
-
-
-def _require_possible(contract: Contract) -> None:
-    names = {column.name for column in contract.columns}
-    fixed = {*contract.key, contract.partition_column}
-    faults = []
-    if contract.migrations and not isinstance(contract.write, Replace):
-        faults.append("only a dataset whose partitions or table are replaced is migrated")
-    for migration in contract.migrations:
-        if migration.new is not None and migration.new not in names:
-            faults.append(f"the contract lacks {migration.new}, which replaces {migration.old}")
-        if migration.old in fixed:
-            faults.append(f"{migration.old} identifies rows or partitions: make another dataset")
-    if faults:
-        raise ConfigurationError(
-            what="; ".join(faults), where=f"migrations of {contract.dataset}", next_step="change the migration"
-        )

@@ -104,15 +104,6 @@ def publish(
     return receipt(lake, contract.dataset, commit_id, before)
 
 
-def published(target: Target, partitions: Sequence[str]) -> Commit:
-    """Find the commit with which the target's run published a batch.
-
-    Raises:
-        TransientError: The run has not published that batch.
-    """
-    return receipt(target.lake, target.contract.dataset, commit_id_of(target, partitions), None)
-
-
 def _within_reach(spec: AuditSpec, target: Target) -> AuditSpec:
     return spec if target.may_read is None else replace(spec, lake=target.lake.root, may_read=tuple(target.may_read))
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from blogdata.lake.commit import Commit
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.publish import published
+from blogdata.publish.publish import commit_id_of, receipt
 from blogdata.publish.target import Companion, Provenance, Target
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def overwrite_together(
         assert declared, f"declare write=AppearsWith(main='{main.dataset}') of {contract.dataset}, and its partitioning"
     commit = overwrite_partitions(frame, target, partitions, provenance, companions=companions)
     keys = sorted(set(partitions))
-    followed = [published(replace(target, contract=companion.contract), keys) for companion in companions]
-    return {
-        commit.dataset: commit,
-        **{companion.dataset: replace(companion, repeated=commit.repeated) for companion in followed},
-    }
+    made = {commit.dataset: commit}
+    for contract in (companion.contract for companion in companions):
+        own = commit_id_of(replace(target, contract=contract), keys)
+        made[contract.dataset] = replace(receipt(target.lake, contract.dataset, own, None), repeated=commit.repeated)
+    return made
