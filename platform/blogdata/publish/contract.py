@@ -299,7 +299,7 @@ class Contract:
         if not promised["feeds"]:
             del promised["feeds"]
         for column in promised["columns"]:
-            del column["answers"], column["sourceless"], column["subject"], column["mask"]
+            del column["answers"], column["sourceless"], column["subject"], column["masked"]
             # A column without a default has the digest it had before columns could have one.
             if column["default"] is None:
                 del column["default"]

@@ -30,9 +30,7 @@ def migrating(contract: Contract) -> Contract:
     replaced = isinstance(contract.write, Replace) or not contract.migrations
     assert replaced, f"{contract.dataset}: only a dataset whose partitions or table are replaced is migrated"
     for each in contract.migrations:
-        assert each.new is None or each.new in declared, (
-            f"{contract.dataset} lacks {each.new}, instead of {each.old}"
-        )
+        assert each.new is None or each.new in declared, f"{contract.dataset} lacks {each.new}, instead of {each.old}"
         fixed = each.old in (*contract.key, contract.partition_column)
         assert not fixed, f"{each.old} identifies rows or partitions of {contract.dataset}: make another dataset"
     rules = tuple(

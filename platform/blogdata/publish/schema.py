@@ -42,13 +42,6 @@ class How(str, Enum):
     """Together with other columns: many persons have the same value, few the same combination."""
 
 
-class Mask(str, Enum):
-    """Which part of a direct identifier may be seen by who looks for faults in it."""
-
-    EMAIL = "e-mail"
-    """The first sign and the domain: a***@example.com."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """Whom a column identifies, and how."""
@@ -78,6 +71,7 @@ class Column:
     Args:
         subject: Whom it identifies, and how. None: a number or a mark, which leads to nobody; a contract has to
             declare it for columns of all other types.
+        masked: Who looks for faults sees the first sign and the domain of its e-mail addresses: a***@example.com.
         generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
             that was created without it stays without it. None: the value is whatever is written.
         default: SQL expression over the older columns that fills it in the rows of a table that is older than it, once,
@@ -93,7 +87,7 @@ class Column:
     nullable: bool = True
     subject: Subject | None = None
     classification: Classification = Classification.INTERNAL
-    mask: Mask | None = None
+    masked: bool = False
     generated: str | None = None
     default: str | None = None
     sourceless: str | None = None

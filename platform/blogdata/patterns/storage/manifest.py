@@ -29,10 +29,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import quote
 
 from blogdata.durable import whole_file
@@ -45,19 +44,6 @@ from blogdata.lake.lake import DatasetMissing, Lake, TableSlice, marks_rows
 from blogdata.lake.shares import MANIFEST, RECORD, Share
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listed:
-    """A data file of the shared version.
-
-    Args:
-        folder: Its folder within the table, `column=value`; `.` of an unpartitioned one.
-    """
-
-    folder: PurePosixPath
-    file: Path
-    rows: int
 
 
 def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Share:
@@ -79,7 +65,7 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
         version=table.version(),
         since=now or datetime.now(timezone.utc),
         files=len(listed),
-        rows=sum(one.rows for one in listed),
+        rows=sum(rows for *_, rows in listed),
         table_id=str(table.metadata().id),
     )
     if before is not None and before.name == new.name:
@@ -129,25 +115,24 @@ def _refuse_marked_rows(dataset: str, parts: Sequence[TableSlice]) -> None:
         )
 
 
-def _files(lake: Lake, part: TableSlice) -> Iterator[Listed]:
+def _files(lake: Lake, part: TableSlice) -> Iterator[tuple[str, Path, int]]:
+    """List the data files: folder within the table (`column=value`, `.` of an unpartitioned one), file and rows."""
     folder = lake.folder(part.name)
     assert folder is not None
     column = next(iter(part.table.metadata().partition_columns), None)
     names = ["path", "num_records", *([] if column is None else [f"partition.{column}"])]
     for action in arrow.rows_of(part.table.get_add_actions(flatten=True), names):
         if part.partitions is None or action[f"partition.{column}"] in part.partitions:
-            value = "" if column is None else f"{column}={quote(str(action[f'partition.{column}']), safe='')}"
-            yield Listed(
-                folder=PurePosixPath(value), file=file_of(folder, action["path"]), rows=int(action["num_records"])
-            )
+            value = "." if column is None else f"{column}={quote(str(action[f'partition.{column}']), safe='')}"
+            yield value, file_of(folder, action["path"]), int(action["num_records"])
 
 
-def _write(staged: Path, new: Share, listed: Sequence[Listed], *, partitioned: bool) -> None:
+def _write(staged: Path, new: Share, listed: Sequence[tuple[str, Path, int]], *, partitioned: bool) -> None:
     staged.mkdir()
-    lines: dict[PurePosixPath, list[str]] = {} if partitioned else {PurePosixPath("."): []}
-    for one in listed:
+    lines: dict[str, list[str]] = {} if partitioned else {".": []}
+    for folder, file, _ in listed:
         # As Delta itself writes it: the path as it is. Readers of this layout do not decode escapes.
-        lines.setdefault(one.folder, []).append(f"file://{one.file}\n")
+        lines.setdefault(folder, []).append(f"file://{file}\n")
     for folder, files in lines.items():
         (staged / folder).mkdir(parents=True, exist_ok=True)
         (staged / folder / MANIFEST).write_text("".join(sorted(files)), encoding="utf-8")
