@@ -19,14 +19,9 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from blogdata.errors import TransientError
 from blogdata.patterns.idempotency import transactional_sink
-from blogdata.patterns.idempotency.transactional_sink import (
-    Overtaken,
-    Receipt,
-    RowsRefused,
-    ServedTable,
-    SinkDelivery,
-)
+from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Migration, Partitioning
@@ -167,7 +162,7 @@ def test_rows_that_contradict_the_ledger_are_not_served(database: str, rows: int
 
 def test_an_older_version_never_replaces_a_newer_one(database: str) -> None:
     deliver(database, delivery(2))
-    with pytest.raises(Overtaken) as refused:
+    with pytest.raises(TransientError) as refused:
         deliver(database, delivery(1))
     assert refused.value.transient
     assert shown(database) == both(2)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from blogdata.cli.output import TextGrid, console, errors, existing, say_json
-from blogdata.errors import refuse_unknown
+from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
@@ -18,7 +18,7 @@ from blogdata.patterns.quality import schema_compatibility_enforcer as enforcer
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_compatibility_enforcer import Release
 from blogdata.publish import incompatibilities, tables
-from blogdata.publish.incompatibilities import Incompatibility, IncompatibleSchema
+from blogdata.publish.incompatibilities import Incompatibility
 from blogdata.publish.privacy import require_subjects
 from blogdata.services.config import Settings
 from quality.contracts import DECLARED, EVERY, RELEASED
@@ -74,7 +74,7 @@ def _compared(releases: dict[str, Release]) -> tuple[list[str], dict[str, list[I
     return changed, {name: faults for name, faults in found.items() if faults}
 
 
-def _refused(dataset: str, faults: list[Incompatibility]) -> IncompatibleSchema:
+def _refused(dataset: str, faults: list[Incompatibility]) -> PlatformError:
     return incompatibilities.refused(
         dataset,
         faults,

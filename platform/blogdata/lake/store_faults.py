@@ -70,10 +70,6 @@ class LandedFileVanished(PlatformError):
     transient: ClassVar[bool] = True
 
 
-class LandedFileUnreadable(PlatformError):
-    """A landed file is cut off, garbled, or not readable for lack of permission."""
-
-
 @contextmanager
 def store_faults(where: str) -> Iterator[None]:
     """Raise the store's errors as typed ones, with the original as their cause; others pass unchanged."""
@@ -161,9 +157,9 @@ def landed_vanished(file: str) -> LandedFileVanished:
     )
 
 
-def landed_unreadable(file: str, why: str) -> LandedFileUnreadable:
+def landed_unreadable(file: str, why: str) -> PlatformError:
     """Build the error for a landed file that exists but cannot be read to its end."""
-    return LandedFileUnreadable(
+    return PlatformError(
         what=f"a landed file cannot be read to its end: {why}",
         where=file,
         next_step="nothing was published of its partition; have the file landed again, whole, or make it readable for "

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
-from blogdata.errors import PlatformError, foreign
+from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.served import Served
 from blogdata.publish.contract import Contract
@@ -54,12 +54,6 @@ _TOO_MUCH = "54"
 
 class RowsRefused(PlatformError):
     """Raised when the database refused rows or has not received all of them; nothing was served."""
-
-
-class Overtaken(PlatformError):
-    """Raised when a newer version of a dataset is already served."""
-
-    transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +95,7 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
 
     Raises:
         RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
-        Overtaken: Newer versions are already served; transient.
+        TransientError: Newer versions are already served.
         psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
     """
     try:
@@ -243,7 +237,7 @@ def _is_served(connection: psycopg.Connection, schema: str, delivery: SinkDelive
         if newest.get((part.contract.dataset, part.table_id, delivery.partition), -1) > part.version
     ]
     if newer:
-        raise Overtaken(
+        raise TransientError(
             what=f"a newer version of {', '.join(newer)} is served already",
             where=f"{schema}, {delivery.batch_id}",
             next_step="nothing was changed; the step is retried and reads the newest versions",
