@@ -103,7 +103,6 @@ class _Finder:
         )
 
     def is_in_any(self, parts: Iterable[bytes]) -> bool:
-        """Return whether a value is in bytes that are read part by part."""
         before = b""
         for part in parts:
             if self.is_in(before + part):

@@ -52,7 +52,6 @@ class DataFile:
 
     @classmethod
     def of(cls, listed: Mapping[str, Any]) -> DataFile:
-        """Return the file that a commit's metadata lists."""
         statistics = json.loads(listed["stats"])
         return cls(
             path=listed["path"],
@@ -64,7 +63,6 @@ class DataFile:
         )
 
     def listed(self) -> dict[str, Any]:
-        """Return the file as a commit's metadata lists it."""
         return {
             "path": self.path,
             "size": self.size,
@@ -74,7 +72,6 @@ class DataFile:
         }
 
     def add(self, *, data_change: bool = True) -> AddAction:
-        """Return the action that makes the file a part of the table."""
         return AddAction(
             path=self.path,
             size=self.size,
@@ -101,7 +98,6 @@ def folder_of(value: str) -> str:
 
 
 def value_sql(column: str) -> str:
-    """Return the Spark SQL for the value that a folder names."""
     return f"url_decode(replace({column}, '{_MARK}', '%'))"
 
 

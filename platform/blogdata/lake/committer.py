@@ -103,7 +103,6 @@ class OpenCommit:
 
     @property
     def repeated(self) -> bool:
-        """Whether the batch had been committed before this commit began."""
         done = self.table.transaction_version(self._marks[0].writer)
         return done is not None and done >= self._marks[0].batch
 
@@ -139,7 +138,6 @@ class OpenCommit:
         return self._committed(by, info, replaced=gone, reads=partitions)
 
     def append(self, files: Sequence[DataFile], info: Mapping[str, Any]) -> int:
-        """Add files, beside whatever other writers add; return the version of the commit."""
         return self._committed(files, info, replaced=(), reads=())
 
     def exchange(

@@ -79,7 +79,6 @@ class Lake(Store):
         return counts
 
     def rows(self, dataset: str, column: str | None, version: int) -> int:
-        """Count the rows of a whole dataset, as :meth:`row_counts` counts those of its partitions."""
         return sum(self.row_counts(dataset, column, version).values())
 
     def parts(

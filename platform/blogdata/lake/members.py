@@ -86,12 +86,10 @@ class Member:
 
     @property
     def rows(self) -> int:
-        """How many rows are read from it."""
         return sum(self.rows_of.values())
 
     @property
     def visible(self) -> bool:
-        """True while readers see it."""
         return self.visible_until is None
 
 
@@ -104,11 +102,9 @@ class Members:
 
     @property
     def visible(self) -> tuple[Member, ...]:
-        """The members whose rows are the dataset's rows."""
         return tuple(member for member in self.all if member.visible)
 
     def covering(self, partitions: Collection[str]) -> tuple[Member, ...]:
-        """Return the visible members that hold any of the partitions."""
         return tuple(member for member in self.visible if not set(partitions).isdisjoint(member.partitions))
 
     def superseded(self, partitions: Collection[str], version: int, moment: datetime) -> tuple[Member, ...]:
@@ -172,7 +168,6 @@ def dataset_of(table: str) -> str:
 
 
 def refuse_direct(table: DeltaTable | None, dataset: str) -> None:
-    """Refuse a direct write to a pointer or to a complete member."""
     if table is None:
         return
     if table.metadata().configuration.get(CLOSED) == "true":

@@ -46,7 +46,6 @@ class Share:
         return f"{self.version}-{self.table_id[:8]}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it is recorded and printed."""
         return {**asdict(self), "since": self.since.isoformat(timespec="seconds")}
 
 

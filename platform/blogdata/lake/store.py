@@ -30,7 +30,6 @@ class Store:
     storage_options: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, dataset: str) -> str:
-        """Return the address of a dataset's table."""
         return f"{self.root}/{dataset.replace('.', '/', 1)}"
 
     def folder(self, dataset: str) -> Path | None:
@@ -50,7 +49,6 @@ class Store:
             return None
 
     def at(self, table: str, version: int) -> DeltaTable:
-        """Open a table's log at a version, without a JVM."""
         with store_faults(table):
             return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
 
@@ -92,7 +90,6 @@ class Store:
         return all(info.type != FileType.NotFound for info in found)
 
     def files(self, address: str) -> PyFileSystem:
-        """Open the file system below an address."""
         return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))
 
 
@@ -162,5 +159,4 @@ def compact(table: DeltaTable) -> bool:
 
 
 def plain(path: str) -> str:
-    """Return a path without the scheme `file:`."""
     return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path

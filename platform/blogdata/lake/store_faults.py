@@ -119,7 +119,6 @@ def contended(where: str, what: str) -> TransientError:
 
 
 def log_damaged(where: str, file: str) -> LogDamaged:
-    """Build the error for a file of a table's log that cannot be read; its path is empty if it is not known."""
     return LogDamaged(
         what="a file of the table's log is gone, cut off or garbled" + _file_suffix(file),
         where=where,
@@ -133,7 +132,6 @@ def log_damaged(where: str, file: str) -> LogDamaged:
 
 
 def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
-    """Build the error for a data file that differs from what was written; its path is empty if it is not known."""
     return DataFileDamaged(
         what=f"a data file is damaged: {file or where}: {problem}",
         where=where,
@@ -148,7 +146,6 @@ def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
 
 
 def landed_vanished(file: str) -> LandedFileVanished:
-    """Build the error for a landed file that was deleted before it was read."""
     return LandedFileVanished(
         what="a landed file was taken away while it was about to be read",
         where=file,
@@ -158,7 +155,6 @@ def landed_vanished(file: str) -> LandedFileVanished:
 
 
 def landed_unreadable(file: str, why: str) -> PlatformError:
-    """Build the error for a landed file that exists but cannot be read to its end."""
     return PlatformError(
         what=f"a landed file cannot be read to its end: {why}",
         where=file,

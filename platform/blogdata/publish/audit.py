@@ -208,7 +208,6 @@ def _measures(spec: AuditSpec, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def aggregates(spec: AuditSpec) -> dict[str, str]:
-    """Return all SQL aggregates of a specification, by name."""
     return {**spec.measures, **spec.violations, **spec.audits}
 
 
@@ -243,7 +242,6 @@ def count_repeated(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, int]
 
 
 def count_breakdown(rows: DataFrame, spec: AuditSpec, columns: Sequence[str]) -> list[list[Any]]:
-    """Count the rows of each partition by some columns."""
     from pyspark.sql import functions as F
 
     column = spec.partition_column
@@ -285,7 +283,6 @@ def _file_violations(spec: AuditSpec, found: Mapping[str, Mapping[str, FileFigur
 
 
 def as_plain(value: Any) -> Any:
-    """Return a value of Spark as JSON has it."""
     if isinstance(value, datetime):
         # Spark returns a timestamp as naive local time.
         return value.astimezone(timezone.utc).isoformat()

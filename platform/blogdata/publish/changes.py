@@ -61,11 +61,9 @@ class AppendBatch:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def writer_id(self, dataset: str) -> str:
-        """Return the identifier that all batches of the stream share."""
         return f"{dataset}/{self.stream}"
 
     def commit_id(self, dataset: str) -> str:
-        """Return the identifier of the batch, unique within the dataset."""
         return f"{self.writer_id(dataset)}/{self.batch}"
 
 

@@ -84,7 +84,6 @@ class Written:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """What the commit tells of them."""
         return {
             "measures": self.judgement.measures,
             "breakdowns": self.judgement.breakdowns,
@@ -295,7 +294,6 @@ def _is_few(files: Sequence[DataFile], spec: AuditSpec) -> bool:
 
 
 def _read(place: Place, folder: str, only: str | None) -> DataFrame:
-    """Read the written files with Spark."""
     from pyspark.sql import functions as F
 
     column = place.partition
@@ -364,7 +362,6 @@ class _Local:
         return rows
 
     def by_file(self) -> dict[str, dict[str, FileFigures]]:
-        """Count lines and bytes of each landed file."""
         found: dict[str, dict[str, FileFigures]] = {}
         for key, table in self._tables.items() if self._spec.files else ():
             raw = table.column("raw")

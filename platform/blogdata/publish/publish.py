@@ -196,7 +196,6 @@ def _write(
 
 
 def _refuse(dataset: str, judgement: Judgement) -> None:
-    """Raise the violations of a batch, if it has any."""
     if judgement.violations:
         raise AuditFailed(dataset, judgement.violations)
 
@@ -249,7 +248,6 @@ def _stored(
 
 
 def place_of(rows: DataFrame, target: Target, table: DeltaTable) -> Place:
-    """Return where the rows of a table are written."""
     path = target.lake.path(target.contract.dataset)
     return Place(
         spark=rows.sparkSession,

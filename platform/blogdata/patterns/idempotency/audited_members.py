@@ -141,7 +141,6 @@ def swap(
 
 
 def published_meanwhile(dataset: str) -> ConcurrentWrite:
-    """Say that another run was faster."""
     return ConcurrentWrite(
         what="another run published the same partitions while this one was writing",
         where=dataset,
@@ -150,7 +149,6 @@ def published_meanwhile(dataset: str) -> ConcurrentWrite:
 
 
 def keys_of(new: Sequence[NewMember]) -> frozenset[str]:
-    """Return all partitions of some members."""
     return frozenset(key for one in new for key in one.partitions or (WHOLE_TABLE,))
 
 

@@ -67,8 +67,6 @@ class ServedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkDelivery:
-    """A partition of several tables that are served in one transaction."""
-
     partition: str
     parts: Sequence[ServedTable]
     run_id: str
