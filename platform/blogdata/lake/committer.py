@@ -44,21 +44,12 @@ _TOLD = {"metaData": "metadata", "protocol": "protocol"}
 _SEARCHED = 20
 """Versions in which a checksum is looked for whose schema and protocol still hold."""
 _WRITABLE = frozenset(
-    {
-        "appendOnly",
-        "changeDataFeed",
-        "checkConstraints",
-        "deletionVectors",
-        "generatedColumns",
-        "invariants",
-        "timestampNtz",
-        "variantType",
-        "variantType-preview",
-        "vacuumProtocolCheck",
-    }
+    "appendOnly changeDataFeed checkConstraints deletionVectors generatedColumns invariants timestampNtz variantType "
+    "variantType-preview vacuumProtocolCheck".split()
 )
 """Features of a table under which files may be added as plain Parquet: their rules are audited, or concern no file."""
-_MAPPING = "delta.columnMapping.mode"
+_MAPPED = (5, 6)
+"""Protocols of writers from before there were features, with mapped columns and identity columns."""
 _APPEND_ONLY = "delta.appendOnly"
 
 
@@ -375,13 +366,10 @@ def _removal(file: Mapping[str, Any], columns: Sequence[str], now: int, *, data_
 
 
 def _refuse_features(table: DeltaTable, dataset: str) -> None:
-    mapping = (table.metadata().configuration.get(_MAPPING) or "none").lower()
-    unknown = sorted(set(table.protocol().writer_features or []) - _WRITABLE)
-    if not unknown and any("delta.identity" in key for field in table.schema().fields for key in field.metadata):
-        # Writers of before features know them by the protocol's version.
-        unknown = ["identityColumns"]
-    if mapping != "none" or unknown:
-        found = ", ".join([*unknown, *([f"column mapping by {mapping}"] if mapping != "none" else [])])
+    protocol = table.protocol()
+    unknown = sorted(set(protocol.writer_features or []) - _WRITABLE)
+    if unknown or protocol.min_writer_version in _MAPPED:
+        found = ", ".join(unknown) or f"those of writers of version {protocol.min_writer_version}"
         raise PlatformError(
             what=f"the table has features that its plain files cannot have: {found}",
             where=dataset,
