@@ -166,11 +166,8 @@ def _commit_restoration(spark: SparkSession, target: Target, back: Execution, ro
 
 
 def _published(lake: Lake, entry: Entry) -> Commit:
-    table = lake.caught_up(entry.dataset)
-    assert table is not None
-    for version, line in lake.commits(table, entry.version - 1):
-        info = parse(line.get("userMetadata"))
-        if version == entry.version and info is not None:
-            entries = entries_of(entry.dataset, entry.version, info)
-            return Commit(dataset=entry.dataset, version=entry.version, entries=entries, info=info, repeated=True)
-    raise AssertionError(f"{entry.dataset} has no version {entry.version}, which its events name")
+    _, line = next(lake.commits(lake.at(entry.dataset, entry.version)))
+    info = parse(line.get("userMetadata"))
+    assert info is not None, f"{entry.dataset} has no version {entry.version}, which its events name"
+    entries = entries_of(entry.dataset, entry.version, info)
+    return Commit(dataset=entry.dataset, version=entry.version, entries=entries, info=info, repeated=True)
