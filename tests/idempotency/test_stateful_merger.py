@@ -28,17 +28,13 @@ from blogdata.orchestration import upkeep
 from blogdata.orchestration.step import FullDelivery
 from blogdata.orchestration.upkeep import Inspection, Vacuuming
 from blogdata.patterns.idempotency.stateful_merger import restorable
-from blogdata.publish.changes import Rewrite
 from blogdata.publish.partitions import Grain
-from blogdata.publish.publish import publish
 from blogdata.publish.schema import Column
-from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import InOrder
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 from laws.stepping import Probe
 from tidied import whole
-from toy import target
 
 IN_DAYS = replace(CONTRACT, write=InOrder(period=Grain.DAY))
 
@@ -83,21 +79,6 @@ def test_table_4_5_no_restoration_follows_a_backfill(backfilled: Table) -> None:
     assert backfilled.rows(5) == backfilled.rows(2), "restored to the second day's state"
     assert backfilled.versions() == dict(zip(DAYS, (1, 2, 6, 7), strict=True))
     assert (backfilled.gone(), backfilled.problems()) == ([], [])
-
-
-def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> None:
-    before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
-    assert version is not None
-    aim = target(daily.root, "restoring", contract=daily.contract)
-    with pytest.raises(AuditFailed, match="rows"):
-        publish(
-            daily.lake.read(spark, CONTRACT.dataset, 2),
-            aim,
-            change=Rewrite(at=version),
-            partitions=(),
-            provenance=Provenance(expected={"": {"rows": len(before) + 7}}),
-        )
-    assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 
 
 def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Table) -> None:
@@ -243,17 +224,3 @@ def test_a_refused_retry_undoes_the_first_trys_restoration(tried: Table, run: st
     assert (tried.rows(), tried.gone()) == (tried.rows(4), [])
     assert tried.versions() == dict(zip(DAYS, (1, 2, 3, 4), strict=True))
     assert tried.problems() == []
-
-
-def test_a_run_whose_later_day_is_refused_leaves_no_old_state(daily: Table) -> None:
-    """Each day delivers the full set of its own letters."""
-
-    def delivery(day: str) -> FullDelivery:
-        letter = daily.frame([(day[-1], day, False)]).drop("is_deleted")
-        return FullDelivery(rows=lambda _: letter, account=Account(rows_in=99 if day == DAYS[3] else 1))
-
-    before = daily.rows()
-    with pytest.raises(AuditFailed, match="account"):
-        step(daily.spark, daily.root, daily.contract, *DAYS[2:], run="a run").publish(delivery)
-    assert (daily.rows(), daily.gone()) == (before, [DAYS[2]]), "not the state of the old day that was merged"
-    assert daily.problems() == []

@@ -43,14 +43,7 @@ BESIDE = Contract(
     partitioning=CONTRACT.partitioning,
     write=AppearsWith(main=MAIN.dataset),
 )
-NOT_PUBLISHED = (
-    "audited",
-    "companion.audited",
-    "companion.written",
-    "companion.opened",
-    "written",
-    "opened",
-)
+NOT_PUBLISHED = ("audited", "companion.audited", "opened")
 pytestmark = pytest.mark.matrix(4)
 
 
@@ -221,20 +214,9 @@ def test_each_companion_version_belongs_to_main_versions(watched: Watched) -> No
         assert {click for _, click in resting(watched.world.root, BESIDE.dataset, at)} == disputes_among(size)
 
 
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        (lambda frame: frame.where("click <> 2"), "account.accounted"),
-        (lambda frame: frame.unionByName(frame.where("click = 2")), "unique.click"),
-        (lambda frame: frame.withColumn("hour", F.lit("2026-01-07T00")), "partition_is_declared"),
-    ],
-    ids=["vanished", "doubled", "elsewhere"],
-)
-def test_a_companion_that_breaks_its_contract_blocks_both(world: World, change: Any, rule: str) -> None:
-    with pytest.raises(Exception) as refused:
-        world.write(30, "two", disputes=change)
-    assert isinstance(refused.value, AuditFailed) or rule == "partition_is_declared", refused.value
-    if isinstance(refused.value, AuditFailed):
-        assert refused.value.dataset == BESIDE.dataset
-        assert rule in {item.rule for item in refused.value.violations}
+def test_a_companion_that_breaks_its_contract_blocks_both(world: World) -> None:
+    with pytest.raises(AuditFailed) as refused:
+        world.write(30, "two", disputes=lambda frame: frame.where("click <> 2"))
+    assert refused.value.dataset == BESIDE.dataset
+    assert "account.accounted" in {item.rule for item in refused.value.violations}
     assert world.disputed() == (disputes_among(60), disputes_among(60))

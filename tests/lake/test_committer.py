@@ -85,12 +85,6 @@ def test_a_commit_lost_to_one_of_the_same_partition_is_refused(store: Store) -> 
     _refused(store, late, "a")
 
 
-def test_an_append_into_the_partition_meanwhile_refuses_its_overwrite(store: Store) -> None:
-    late = opened(store, "late")
-    opened(store, "early").append(written(store, "a", [5]), {})
-    _refused(store, late, "a")
-
-
 def test_a_change_of_any_partition_meanwhile_refuses_the_whole_table(store: Store) -> None:
     late = opened(store, "late")
     replace(store, "b", [5], "early")
@@ -107,15 +101,6 @@ def test_a_known_batch_is_recognised_also_after_a_checkpoint(store: Store) -> No
     assert opened(store, "stream", 24).repeated
     assert opened(store, "stream", 3).repeated
     assert not opened(store, "stream", 25).repeated
-
-
-def test_a_batch_that_a_twin_commits_meanwhile_is_refused(store: Store) -> None:
-    slow, fast = opened(store, "run"), opened(store, "run")
-    fast.append(written(store, "a", [5]), {})
-    with pytest.raises(ConcurrentWrite):
-        slow.append(written(store, "a", [5]), {})
-    assert opened(store, "run").repeated
-    assert rows(store) == [("a", 1), ("a", 2), ("a", 5), ("b", 3)]
 
 
 def test_a_batch_takes_its_turn_among_all_of_the_table(store: Store) -> None:
@@ -158,14 +143,6 @@ def test_a_compaction_lost_to_another_one_is_refused(store: Store) -> None:
         with pytest.raises(ConcurrentWrite):
             begun.exchange(files, written(store, "a", [1, 2]), {}, reads=["a"], data_change=False)
     assert rows(store) == [("a", 1), ("a", 2), ("b", 3)], "no row is doubled"
-
-
-def test_an_exchange_is_refused_by_rows_that_came_into_what_it_read(store: Store) -> None:
-    late = opened(store, "late")
-    opened(store, "early").append(written(store, "b", [1]), {})
-    with pytest.raises(ConcurrentWrite):
-        late.exchange(late.files(["a"]), written(store, "a", [1, 7]), {}, reads=Whole.TABLE)
-    assert rows(store) == [("a", 1), ("a", 2), ("b", 1), ("b", 3)]
 
 
 def test_a_commit_for_another_version_is_refused(store: Store) -> None:

@@ -6,9 +6,7 @@ import threading
 from dataclasses import replace
 from datetime import timedelta
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
@@ -88,14 +86,6 @@ def test_the_view_has_every_members_columns(lake: Lake) -> None:
     # Two writers have each added a column concurrently.
     other = replace(old, name="2026-01-19", columns={**old.columns, "device": "STRING"})
     assert set(members.columns_of([old, wider, other])) == {"week", "click", "page", "device"}
-
-
-def test_rows_added_to_a_members_table_are_ignored(lake: Lake) -> None:
-    monday = member(lake, "2026-01-05")
-    members.commit(lake, DATASET, NONE_YET, [monday], {})
-    table = lake.path(members.table_of(DATASET, monday.location))
-    write_deltalake(table, pa.table({"week": ["2026-01-05"], "click": [7]}), mode="append")
-    assert lake.row_counts(DATASET, "week") == {"2026-01-05": 1}
 
 
 def test_only_long_superseded_members_are_removed(lake: Lake) -> None:
