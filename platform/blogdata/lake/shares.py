@@ -8,10 +8,9 @@ Whatever deletes files of tables asks :func:`shared_files` first.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from blogdata.durable.whole_file import CURRENT
 from blogdata.errors import ConfigurationError
@@ -45,9 +44,6 @@ class Share:
         """Name of its folder: its version, and the beginning of the table's id."""
         return f"{self.version}-{self.table_id[:8]}"
 
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "since": self.since.isoformat(timespec="seconds")}
-
 
 def home(store: Store, dataset: str = "") -> Path:
     """Return the folder with the shares of a dataset, or of all; refuse a lake in an object store."""
@@ -71,10 +67,8 @@ def shared_files(store: Store, dataset: str) -> set[Path]:
 def current(store: Store, dataset: str) -> Share | None:
     """Return the share that readers find; None if the dataset is not shared."""
     record = home(store, dataset) / CURRENT / RECORD
-    return _read(record) if record.exists() else None
-
-
-def _read(record: Path) -> Share:
+    if not record.exists():
+        return None
     found = json.loads(record.read_text(encoding="utf-8"))
     # As 0.1.0 wrote it.
     if tables := found.pop("tables", None):

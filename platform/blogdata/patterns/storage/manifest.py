@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -136,4 +137,5 @@ def _write(staged: Path, new: Share, listed: Sequence[tuple[str, Path, int]], *,
     for folder, files in lines.items():
         (staged / folder).mkdir(parents=True, exist_ok=True)
         (staged / folder / MANIFEST).write_text("".join(sorted(files)), encoding="utf-8")
-    (staged / RECORD).write_text(json.dumps(new.as_json()), encoding="utf-8")
+    record = {**asdict(new), "since": new.since.isoformat(timespec="seconds")}
+    (staged / RECORD).write_text(json.dumps(record), encoding="utf-8")
