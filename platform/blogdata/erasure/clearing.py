@@ -60,11 +60,7 @@ class Clearing:
     note: Note
 
     def clear(self) -> list[str]:
-        """Clear all places.
-
-        Returns:
-            Those that could not be cleared, with the reason.
-        """
+        """Clear all places, and return those that could not be cleared, with the reason."""
         of_persons = [one for one in self.contracts if any(column.singles_out for column in one.columns)]
         left = [*self._older_versions(of_persons), *self._outbox()]
         if left:

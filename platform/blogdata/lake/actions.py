@@ -118,7 +118,6 @@ def files_below(
 
     Args:
         files: File system whose root is the table.
-        folder: Relative to the table.
         partition: Partition column, and the value of all files; a value of None is found in each file's folder. None:
             the table has no partitions.
         indexed: Columns whose bounds are kept.

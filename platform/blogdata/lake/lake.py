@@ -163,9 +163,6 @@ class Lake(Store):
 
         Some partitions, and a table without any, are read by their files, which delta-rs lists: Spark reads no log.
 
-        Args:
-            partitions: The only ones that are read; None: all.
-
         Raises:
             DatasetMissing: The dataset has never been published, or none of its members is visible.
             PlatformError: Retention has removed rows of that version.

@@ -61,7 +61,6 @@ class Member:
         partition_column: Column of the partition keys; None for an unpartitioned dataset.
         columns: Name to Spark SQL type, in order, as declared by the contract it was written under.
         rows_of: Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned.
-        visible_from: When it became visible, UTC.
         visible_until: When another member took its place, UTC; None while it is visible.
         removed_at: When retention removed its files, UTC; None while they are kept.
     """

@@ -26,11 +26,7 @@ MANIFEST = "manifest"
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """One shared version of a dataset.
-
-    Args:
-        since: When it was shared, UTC.
-    """
+    """One shared version of a dataset."""
 
     dataset: str
     version: int

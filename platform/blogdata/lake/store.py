@@ -107,11 +107,7 @@ class NewestLog:
         self._commit, self._seen = Path(), tuple[int, ...]()
 
     def table(self) -> DeltaTable | None:
-        """Return the table at its newest version; None if it does not exist.
-
-        Raises:
-            LogDamaged: A file of its log is gone, cut off or garbled.
-        """
+        """Return the table at its newest version; None if it does not exist."""
         if self._table is not None and self._is_newest(self._table):
             return self._table
         self._table = table = self._store.table(self._name)

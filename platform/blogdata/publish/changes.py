@@ -36,11 +36,7 @@ class Rewrite(Overwrite):
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange(Rewrite):
-    """Replace the rows of some files by rows computed from them; all others of the table stay.
-
-    Args:
-        files: Their paths, as the log has them.
-    """
+    """Replace the rows of some files by rows computed from them; all others of the table stay."""
 
     files: tuple[str, ...]
 

@@ -49,10 +49,6 @@ def compact(
     """Merge the small files of some partitions, in one commit; None if no two small files are in one partition.
 
     A table with rows that are marked as removed is left until its next write, which dissolves the marks.
-
-    Args:
-        small: Only files smaller than this are rewritten, in bytes.
-        most: About the largest size of a new file, in bytes.
     """
     begun, column = _begun(target), target.contract.partition_column
     chosen = [file for file in begun.files(partitions or Whole.TABLE) if file["size_bytes"] < small]

@@ -63,12 +63,7 @@ def incompatibilities(
 
 
 def hold_table(table: DeltaTable, contract: Contract) -> None:
-    """Refuse a contract that its table cannot follow, with every reason at once.
-
-    Raises:
-        PlatformError: A column changed its type, was removed without a migration, or is required and was added
-            without a default while rows without it stay.
-    """
+    """Refuse a contract that its table cannot follow, with every reason at once."""
     if members.is_pointer(table):
         return
     schema = of_delta(json.loads(table.schema().to_json()))

@@ -104,7 +104,6 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
     """Write rows below a table and judge them.
 
     Args:
-        rows: The contract's columns.
         beside: Rows that the partitions have already, which are judged together with the new ones.
     """
     # With the table's own conditions: nobody else looks at them when files are committed.

@@ -56,8 +56,6 @@ def publish(
     """Write a frame to a table, audited, in one commit; repeated calls of a run (or stream batch) change nothing.
 
     Args:
-        frame: Rows with the columns of the contract.
-        change: How the rows change the table.
         partitions: Partition keys of the batch; empty for a table that is written whole.
 
     Returns:
@@ -260,11 +258,7 @@ def place_of(rows: DataFrame, target: Target, table: DeltaTable) -> Place:
 
 
 def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
-    """Read a publication back from the log.
-
-    Raises:
-        TransientError: No commit has that identifier; transient.
-    """
+    """Read a publication back from the log."""
     found = committed(lake, dataset, commit_id)
     if found is None:
         raise TransientError(

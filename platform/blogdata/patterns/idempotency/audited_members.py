@@ -68,11 +68,7 @@ class Filled:
 def publish_members(
     new: Sequence[NewMember], target: Target, provenance: Provenance, *, planned_from: Members
 ) -> Commit:
-    """Fill members and make all of them visible in one commit, once per run.
-
-    Raises:
-        ConcurrentWrite: Another run published the same partitions meanwhile; transient.
-    """
+    """Fill members and make all of them visible in one commit, once per run."""
     lake, dataset = target.lake, target.contract.dataset
     commit_id = commit_id_of(target, [key for one in new for key in one.partitions])
     table = lake.caught_up(dataset)
@@ -116,11 +112,7 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
 def swap(
     filled: Sequence[Filled], target: Target, info: dict[str, Any], *, planned_from: Members, transaction_id: str
 ) -> int:
-    """Replace the visible members of the same partitions by new ones, in one commit.
-
-    Raises:
-        ConcurrentWrite: The members to replace have changed since `planned_from`; transient.
-    """
+    """Replace the visible members of the same partitions by new ones, in one commit."""
     lake, contract = target.lake, target.contract
     partitions = keys_of([one.new for one in filled])
     base = planned_from

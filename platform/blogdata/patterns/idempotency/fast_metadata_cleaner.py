@@ -61,12 +61,7 @@ class Frozen:
 def replace_periods(
     frame: DataFrame, target: Target, partitions: Sequence[str], provenance: Provenance, *, thaw: bool = False
 ) -> Commit:
-    """Replace some periods: one audited member per period, and one commit that makes all of them visible.
-
-    Raises:
-        PlatformError: A period is frozen and published; nothing was written.
-        ConcurrentWrite: Another run replaced one of the periods meanwhile; transient.
-    """
+    """Replace some periods: one audited member per period, and one commit that makes all of them visible."""
     keys, added = tuple(sorted(set(partitions))), provenance.additions
     column = target.contract.partition_column
     assert column is not None, "use the Proxy for a dataset that is written whole"
@@ -109,9 +104,6 @@ def freeze(
     spark: SparkSession, target: Target, *, final_before: str, arrange: Arrange | None = None
 ) -> Sequence[Frozen]:
     """Turn the periods of each final year into one immutable member: one audited write and one swap per year.
-
-    Args:
-        arrange: Rewrites the files of a year before it is visible (Sorter); None: they stay as written.
 
     Returns:
         One entry per frozen year; the periods keep the accounts they were published with. A year with a period that

@@ -46,11 +46,7 @@ def overwrite_together(
     *,
     companions: Sequence[Companion],
 ) -> dict[str, Commit]:
-    """Replace some partitions of several tables, audited and in one commit; each table has its own view of it.
-
-    Returns:
-        The commits by dataset, the main table's first.
-    """
+    """Replace some partitions of several tables, audited and in one commit; each table has its own view of it."""
     main = target.contract
     for companion in companions:
         contract = companion.contract
