@@ -120,7 +120,7 @@ def contended(where: str, what: str) -> TransientError:
 
 def log_damaged(where: str, file: str) -> LogDamaged:
     return LogDamaged(
-        what="a file of the table's log is gone, cut off or garbled" + _file_suffix(file),
+        what="a file of the table's log is gone, cut off or garbled" + (f": {file}" if file else ""),
         where=where,
         next_step=Remedy(
             "bring it back from a backup; or move the folder of the table away, and compute it again: ",
@@ -176,7 +176,3 @@ def file_in(text: str) -> str:
     """Find the path of the file that an error is about; empty if it names none."""
     found = _FILE.search(text)
     return found[1] if found else ""
-
-
-def _file_suffix(file: str) -> str:
-    return f": {file}" if file else ""

@@ -104,7 +104,8 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
             else overwrite_table(new.frame, inner, mine)
         )
     version = new.arrange(inner, commit.version) if new.arrange else commit.version
-    if new.frozen or not _takes_slices(target.contract):
+    write = target.contract.write
+    if new.frozen or not (isinstance(write, ByPeriod) and write.slices):
         _close(target.lake, table)
     return Filled(new=new, location=location, commit=commit, version=version)
 
@@ -146,10 +147,6 @@ def keys_of(new: Sequence[NewMember]) -> frozenset[str]:
 
 def _places(state: Members, partitions: frozenset[str]) -> set[tuple[str, int, tuple[str, ...]]]:
     return {(member.location, member.version, member.partitions) for member in state.covering(partitions)}
-
-
-def _takes_slices(contract: Contract) -> bool:
-    return isinstance(contract.write, ByPeriod) and contract.write.slices is not None
 
 
 def _member(one: Filled, contract: Contract, target: Target, version: int, moment: datetime) -> Member:
