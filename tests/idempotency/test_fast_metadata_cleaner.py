@@ -170,7 +170,7 @@ def test_a_final_year_freezes_into_one_table(spark: Any, lake: Lake) -> None:
         return at + 1
 
     (year,) = freeze(spark, aim, final_before=NEW, arrange=arrange)
-    assert (year.member, year.partitions, year.rows) == ("2025", (OLD, LAST), 5)
+    assert (year.name, year.partitions, year.rows) == ("2025", (OLD, LAST), 5)
     assert [one.version for one in fast_metadata_cleaner.visible(lake, WEEKS.dataset) if one.frozen] == arranged
     assert list(tables(lake)) == ["2025", NEW]
     assert there(spark, lake) == BEFORE

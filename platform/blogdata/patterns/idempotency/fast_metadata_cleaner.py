@@ -24,7 +24,7 @@ Source: Data Engineering Design Patterns, ch. 4.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
@@ -46,16 +46,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _YEAR = len("2026")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Frozen:
-    """The result of freezing a year: the member that replaced its periods."""
-
-    member: str
-    partitions: tuple[str, ...]
-    rows: int
-    version: int
 
 
 def replace_periods(
@@ -102,7 +92,7 @@ def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member,
 
 def freeze(
     spark: SparkSession, target: Target, *, final_before: str, arrange: Arrange | None = None
-) -> Sequence[Frozen]:
+) -> Sequence[Member]:
     """Turn the periods of each final year into one immutable member: one audited write and one swap per year.
 
     Returns:
@@ -141,9 +131,9 @@ def freeze(
         once = f"{dataset}/freeze {name}/{target.run.run_id}"
         # Without measures the commit does not count as a publication: no row of the dataset has changed.
         info = {"commit_id": once, "frozen": list(keys), "run_id": target.run.run_id, "member": filled.location}
-        version = audited_members.swap([filled], target, info, planned_from=seen, transaction_id=once)
-        frozen.append(Frozen(member=name, partitions=keys, rows=filled.commit.rows_out, version=version))
-    return frozen
+        audited_members.swap([filled], target, info, planned_from=seen, transaction_id=once)
+        frozen.append(name)
+    return [member for member in visible(target.lake, dataset) if member.name in frozen]
 
 
 def _refuse_frozen(seen: Members, keys: Sequence[str], contract: Contract) -> None:
