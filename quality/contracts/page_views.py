@@ -5,13 +5,12 @@ from datetime import date, timedelta
 from functools import partial
 
 from blogdata.planning.reach import WITHIN
-from blogdata.publish.compatibility import Rename
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.migrations import migrating
 from blogdata.publish.partitions import Grain
 from blogdata.publish.privacy import withheld_rule
 from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Audit, Buckets, Column, Partitioning, RowRule
+from blogdata.publish.schema import Audit, Buckets, Column, Migration, Partitioning, RowRule
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
 from blogdata.publish.writes import ByPeriod, Slices, Sorted
 from quality.contracts import columns as c
@@ -261,7 +260,7 @@ REFERRAL_STATS = migrating(
             HOURS_SINCE_COUNTED,
         ),
         # What it counts are no rows of silver.users: most visitors have never registered.
-        migrations=(Rename(old="users", new="visitors", since=date(2026, 11, 25), grace=timedelta(days=90)),),
+        migrations=(Migration(old="users", new="visitors", since=date(2026, 11, 25), grace=timedelta(days=90)),),
         key=("event_date", "referral_host"),
         rules=(COUNTED, HOURS_OF_A_COUNTED_DAY),
         audits=(COUNTED_THROUGHOUT,),

@@ -28,7 +28,6 @@ from blogdata.errors.remedies import (
     ShowRights,
     ShowService,
     StartService,
-    WithdrawShare,
     WriteViews,
 )
 from blogdata.orchestration import stream_faults
@@ -43,7 +42,6 @@ SQL = "SELECT reasons, count(*) FROM bronze.visits WHERE arrival_hour = '2026-01
 TYPED: list[tuple[Action, str]] = [
     (Run(), "blogdata run"),
     (WriteViews(), "blogdata job share"),
-    (WithdrawShare(dataset="gold.page_stats"), "blogdata job share dataset=gold.page_stats withdraw=true"),
     (Run(accept="size"), "blogdata run --accept size"),
     (
         Run(start="2025-12-22", end="2025-12-29", datasets=("silver.users", "gold.pages"), accept="frozen"),

@@ -169,7 +169,7 @@ def test_persons_are_forgotten_by_a_request_that_somebody_confirms(
     done, _, why = started(*asked, "shared_stays=true", "confirmation=yes")
     assert not done
     assert f"nobody has confirmed that the persons of {REQUEST} (1 users, 1 logins) are to be forgotten" in why
-    assert Journal.of(deployment.settings).under_way() is None
+    assert Journal(deployment.settings.home).under_way() is None
     assert sorted(deployment.rows("silver.users_current", "user_id")) == [SAME, PERSON, OTHER]
     stored = deployment.settings.home / "dagster"
     texts = b"".join(path.read_bytes() for path in stored.rglob("*") if path.is_file())

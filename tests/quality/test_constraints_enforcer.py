@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.constraints_enforcer import orphans
-from blogdata.publish.audit import judge, specify
+from blogdata.publish.audit import specify
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning, RowRule
@@ -76,12 +76,10 @@ def test_the_table_refuses_nulls_the_contract_forbids(spark: Any, enforced: Lake
         plain.save(enforced.path(ORDERS.dataset))
 
 
-def test_a_null_condition_breaks_table_and_audit_rules(spark: Any, enforced: Lake) -> None:
+def test_a_null_condition_breaks_table_rules(spark: Any, enforced: Lake) -> None:
     batch = spark.createDataFrame([("2026-01-05", 1, None, None)], ROWS)
     with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
         batch.write.format("delta").mode("append").save(enforced.path(ORDERS.dataset))
-    judged = judge(batch, specify(ORDERS, ["2026-01-05"], {}, {}))
-    assert {item.rule for item in judged.violations} == {"positive", "small"}
 
 
 @pytest.mark.matrix(100)

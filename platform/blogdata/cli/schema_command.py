@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from blogdata.cli.output import TextGrid, console, errors, existing, say_json
-from blogdata.errors import refuse_unknown
+from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
@@ -16,8 +16,8 @@ from blogdata.patterns.quality import schema_compatibility_enforcer as enforcer
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_compatibility_enforcer import Release
 from blogdata.patterns.quality.schema_migrator import Reader
-from blogdata.publish import file_statistics, incompatibilities
-from blogdata.publish.incompatibilities import Incompatibility, IncompatibleSchema
+from blogdata.publish import incompatibilities, tables
+from blogdata.publish.incompatibilities import Incompatibility
 from blogdata.publish.privacy import require_subjects
 from blogdata.services.config import Settings
 from quality.contracts import DECLARED, EVERY, RELEASED
@@ -35,7 +35,7 @@ def check(as_json: Json = False) -> None:
     """
     require_subjects(EVERY.values())
     for contract in EVERY.values():
-        file_statistics.properties(contract)
+        tables.statistics(contract)
     changed, broken = _compared(enforcer.read(RELEASED))
     if as_json:
         say_json([{"dataset": name, "breaks": [vars(fault) for fault in broken.get(name, ())]} for name in changed])
@@ -73,7 +73,7 @@ def _compared(releases: dict[str, Release]) -> tuple[list[str], dict[str, list[I
     return changed, {name: faults for name, faults in found.items() if faults}
 
 
-def _refused(dataset: str, faults: list[Incompatibility]) -> IncompatibleSchema:
+def _refused(dataset: str, faults: list[Incompatibility]) -> PlatformError:
     return incompatibilities.refused(
         dataset,
         faults,

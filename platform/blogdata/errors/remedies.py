@@ -80,11 +80,6 @@ class WriteViews(Action, words="job share"):
     """Write the views for consumers into the lake."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WithdrawShare(Action, words="job share dataset={dataset} withdraw=true"):
-    dataset: str
-
-
 class ShowRights(Action, words="rights --roles"):
     """List what each role sees of the datasets."""
 

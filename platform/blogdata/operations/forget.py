@@ -145,8 +145,7 @@ def _clearing(settings: Settings, erasure: Erasure) -> Clearing:
         contracts=tuple(EVERY.values()),
         persons=erasure.persons,
         began=erasure.at,
-        computed=erasure.done.get(COMPUTED, erasure.at),
-        note=Journal.of(settings).note,
+        note=Journal(settings.home).note,
     )
 
 
@@ -189,7 +188,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
 
 def go_on(settings: Settings, say: Callable[[str], None], runs: Runs) -> Mapping[str, Any]:
     """Do the steps that are not done of the erasure under way, and end it; returns its certificate."""
-    journal = Journal.of(settings)
+    journal = Journal(settings.home)
     for name, step in STEPS.items():
         if name not in journal.known().done:
             step(settings, journal.known(), *([runs] if name == COMPUTED else []))
@@ -226,7 +225,7 @@ class ForgetConfig(dg.Config):
 def begin(settings: Settings, planned: ErasurePlan) -> None:
     """Record the erasure; from now on it only goes forward."""
     now = clock.now().timestamp()
-    Journal.of(settings).write(Erasure(persons=planned.found.persons, at=now, registered=planned.registered))
+    Journal(settings.home).write(Erasure(persons=planned.found.persons, at=now, registered=planned.registered))
 
 
 def alone(settings: Settings) -> AbstractContextManager[None]:
@@ -236,7 +235,7 @@ def alone(settings: Settings) -> AbstractContextManager[None]:
 
 def is_under_way(settings: Settings, given: Identifiers) -> bool:
     """Return whether an erasure of these persons has begun and not ended; without persons: whether any has."""
-    journal = Journal.of(settings)
+    journal = Journal(settings.home)
     erasure = journal.under_way()
     if erasure is None:
         if not given.values():

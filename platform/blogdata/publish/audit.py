@@ -167,19 +167,6 @@ class Counted:
     undeclared: Sequence[str] = ()
 
 
-def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
-    """Measure a frame and check its audits; it is evaluated several times."""
-    return weigh(
-        spec,
-        Counted(
-            figures=count_figures(rows, spec),
-            repeated=count_repeated(rows, spec),
-            files=count_files(rows, spec),
-            breakdowns={name: count_breakdown(rows, spec, columns) for name, columns in spec.breakdowns.items()},
-        ),
-    )
-
-
 def weigh(spec: AuditSpec, counted: Counted) -> Judgement:
     """Judge a batch by what was counted of it."""
     declared = spec.partitions if spec.partition_column else (WHOLE_TABLE,)
@@ -221,7 +208,6 @@ def _measures(spec: AuditSpec, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def aggregates(spec: AuditSpec) -> dict[str, str]:
-    """Return all SQL aggregates of a specification, by name."""
     return {**spec.measures, **spec.violations, **spec.audits}
 
 
@@ -256,7 +242,6 @@ def count_repeated(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, int]
 
 
 def count_breakdown(rows: DataFrame, spec: AuditSpec, columns: Sequence[str]) -> list[list[Any]]:
-    """Count the rows of each partition by some columns."""
     from pyspark.sql import functions as F
 
     column = spec.partition_column
@@ -298,7 +283,6 @@ def _file_violations(spec: AuditSpec, found: Mapping[str, Mapping[str, FileFigur
 
 
 def as_plain(value: Any) -> Any:
-    """Return a value of Spark as JSON has it."""
     if isinstance(value, datetime):
         # Spark returns a timestamp as naive local time.
         return value.astimezone(timezone.utc).isoformat()

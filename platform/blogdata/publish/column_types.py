@@ -68,8 +68,6 @@ DataType = Primitive | Array | Map | Struct
 
 @dataclass(frozen=True)
 class Field:
-    """A column, or a field of a struct."""
-
     name: str
     type: DataType
     nullable: bool = True
@@ -87,7 +85,6 @@ def parse_fields(text: str) -> tuple[Field, ...]:
 
 
 def of_delta(schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Read the fields of a schema in Delta's JSON format."""
     return tuple(
         Field(name=field["name"], type=_of_delta(field["type"]), nullable=field["nullable"])
         for field in schema["fields"]

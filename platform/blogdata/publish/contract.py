@@ -15,10 +15,20 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field, parse
-from blogdata.publish.compatibility import Migration
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
-from blogdata.publish.schema import Audit, Buckets, Column, Encrypted, Partitioning, Reference, RowRule, Telling, Wide
+from blogdata.publish.schema import (
+    Audit,
+    Buckets,
+    Column,
+    Encrypted,
+    Migration,
+    Partitioning,
+    Reference,
+    RowRule,
+    Telling,
+    Wide,
+)
 from blogdata.publish.watch import Watch
 from blogdata.publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Replace, Write
 
@@ -289,7 +299,7 @@ class Contract:
         if not promised["feeds"]:
             del promised["feeds"]
         for column in promised["columns"]:
-            del column["answers"], column["sourceless"], column["subject"], column["mask"]
+            del column["answers"], column["sourceless"], column["subject"], column["masked"]
             # A column without a default has the digest it had before columns could have one.
             if column["default"] is None:
                 del column["default"]
@@ -299,7 +309,7 @@ class Contract:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The schema, to be compared."""
-        new = {migration.successor for migration in self.migrations}
+        new = {migration.new for migration in self.migrations}
         return tuple(
             Field(column.name, parse(column.type), column.nullable, filled=bool(column.default) or column.name in new)
             for column in self.columns

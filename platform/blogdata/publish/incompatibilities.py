@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 MIGRATE = "add the new column beside it, declare a migration, and remove the old one after its grace period"
 
 
-class IncompatibleSchema(PlatformError):
-    """Raised when a schema cannot follow the one before it."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Incompatibility:
     column: str
@@ -67,12 +63,7 @@ def incompatibilities(
 
 
 def hold_table(table: DeltaTable, contract: Contract) -> None:
-    """Refuse a contract that its table cannot follow, with every reason at once.
-
-    Raises:
-        IncompatibleSchema: A column changed its type, was removed without a migration, or is required and was added
-            without a default while rows without it stay.
-    """
+    """Refuse a contract that its table cannot follow, with every reason at once."""
     if members.is_pointer(table):
         return
     schema = of_delta(json.loads(table.schema().to_json()))
@@ -86,9 +77,9 @@ def hold_member(present: Mapping[str, str], contract: Contract, *, where: str) -
     _hold(fields, contract, where=where, rows_stay=contract.partitioning is not None)
 
 
-def refused(dataset: str, found: Sequence[Incompatibility], *, where: str, next_step: str) -> IncompatibleSchema:
+def refused(dataset: str, found: Sequence[Incompatibility], *, where: str, next_step: str) -> PlatformError:
     listed = "".join(f"\n    {one}" for one in found)
-    return IncompatibleSchema(
+    return PlatformError(
         what=f"the schema of {dataset} breaks its readers, or its rows, in {len(found)} place(s):{listed}",
         where=where,
         next_step=next_step,

@@ -2,12 +2,12 @@
 
 Problem: a column has a name that misleads. Whoever renames it breaks every query that names it, on the same day.
 
-How it works: add, both, remove. The contract declares the new column beside the old one, and a migration (`Rename`,
-`Retype`, `Remove`) with its grace period. The table gets the new column with the next publication, and older rows get
-its value from the old one, in one commit. From then on the asset computes one of the two and
-:func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them equal, so
-readers may move one by one. At last the contract drops the old column. The table still has it, and it is still
-written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
+How it works: add, both, remove. The contract declares the new column beside the old one, and a migration
+(:class:`blogdata.publish.schema.Migration`) with its grace period. The table gets the new column with the next
+publication, and older rows get its value from the old one, in one commit. From then on the asset computes one of the
+two and :func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them
+equal, so readers may move one by one. At last the contract drops the old column. The table still has it, and it is
+still written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
 period is over and while anybody still reads the column. Readers are known from column lineage and deliveries to
 databases (:func:`readers`). Earlier versions still have the column.
 
@@ -44,11 +44,10 @@ from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
-from blogdata.publish import file_statistics
-from blogdata.publish.compatibility import Migration
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import REMOVED, carried
-from blogdata.publish.tables import CONTRACT
+from blogdata.publish.schema import Migration
+from blogdata.publish.tables import CONTRACT, statistics
 from blogdata.publish.writes import Feed, Serve
 
 COLUMN_REMOVED = "column removed"
@@ -79,7 +78,7 @@ def phase(lake: Lake, contract: Contract, migration: Migration) -> Phase:
     table = lake.caught_up(contract.dataset)
     present = set() if table is None else {field.name for field in table.schema().fields}
     declared = migration.old in {column.name for column in contract.columns}
-    if declared and migration.successor is not None and migration.successor not in present:
+    if declared and migration.new is not None and migration.new not in present:
         return Phase.ADD
     if not declared and migration.old not in present:
         return Phase.OVER
@@ -164,9 +163,9 @@ def remove(
     table = lake.caught_up(contract.dataset)
     if table is None or column not in {field.name for field in table.schema().fields}:
         return None
-    if migration.successor and table.metadata().configuration.get(CONTRACT) != carried(contract, table).fingerprint:
+    if migration.new and table.metadata().configuration.get(CONTRACT) != carried(contract, table).fingerprint:
         raise ConfigurationError(
-            what=f"the table does not follow its contract yet: {migration.successor} may lack values of {column}",
+            what=f"the table does not follow its contract yet: {migration.new} may lack values of {column}",
             where=f"{contract.dataset}: {migration}",
             next_step=Remedy("publish it once more: ", Run(datasets=(contract.dataset,))),
         )
@@ -216,7 +215,7 @@ def _lift(table: DeltaTable, contract: Contract, column: str) -> None:
         if name.startswith(_CONSTRAINT) and re.search(rf"\b{re.escape(column)}\b", condition, re.IGNORECASE):
             table.alter.drop_constraint(name.removeprefix(_CONSTRAINT))
     noted = sorted({*filter(None, configuration.get(REMOVED, "").split(",")), column})
-    properties = {**file_statistics.properties(contract), REMOVED: ",".join(noted)}
+    properties = {**statistics(contract), REMOVED: ",".join(noted)}
     table.alter.set_table_properties(properties, raise_if_not_exists=False)
 
 
