@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +25,6 @@ from blogdata.cli.run_command import EVERYTHING, say
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.publish.partitions import Grain, contiguous
 from blogdata.services.config import Settings
 from quality.contracts import CONTRACTS
 
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     from blogdata.cli.outcome import Outcome
     from blogdata.planning.plan import Plan, Planned
     from blogdata.planning.snapshot import Snapshot
-
-BRONZE = "bronze.visits"
 
 
 def plan(
@@ -78,7 +74,6 @@ def plan(
         keys = planner.resolve_keys(replay, partitions)
         planned = planner.plan_of_replay({replay: dict.fromkeys(keys, ASKED)})
     runs, outcome = planned.runs, None
-    offered = _judged_otherwise(settings, look, planned) if replay is None else []
     unsplit = unsplit_logs(settings.landing) if replay is None else []
     tables = due_tables(settings, look.events) if replay is None else []
     if not as_json:
@@ -89,7 +84,6 @@ def plan(
             "unsplit": [str(log) for log in unsplit],
             "tables": tables,
             "refused": [str(error) for error in planned.refused],
-            "offered": {BRONZE: offered} if offered else {},
             "warnings": warnings,
             "result": outcome and outcome.as_json(),
         }
@@ -100,37 +94,12 @@ def plan(
         outcome = _run(settings, planned, quiet=False) if wanted else None
         if outcome is not None:
             say(outcome)
-    if offered and not as_json:
-        _show_offer(offered, look)
     if planned.refused:
         for error in planned.refused[:-1]:
             say_error(error)
         raise planned.refused[-1]
     if outcome is not None and not outcome.ok:
         raise typer.Exit(1)
-
-
-def _judged_otherwise(settings: Settings, look: Snapshot, planned: Plan) -> list[str]:
-    """Find the published hours whose log lines would be judged otherwise now, except those that run anyway."""
-    from assets.bronze import judged_again
-    from blogdata.services import spark_attached
-
-    spark = partial(spark_attached.guarded, settings)
-    found = judged_again.changed_hours(look.published(BRONZE), look.events, settings.logs, spark)
-    run = planned.wanted().get(BRONZE, ())
-    return [hour for hour in found if hour not in run]
-
-
-def _show_offer(hours: Sequence[str], look: Snapshot) -> None:
-    logs = f"{len(hours):,} of {len(look.published(BRONZE)):,} published hours"
-    console.print(f"{logs} have log lines that the lists of crawlers or the settings of today judge otherwise.")
-    console.print(f"They stay as they are until they are computed again: {_command(hours)}")
-
-
-def _command(hours: Sequence[str]) -> str:
-    ranges = contiguous(hours, Grain.HOUR)
-    spans = [first if first == last else f"{first}..{last}" for first, last in ranges]
-    return f"blogdata plan --replay {BRONZE} --partitions {','.join(spans)}"
 
 
 def _run(settings: Settings, planned: Plan, *, quiet: bool) -> Outcome:

@@ -24,9 +24,6 @@ was compared, or none if their content is another one."""
 BEGUN_ANEW = "begun anew"
 """Event kind: the table was gone or older than its events, and was created again: publications up to a version no
 longer count, but for those of expired partitions."""
-JUDGED_AGAIN = "judged again"
-"""Event kind: the rows of a publication were judged again by newer lists; the payload has their versions (`judged_by`)
-and how many rows they judge otherwise (`changes`)."""
 DETECTION = "detection"
 """Event kind: the verdict of a detector on a dataset has changed; it holds until the next one of that detector."""
 RESTORATION = "restoration"
