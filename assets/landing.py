@@ -22,12 +22,9 @@ from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import MAX_RETRIES, failure, joined, reported
 from blogdata.patterns.ingestion.landed_partition import printable
 from blogdata.patterns.ingestion.log_splitter import SplitLog, split_all, unsplit_logs
-from blogdata.planning import arrivals
-from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known, splitting
-from quality.contracts import LANDED
 
 KEYS = {
     table_loads.DEVICES: dg.AssetKey(["landing", "devices_table"]),
@@ -169,11 +166,9 @@ def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResul
 
 @dg.op(required_resource_keys={"lake", "deployment", "request"}, out=dg.Out(dg.Nothing))
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
-    """Split pending logs and load due tables, unless the run is for other datasets, and compare touched files."""
+    """Split pending logs and load due tables, unless the run is for other datasets."""
     faults: list[Exception] = []
     access, request = access_of(context), context.resources.request
-    for dataset, keys in arrivals.compare(Snapshot(access.landing_zone, access.events), LANDED.values()).items():
-        context.log.warning(f"{dataset}: landed files have another content than was published: {', '.join(keys)}")
     if _is_wanted(READER, request) and unsplit_logs(access.landing_path):
         try:
             context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))

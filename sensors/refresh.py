@@ -21,7 +21,7 @@ from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.patterns.ingestion.log_splitter import refused_logs, unsplit_logs
 from blogdata.planning import clock
-from blogdata.planning.arrivals import Arrivals, link_warnings, touched_in
+from blogdata.planning.arrivals import Arrivals, link_warnings
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Lane, Scope
@@ -69,7 +69,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     warned = _warn(context, planner.look, landed, stale, seen.get("told", []))
     cursor = json.dumps({"waiting": judged_now, "told": warned}, sort_keys=True)
     unsent = {} if stale else _unsent(context, deployment.settings(), lake)
-    unread = _unread(deployment.settings(), lake, planner.look)
+    unread = _unread(deployment.settings(), lake)
     result = _asked(
         context, planner, unread, fresh, stale, {main: keys for main, keys in waiting.items() if keys}, unsent
     )
@@ -128,18 +128,13 @@ def _request(content: list[object], about: str, tags: Mapping[str, str], **asked
     return run_requests.refresh_request(_digest(content), request, about=about, tags=tags)
 
 
-def _unread(settings: Settings, lake: LakeResource, look: Snapshot) -> list[object]:
-    """List what the first step of a run reads: logs that are not split, published files that were touched, tables."""
+def _unread(settings: Settings, lake: LakeResource) -> list[object]:
+    """List what the first step of a run reads: logs that are not split, and tables."""
     logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in unsplit_logs(lake.landing_path)]
-    changed = [
-        (dataset, key, partition.changes)
-        for dataset, contract in LANDED.items()
-        for key, partition in touched_in(look, contract).items()
-    ]
     # By the hour: what is due again then is another request.
     hour = key_of(clock.now(), Grain.HOUR)
     tables = [(table, hour) for table in table_loads.due(settings, lake.events)]
-    return [*logs, *changed, *tables]
+    return [*logs, *tables]
 
 
 def _unsent(context: dg.SensorEvaluationContext, settings: Settings, lake: LakeResource) -> dict[str, str]:

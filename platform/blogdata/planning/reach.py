@@ -379,7 +379,7 @@ class Landed:
     grain: Grain
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the landed partitions whose content differs from what was published."""
+        """Find the landed partitions whose files differ from those published."""
         published = look.published(edge.below.dataset)
         ready = look.landed(self.table, self.grain)
         if edge.below.partitioning is None:
@@ -387,12 +387,12 @@ class Landed:
             entry = published.get(WHOLE_TABLE)
             # A delivery that is gone from the landing zone stays published: an older one does not take its place.
             gone = newest is not None and entry is not None and delivered_on(entry) > newest.key
-            if newest is None or gone or (entry is not None and not landed_partition.is_stale(newest, entry.landed)):
+            if newest is None or gone or (entry is not None and landed_partition.is_published(newest, entry.landed)):
                 return {}
-            return {WHOLE_TABLE: f"{newest.key}:{landed_partition.state_of(newest)}"}
+            return {WHOLE_TABLE: f"{newest.key}:{newest.fingerprint}"}
         # A reverted delivery has its old state again; the replaced version makes the text unique.
         return {
-            partition.key: f"{landed_partition.state_of(partition)} over {_replaced(partition, published)}"
+            partition.key: f"{partition.fingerprint} over {_replaced(partition, published)}"
             for partition in not_published(ready, published)
         }
 
@@ -407,11 +407,12 @@ WITHIN = Within()
 
 
 def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
-    """Keep the landed partitions whose files differ from those published, by their names and sizes."""
+    """Keep the landed partitions whose files differ from those published."""
     return [
         partition
         for partition in ready
-        if partition.key not in published or landed_partition.is_stale(partition, published[partition.key].landed)
+        if partition.key not in published
+        or not landed_partition.is_published(partition, published[partition.key].landed)
     ]
 
 

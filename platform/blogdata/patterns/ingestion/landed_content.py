@@ -42,18 +42,5 @@ def published_sizes(lake: Lake, contract: Contract, key: str) -> dict[str, int]:
     return {found["values"]: found["counts"] for found in names.value_counts().to_pylist()}
 
 
-def is_same(one: Iterable[Line], other: Iterable[Line]) -> bool:
-    """Return whether two inputs have the same lines at the same places, in any order, in constant memory."""
-    return _sum(one) == _sum(other)
-
-
-def _sum(lines: Iterable[Line]) -> tuple[int, int]:
-    count = total = 0
-    for line in lines:
-        count += 1
-        total += hash(line)
-    return count, total
-
-
 def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
     return {} if contract.partition_column is None else {contract.partition_column: [key]}

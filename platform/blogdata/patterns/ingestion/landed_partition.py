@@ -167,7 +167,8 @@ class LandedPartition:
         key: `2026-01-31T05` or `2026-01-31`. Shorter if a refused entry stands in place of a day of hours
             (`2026-01-31`) or of the whole table (empty).
         files: Its data files, sorted by name, those in its folders too, without what is refused.
-        fingerprint: Changes when a file is added, removed or rewritten, unless the rewrite preserves size and time.
+        fingerprint: Changes when a file is added, removed or rewritten, unless the rewrite preserves size and time; a
+            publication records it.
     """
 
     key: str
@@ -177,16 +178,6 @@ class LandedPartition:
     links: tuple[StrayLink | Obstacle, ...]
     fingerprint: str
     flag: LandedFile | None
-
-    @property
-    def sizes(self) -> str:
-        """Digest of the key, and of the files' names and sizes: a copy has the same, whatever its times."""
-        return digest("\n".join([self.key, *(f"{file.name}\t{file.size}" for file in self.files)]))[:16]
-
-    @property
-    def changes(self) -> str:
-        """Digest of the files' change times: it differs after a rewrite that preserves size and time, and a `chmod`."""
-        return digest("\n".join(f"{file.name}\t{file.ctime_ns}" for file in self.files))[:16]
 
     @property
     def ready(self) -> bool:
@@ -203,35 +194,9 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def state_of(partition: Arrival) -> str:
-    """Return what a publication records of the files of a partition."""
-    return f"{partition.fingerprint}.{partition.sizes}.{partition.changes}"
-
-
 def is_published(partition: Arrival, recorded: str | None) -> bool:
     """Return whether a publication was made from the files of a partition, by their names, sizes and times.
 
-    What a table that is written whole has recorded begins with the key and a colon.
+    What a table that is written whole has recorded begins with the key and a colon; in 0.1.0 a dot and more follow.
     """
-    return _parsed(partition, recorded)[0] == partition.fingerprint
-
-
-def is_stale(partition: Arrival, recorded: str | None) -> bool:
-    """Return whether a publication was made from other files, by their names and sizes (not :func:`is_touched`)."""
-    fingerprint, sizes, _ = _parsed(partition, recorded)
-    return fingerprint != partition.fingerprint and sizes != partition.sizes
-
-
-def is_touched(partition: LandedPartition, recorded: str | None) -> bool:
-    """Return whether published files were changed or copied since, although their names and sizes are the same."""
-    fingerprint, sizes, changes = _parsed(partition, recorded)
-    if fingerprint != partition.fingerprint:
-        return sizes == partition.sizes
-    return changes not in ("", partition.changes)
-
-
-def _parsed(partition: Arrival, recorded: str | None) -> list[str]:
-    """Return fingerprint, sizes and changes; an empty text for what was not recorded."""
-    fingerprint, *others = (recorded or "").removeprefix(f"{partition.key}:").split(".")
-    # Publications of 0.1.0 may have no sizes.
-    return [fingerprint, others[0] if others[1:] else "", others[-1] if others else ""]
+    return (recorded or "").removeprefix(f"{partition.key}:").partition(".")[0] == partition.fingerprint

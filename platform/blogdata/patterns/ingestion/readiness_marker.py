@@ -6,9 +6,7 @@ How it works: either (a) the producer writes the flag `_SUCCESS` as its last ste
 no flag, by convention a partition is complete once a later one has data and it was not written to for :data:`QUIET`.
 :func:`scan` derives both from the names, sizes and times of files alone, and computes a fingerprint for each partition.
 The same fingerprint is the same delivery, so a consumer that stores it starts once. A copier may preserve the time of
-modification, but not that of the last change (`ctime`): a file came at the later of the two. Other times alone may be a
-copy, a `chmod`, a hard link or a rewrite of the same size: only the content tells
-(:mod:`blogdata.patterns.ingestion.landed_partition`).
+modification, but not that of the last change (`ctime`): a file came at the later of the two.
 
 The trap: nothing enforces the flag. Files that came after it (:func:`late_files`), data whose flag never comes
 (:func:`overdue`), a missing partition between others (:func:`gaps`) and a flag without data
