@@ -51,5 +51,4 @@ def days_of(settings: Settings) -> Span:
 
 
 def zone_of(settings: Settings) -> LandingZone:
-    """Return the landing zone of a deployment, with its convention for complete partitions."""
-    return LandingZone(folder=settings.landing, convention=settings.ready)
+    return LandingZone(folder=settings.landing)

@@ -8,7 +8,6 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +19,6 @@ import published
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion import landed_content, readiness_marker, vanished_lines
 from blogdata.patterns.ingestion.landed_content import Line
-from blogdata.patterns.ingestion.landed_partition import Lack
 from blogdata.patterns.ingestion.readiness_marker import late_files, scan
 from blogdata.patterns.ingestion.vanished_lines import Loss
 from blogdata.planning.plan import Planner
@@ -176,24 +174,6 @@ def test_rewritten_files_are_stale_and_another_permission_or_link_is_not(lake: L
     assert stale(lake) == [HOUR]
     publish(lake)
     assert stale(lake) == []
-
-
-def flagless(table: Path, after: timedelta) -> Lack | None:
-    (first, *_) = scan(table, Grain.HOUR, convention="next_exists", now=datetime.now(timezone.utc) + after)
-    return first.lacks
-
-
-def test_preserved_times_do_not_complete_half_a_delivery(tmp_path: Path) -> None:
-    """As after `rsync -t`, `cp -p` or tar: one of two files is there, and a later hour, both with old modification
-    times.
-    """
-    for hour in ("10", "11"):
-        folder = tmp_path / "date=2026-01-05" / f"hour={hour}"
-        write(folder, {"a.json": ["1"]})
-        os.utime(folder / "a.json", (0, 0))
-    assert flagless(tmp_path, timedelta(minutes=1)) is Lack.QUIET
-    assert flagless(tmp_path, timedelta(minutes=6)) is None
-    assert flagless(tmp_path, timedelta(minutes=4)) is Lack.QUIET
 
 
 def test_a_file_that_came_after_the_flag_is_late_whatever_its_time(tmp_path: Path) -> None:

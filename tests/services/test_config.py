@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.ingestion.readiness_marker import Convention
 from blogdata.services import config
 
 PRIVATE = "hunter2hunter2"
@@ -57,7 +55,6 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
         [history]
         begins = 2024-01-01
         [landing]
-        ready = "next_exists"
         longest_line = "500k"
         largest_file = "1G"
         [site]
@@ -79,7 +76,7 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
         secret = "shop.key-1"
     """
     settings = load(tmp_path, text, BLOGDATA_AUTOMATIC="false")
-    assert (settings.run_automatically, settings.first_day, settings.ready) == (False, "2024-01-01", "next_exists")
+    assert (settings.run_automatically, settings.first_day) == (False, "2024-01-01")
     assert (settings.longest_line, settings.largest_file) == (500 << 10, 1 << 30)
     assert settings.site_hosts == ("blog.example.org",)
     assert settings.logs == config.LogSettings(
@@ -91,10 +88,6 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
     )
     assert settings.logs.filters_version not in ("default", config.LogSettings(proxies=("unix:",)).filters_version)
     assert (settings.alerting.repeat_after, settings.partner.secret) == (14_400, "shop.key-1")
-
-
-def test_the_readiness_convention_is_a_setting() -> None:
-    assert get_args(config.Readiness) == get_args(Convention)
 
 
 def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
@@ -143,7 +136,6 @@ def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote:
         *(("BLOGDATA_SPARK_PORT", port) for port in ("fifteen", "70000", "1.5")),
         *(("BLOGDATA_SPARK_HEAP", heap) for heap in ("2", "100m")),
         *(("BLOGDATA_LONGEST_LINE", size) for size in ("0m", "2g", "16", "a lot", "-1k")),
-        ("BLOGDATA_LANDING_READY", "soon"),
         ("BLOGDATA_SPARK_START_SECONDS", "-1"),
         ("BLOGDATA_JAVA", "21"),
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),

@@ -36,8 +36,7 @@ class ScannedOnce(LandingZone):
 
     @classmethod
     def of(cls, landing: Path | LandingZone) -> ScannedOnce:
-        zone = LandingZone.of(landing)
-        return cls(folder=zone.folder, convention=zone.convention)
+        return cls(folder=LandingZone.of(landing).folder)
 
     def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
         key = (table, grain, since)

@@ -24,7 +24,7 @@ from blogdata.landing.landed_formats import extension
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import REPLAY_PREFIX
 from blogdata.patterns.ingestion.log_splitter import last_header
-from blogdata.patterns.ingestion.readiness_marker import FLAG, Convention, mark
+from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.contract import Contract
 
@@ -98,7 +98,6 @@ def land_corrections(
     landing: Path,
     *,
     letters: Contract,
-    convention: Convention = "flag",
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Land corrections in the arrival hours of their dead letters; if one is refused, none is landed.
 
@@ -117,7 +116,7 @@ def land_corrections(
             where=letters.dataset,
             next_step=Remedy("list those of its hour: ", Query(sql=query)),
         )
-    _require_hours(corrections, landing, convention)
+    _require_hours(corrections, landing)
     contents = {_place(correction): _content(correction, landing) for correction in corrections}
     # Rewriting an unchanged file would change its time, and its hour would be published again for nothing.
     changed = {
@@ -142,7 +141,7 @@ def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
     return list({correction.position: correction for correction in corrections}.values())
 
 
-def _require_hours(corrections: Iterable[Correction], landing: Path, convention: Convention) -> None:
+def _require_hours(corrections: Iterable[Correction], landing: Path) -> None:
     files = sorted({correction.source_file for correction in corrections})
     require_within([landing / file for file in files], landing)
     gone = [file for file in files if not (landing / file).is_file()]
@@ -154,8 +153,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
             "and would consist of the corrections alone",
         )
     unflagged = [file for file in files if not (landing / _folder(file) / FLAG).is_file()]
-    # Without flags it is enough that the hour has been published, which its dead letters prove.
-    if unflagged and convention == "flag":
+    if unflagged:
         raise PlatformError(
             what=f"the hour of {unflagged[0]} has no {FLAG}",
             where=str(landing),

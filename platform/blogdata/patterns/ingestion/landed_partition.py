@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,19 +44,14 @@ class LandedFile:
 
     Args:
         mtime_ns: When it was last written, nanoseconds since 1970; a copier may preserve the time of the original.
-        ctime_ns: When its content, its name or anything else about it was last changed here; nobody can set it.
+        ctime_ns: When its content, its name or anything else about it was last changed here, so when it came; nobody
+            can set it.
     """
 
     name: str
     size: int
     mtime_ns: int
     ctime_ns: int
-
-    @property
-    def came_ns(self) -> int:
-        """When it came into its folder with this content, at the latest, nanoseconds since 1970."""
-        # A time of modification that is still to come was set by somebody whose clock is ahead.
-        return self.ctime_ns if self.mtime_ns > time.time_ns() else max(self.mtime_ns, self.ctime_ns)
 
 
 def printable(name: str) -> str:
@@ -149,10 +143,6 @@ def _look(
 class Lack(str, Enum):
     FLAG = "flag"
     """The producer has not written the flag."""
-    SUCCESSOR = "successor"
-    """Convention (b): no later partition has data."""
-    QUIET = "quiet"
-    """Convention (b): a file came, or was changed, within the last minutes."""
     LINK = "link"
     """It contains, or is, a link that is not followed, such as one that leads out of the landing zone."""
     ENTRY = "entry"
