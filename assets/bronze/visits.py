@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from assets.transforms import crawlers
-from assets.transforms.received_lines import ReceivedLines
 from assets.transforms.request_lines import with_acting_crawlers
+from assets.transforms.visit_lines import ReceivedLines
 from blogdata.lake.commit import Commit
 from blogdata.landing.landed_formats import extension
 from blogdata.orchestration.computation import computes

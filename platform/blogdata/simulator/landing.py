@@ -182,7 +182,6 @@ Progress = Callable[[int, int], None]
 
 
 def simulate(spec: SimulationSpec, landing: Path, progress: Progress = lambda done, total: None) -> Truth:
-    """Simulates into a landing zone; one that holds the same simulation without ads gets the ads."""
     claim = _claim(spec, landing)
     if claim.finished:
         _note_end(claim.spec, landing)
@@ -311,16 +310,14 @@ def _claim(spec: SimulationSpec, landing: Path) -> _Claim:
     found = _stored(landing)
     if found is not None:
         spec = replace(spec, added_hours=found.spec.added_hours)
-        if spec == found.spec:
-            return found
-        if spec != replace(found.spec, ads=True):
+        if spec != found.spec:
             raise PlatformError(
                 what="the landing zone holds another simulation",
                 where=f"{landing / TRUTH / 'spec.json'}: {_differences(found.spec.as_json(), spec.as_json())}",
                 next_step="choose another landing zone, or repeat the options this one was made with",
             )
-    else:
-        _require_empty(landing)
+        return found
+    _require_empty(landing)
     claim = _Claim(spec=spec)
     claim.write(landing)
     return claim
