@@ -97,12 +97,6 @@ def test_unplanned_and_uncommitted_files_are_unfinished(tmp_path: Path) -> None:
     assert checkpoint.unfinished() == (path(11),)
 
 
-def test_a_fully_committed_checkpoint_has_nothing_unfinished(tmp_path: Path) -> None:
-    checkpoint = open_checkpoint(tmp_path, SPEC)
-    assert checkpoint.unfinished() == ()
-    assert used(checkpoint, 3, committed=3).unfinished() == ()
-
-
 def test_the_oldest_kept_batch_lists_only_its_files(tmp_path: Path) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 3, committed=3)
     for kind in ("offsets", "commits"):
