@@ -78,7 +78,8 @@ def test_a_replay_is_idempotent_until_a_better_correction(landing: Path) -> None
     assert (first, again) == ((first[0], first[0]), (first[0], ()))
     assert scan(landing / "visits", Grain.HOUR) == before
     better = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"w"}')
-    land([better], DEAD, landing)
+    renamed, _ = land([better], DEAD, landing)
+    assert renamed != first[0], "a stream reads no name twice"
     assert list(landed(landing).values()) == [b'{"visit_id":"w"}\n']
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import lzma
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -117,14 +116,6 @@ def test_a_compressed_log_is_recognized_by_its_bytes(tmp_path: Path) -> None:
     assert parts(tmp_path)[0].name.startswith("b-")
     split(tmp_path, "named-plain.log")
     assert len(parts(tmp_path)) == 4
-
-
-@pytest.mark.parametrize("padding", [b"", b"\0" * 4, b"\0" * (2 << 20)], ids=len)
-def test_streams_of_xz_may_have_padding_between_and_behind_them(tmp_path: Path, padding: bytes) -> None:
-    packed = [lzma.compress(line(0)), lzma.compress(line(1))]
-    put(tmp_path, padding.join([*packed, b""]), "a.log.xz")
-    split(tmp_path, "a.log.xz")
-    assert joined(tmp_path) == line(0) + line(1)
 
 
 def test_a_damaged_compressed_log_is_refused_whole(tmp_path: Path) -> None:
@@ -244,24 +235,6 @@ def test_the_parts_of_any_log_join_to_it(
         assert joined(landing) == data[:cut]
         hours = [path.parent.parent.name + path.parent.name for path in parts(landing)]
         assert hours == sorted(hours)
-
-
-@pytest.mark.parametrize(
-    ("stamp", "hour"),
-    [
-        (b"17/May/2015:10:05:03 +0000", "2015-05-17T10"),
-        (b"17/May/2015:23:59:59 -0500", "2015-05-18T04"),
-        (b"01/Mar/2024:00:10:00 +0530", "2024-02-29T18"),
-        (b"01/Mar/2024:00:40:00 +0530", "2024-02-29T19"),
-        (b"31/Feb/2015:10:05:03 +0000", None),
-        (b"17/Mai/2015:10:05:03 +0000", None),
-        (b"17/May/2015:24:05:03 +0000", None),
-        (b"17/May/0001:00:05:03 +0100", None),
-        (b"2015-05-17T10:05:03Z", None),
-    ],
-)
-def test_the_hour_of_a_line_is_in_utc(stamp: bytes, hour: str | None) -> None:
-    assert formats().hour_of(b"10.0.0.1 - frank miller [" + stamp + b'] "GET /') == hour
 
 
 HEADER = b"#Fields: date time c-ip cs-method cs-uri-stem sc-status\n"
