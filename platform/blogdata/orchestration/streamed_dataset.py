@@ -22,7 +22,6 @@ from blogdata.orchestration.retries import reported
 from blogdata.orchestration.step import Step
 from blogdata.orchestration.stream import Place, Stream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
-from blogdata.patterns.error_management.streamed_files import LEFT_OUT, left_out_in
 
 
 def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
@@ -84,16 +83,12 @@ def _report(
     commits = added(step.lake, contract.dataset, before[contract.dataset])
     if commits:
         commit = reduce(_together, commits)
-        left_out = left_out_in(commits)
         metadata: dict[str, Any] = {
             **commit.metadata(),
             ROWS: step.lake.rows(contract.dataset, contract.partition_column, commit.version),
             "rows_appended": commit.rows_out,
             "stream": stream.name,
-            **({LEFT_OUT: left_out} if left_out else {}),
         }
-        for line in left_out:
-            context.log.warning(line)
         results = [failed.get(check.check_name, check) for check in passed_checks(key, contract, step, commit)]
         version = dg.DataVersion(str(commit.version))
         yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results, data_version=version)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
-from blogdata.landing.landed_links import StrayLink
+from blogdata.landing.landed_links import Obstacle
 from blogdata.patterns.ingestion import landed_partition
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, Obstacle, printable
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, printable
 from blogdata.patterns.ingestion.log_splitter import refused_logs
 from blogdata.patterns.ingestion.readiness_marker import FLAG, LandingZone, gaps, late_files, overdue, start_of_key
 from blogdata.planning.clock import EARLIEST, is_possible
@@ -219,7 +219,7 @@ def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list
     return [link.refusal() for link in links]
 
 
-def link_warnings(links: Iterable[StrayLink | Obstacle]) -> list[str]:
+def link_warnings(links: Iterable[Obstacle]) -> list[str]:
     return [f"{error.where}: {error.what}; {error.next_step}" for error in (link.refusal() for link in links)]
 
 

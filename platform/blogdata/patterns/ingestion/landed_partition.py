@@ -14,28 +14,12 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from blogdata.errors import PlatformError, shown
-from blogdata.landing.landed_links import StrayLink, stray
+from blogdata.errors import shown
+from blogdata.landing.landed_links import Obstacle, stray
 from blogdata.publish.contract import Arrival
 
 DEEPEST = 8
 """How many folders deep the files of a partition may lie."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Obstacle:
-    path: str
-    why: str
-
-    def __str__(self) -> str:
-        return shown.line(f"{self.path} {self.why}")
-
-    def refusal(self) -> PlatformError:
-        return PlatformError(
-            what=f"an entry of the landing zone {self.why}",
-            where=self.path,
-            next_step="what it belongs to is not published; make it readable, give it another name, or remove it",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +81,7 @@ def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def walk(
-    folder: str, zone: str, *, flag: str, above: tuple[str, ...] = ()
-) -> Iterator[LandedFile | StrayLink | Obstacle]:
+def walk(folder: str, zone: str, *, flag: str, above: tuple[str, ...] = ()) -> Iterator[LandedFile | Obstacle]:
     """List the entries of a partition's folder, which lies below some of its folders, `above`."""
     try:
         with os.scandir(folder) as listing:
@@ -118,9 +100,7 @@ def walk(
             yield unreadable(entry.path, error)
 
 
-def _look(
-    entry: os.DirEntry[str], above: tuple[str, ...], zone: str, flag: str
-) -> Iterator[LandedFile | StrayLink | Obstacle]:
+def _look(entry: os.DirEntry[str], above: tuple[str, ...], zone: str, flag: str) -> Iterator[LandedFile | Obstacle]:
     # No row could name it: `source_file` is text.
     if not _is_utf8(entry.name):
         yield Obstacle(path=printable(entry.path), why="has a name that is not UTF-8")
@@ -165,7 +145,7 @@ class LandedPartition:
     folder: Path
     lacks: Lack | None
     files: tuple[LandedFile, ...]
-    links: tuple[StrayLink | Obstacle, ...]
+    links: tuple[Obstacle, ...]
     fingerprint: str
     flag: LandedFile | None
 

@@ -19,12 +19,12 @@ from typing import IO
 
 from blogdata.errors import PlatformError
 from blogdata.landing.landed_formats import DAMAGED
-from blogdata.landing.landed_links import StrayLink, leading_out, require_within, stray
+from blogdata.landing.landed_links import Obstacle, leading_out, require_within, stray
 from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_formats import LogFormats, LogReader
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_partition import Obstacle, printable, unreadable
+from blogdata.patterns.ingestion.landed_partition import printable, unreadable
 from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
 from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, hidden, same_bytes, skip
@@ -69,12 +69,12 @@ def unsplit_logs(landing: Path) -> list[Path]:
     return [log for log in logs if not log_progress.is_done(log)]
 
 
-def refused_logs(landing: Path) -> list[StrayLink | Obstacle]:
+def refused_logs(landing: Path) -> list[Obstacle]:
     """List the links among the landed logs that are refused (see :func:`stray`), and what cannot be read, by name."""
     return [log for log in _logs(landing) if not isinstance(log, Path)]
 
 
-def _logs(landing: Path) -> list[Path | StrayLink | Obstacle]:
+def _logs(landing: Path) -> list[Path | Obstacle]:
     folder, zone = landing / LOGS, os.path.realpath(landing)
     try:
         for place in (folder, folder / PROGRESS):
@@ -86,7 +86,7 @@ def _logs(landing: Path) -> list[Path | StrayLink | Obstacle]:
         return [unreadable(str(folder), error)]
 
 
-def _judged(path: Path, zone: str) -> Path | StrayLink | Obstacle | None:
+def _judged(path: Path, zone: str) -> Path | Obstacle | None:
     """Return a log or why it is refused; None for a link to a log beside it, such as to the current one."""
     if path.is_symlink() and (link := stray(path, zone)):
         return link

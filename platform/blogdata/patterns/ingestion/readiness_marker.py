@@ -28,9 +28,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from blogdata.errors import ConfigurationError
-from blogdata.landing.landed_links import StrayLink, stray
+from blogdata.landing.landed_links import Obstacle, stray
 from blogdata.patterns.ingestion import landed_partition
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedFile, LandedPartition, Obstacle, digest, printable
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedFile, LandedPartition, digest, printable
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.partitions import Grain, between, following, key_of, start_of
 
@@ -84,7 +84,7 @@ def scan(table: Path, grain: Grain, *, since: str = "") -> list[LandedPartition]
     """
     zone = os.path.realpath(table.parent)
     return [
-        _refused(key, place) if isinstance(place, StrayLink | Obstacle) else _partition(key, place, zone)
+        _refused(key, place) if isinstance(place, Obstacle) else _partition(key, place, zone)
         for key, place in _folders(table, grain, since, zone)
     ]
 
@@ -140,7 +140,7 @@ def _is_due(key: str, grain: Grain, now: datetime, deadline: timedelta) -> bool:
     return start is not None and now > start + grain.length + deadline
 
 
-_Place = str | StrayLink | Obstacle
+_Place = str | Obstacle
 
 
 def _folders(table: Path, grain: Grain, since: str, zone: str) -> Iterator[tuple[str, _Place]]:
@@ -179,11 +179,11 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, _Place
     return sorted(found, key=lambda child: child[0])
 
 
-def _refused(key: str, entry: StrayLink | Obstacle) -> LandedPartition:
+def _refused(key: str, entry: Obstacle) -> LandedPartition:
     return LandedPartition(
         key=key,
         folder=Path(entry.path),
-        lacks=Lack.LINK if isinstance(entry, StrayLink) else Lack.ENTRY,
+        lacks=Lack.LINK if entry.is_link else Lack.ENTRY,
         files=(),
         links=(entry,),
         fingerprint=digest(str(entry)),
@@ -193,10 +193,10 @@ def _refused(key: str, entry: StrayLink | Obstacle) -> LandedPartition:
 
 def _partition(key: str, folder: str, zone: str) -> LandedPartition:
     files: list[LandedFile] = []
-    links: list[StrayLink | Obstacle] = []
+    links: list[Obstacle] = []
     flag = None
     for entry in landed_partition.walk(folder, zone, flag=FLAG):
-        if isinstance(entry, StrayLink | Obstacle):
+        if isinstance(entry, Obstacle):
             links.append(entry)
         elif entry.name == FLAG:
             flag = entry
@@ -216,7 +216,7 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
     )
 
 
-def _lack(refused: Sequence[StrayLink | Obstacle], flag: LandedFile | None) -> Lack | None:
+def _lack(refused: Sequence[Obstacle], flag: LandedFile | None) -> Lack | None:
     if refused:
-        return Lack.LINK if any(isinstance(entry, StrayLink) for entry in refused) else Lack.ENTRY
+        return Lack.LINK if any(entry.is_link for entry in refused) else Lack.ENTRY
     return Lack.FLAG if flag is None else None
