@@ -54,7 +54,6 @@ from blogdata.patterns.ingestion.whole_files import (
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
 _HEAD = 1 << 16
 """Bytes at the beginning of a log, in which most logs differ."""
-_ATTEMPTS = 3
 SPOOL = ".spooled-"
 STAGED = ".landing"
 """Name of a copy until it is known which log it is of."""
@@ -90,7 +89,7 @@ def replicate(source: Path, target: Path) -> Replica:
     return replica
 
 
-def _copied(source: Path, partial: Path, attempts: int = _ATTEMPTS) -> Replica:
+def _copied(source: Path, partial: Path) -> Replica:
     with opened(source) as reading, partial.open("wb") as writing:
         before = os.fstat(reading.fileno())
         taken = hashlib.sha256()
@@ -108,17 +107,15 @@ def _copied(source: Path, partial: Path, attempts: int = _ATTEMPTS) -> Replica:
             where=f"{source} -> {partial}",
             next_step="check the disk of the target, then copy again",
         )
-    if unchanged:
-        # The times of copies tell which of them was written to last, as those of the sources do.
-        os.utime(partial, ns=(before.st_mtime_ns, before.st_mtime_ns))
-        return Replica(bytes=size, sha256=taken.hexdigest())
-    if attempts > 1:
-        return _copied(source, partial, attempts - 1)
-    raise SourceChanged(
-        what="the file was truncated or rewritten while it was read",
-        where=str(source),
-        next_step="nothing of it landed; land it again",
-    )
+    if not unchanged:
+        raise SourceChanged(
+            what="the file was truncated or rewritten while it was read",
+            where=str(source),
+            next_step="nothing of it landed; land it again",
+        )
+    # The times of copies tell which of them was written to last, as those of the sources do.
+    os.utime(partial, ns=(before.st_mtime_ns, before.st_mtime_ns))
+    return Replica(bytes=size, sha256=taken.hexdigest())
 
 
 def _still_begins(file: IO[bytes], before: os.stat_result, size: int, sha256: str) -> bool:
