@@ -210,5 +210,4 @@ def _split(context: Context) -> dict[str, Any]:
         "lines": sum(report.lines for report in reports),
         "hours": sorted({hour for report in reports for hour in report.parts.values()}),
         "hours_without_a_line": sorted({hour for report in reports for hour in report.empty_hours}),
-        "lines_without_a_time": sum(report.unreadable for report in reports),
     }

@@ -51,7 +51,6 @@ class SplitReport:
     parts: Mapping[Path, str]
     empty_hours: tuple[str, ...]
     lines: int
-    unreadable: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +198,7 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
         header=header,
     )
     log_progress.write(log, progress)
-    return SplitReport(parts=run.parts, empty_hours=empty, lines=run.lines, unreadable=run.unreadable)
+    return SplitReport(parts=run.parts, empty_hours=empty, lines=run.lines)
 
 
 def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int, int]:
@@ -256,7 +255,6 @@ class _Run:
     parts: dict[Path, str] = field(default_factory=dict)
     passed: list[tuple[str, str]] = field(default_factory=list)
     lines: int = 0
-    unreadable: int = 0
 
     def write(
         self, file: IO[bytes], begin: int, end: int, digest: hashlib._Hash | None = None, *, ending: str = ""
@@ -291,9 +289,7 @@ class _Run:
         for piece, begins in _pieces(file, end - position):
             hour = self.log.hour_of(piece) if begins else self.hour
             self.lines += begins
-            if hour is None or hour > self.newest:
-                self.unreadable += 1
-            elif hour > self.hour:
+            if hour is not None and self.hour < hour <= self.newest:
                 self.passed.append((self.hour, hour))
                 self.hour = hour
             start = position if position in self.starts else start
