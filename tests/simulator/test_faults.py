@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,13 +33,6 @@ def test_a_wrong_faults_file_is_refused_with_reason(tmp_path: Path, text: str, s
     (tmp_path / "faults").write_text(text)
     with pytest.raises(ConfigurationError, match=says):
         load_faults(tmp_path / "faults")
-
-
-@pytest.mark.parametrize("wrong", [{"days": 0}, {"visits_per_day": -1}, {"seed": -1}, {"part_lines": 0}])
-def test_a_spec_outside_its_range_is_refused(wrong: dict[str, int]) -> None:
-    spec: dict[str, Any] = {"days": 1, "visits_per_day": 1, "seed": 1, **wrong}
-    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
-        SimulationSpec(**spec)
 
 
 def test_the_recount_notices_a_lost_line(tmp_path: Path) -> None:

@@ -29,9 +29,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 @app.command()
 def simulate(
-    days: Annotated[int | None, typer.Option(help="Days to simulate.")] = None,
-    visits_per_day: Annotated[int | None, typer.Option(help="Visit events a day on average, before faults.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed: the same options give the same bytes.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="Days to simulate.")] = None,
+    visits_per_day: Annotated[
+        int | None, typer.Option(min=0, help="Visit events a day on average, before faults.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed: the same options give the same bytes.")] = None,
     faults: Annotated[Path | None, typer.Option(help="TOML or JSON file of `fault = rate`.")] = None,
     begin: Annotated[
         datetime | None,
