@@ -13,7 +13,7 @@ from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
 
 BATCH = c.text(
     name="batch",
-    description="Micro-batch the row came with: checkpoint and number",
+    description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
     sourceless="one value for all rows of a batch",
 )
 LATE = "late"

@@ -18,6 +18,7 @@ from blogdata.patterns.error_management.checkpointer import (
     StreamSpec,
     checkpoints,
     open_checkpoint,
+    stream_offset_rows,
 )
 
 SPEC = StreamSpec(
@@ -97,11 +98,21 @@ def test_unplanned_and_uncommitted_files_are_unfinished(tmp_path: Path) -> None:
     assert checkpoint.unfinished() == (path(11),)
 
 
+def test_the_offsets_are_a_table(tmp_path: Path) -> None:
+    used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
+    open_checkpoint(tmp_path, replace(SPEC, name="unused"))
+    rows = [(*row[:5], list(row[5]), row[6]) for row in stream_offset_rows(tmp_path)]
+    assert rows == [
+        ("visits", 1, 0, 0, '{"logOffset":0}', [path(0)], True),
+        ("visits", 1, 1, 0, '{"logOffset":1}', [path(1)], False),
+    ]
+
+
 def test_the_oldest_kept_batch_lists_only_its_files(tmp_path: Path) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 3, committed=3)
     for kind in ("offsets", "commits"):
         (Path(checkpoint.location) / kind / "0").unlink()
-    assert [checkpoint.files(number) for number in (1, 2)] == [(path(1),), (path(2),)]
+    assert [list(row[5]) for row in stream_offset_rows(tmp_path)] == [[path(1)], [path(2)]]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import appended
 from blogdata.lake.commit import Entry
 from blogdata.orchestration.stream_faults import StreamFailed
-from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
+from blogdata.patterns.error_management.checkpointer import stream_offset_rows
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
@@ -74,15 +74,15 @@ def files(deployment: Deployment) -> list[Path]:
 
 def interrupted(deployment: Deployment, folder: Path) -> None:
     """End the tick after its rows are published and before Spark records the batch as done."""
-    number = _checkpoint(deployment).batches()[-1].number + 1
+    number = max(row[2] for row in _offsets(deployment)) + 1
     (folder / LIVE / str(number)).mkdir(parents=True)
     (folder / LIVE / str(number) / "committed.fail").touch()
     with pytest.raises(StreamFailed, match=r"WRITE_ENDED.COMMITTED"):
         live.tick(deployment, STREAM, probe=str(folder))
 
 
-def _checkpoint(deployment: Deployment) -> Checkpoint:
-    return checkpoints(deployment.settings.home / "checkpoints")[-1]
+def _offsets(deployment: Deployment) -> Any:
+    return stream_offset_rows(deployment.settings.home / "checkpoints")
 
 
 def tick_of(line: brute_force.Line, side: int) -> int:
@@ -177,9 +177,9 @@ def test_the_ledger_of_the_stream_adds_up(world: Deployment) -> None:
     lines = ledger.audit(world.lake, world.events, STREAMED[LIVE])
     assert [line.problem for line in lines if line.problem] == []
     assert sum(line.entry.rows_out for line in lines) == len(world.rows(LIVE, "side"))
-    assert all(batch.committed for batch in _checkpoint(world).batches())
+    assert all(row[6] for row in _offsets(world))
     # Both sources are in the checkpoint, each with its own files.
-    assert {Path(file).relative_to(world.landing).parts[0] for file in _checkpoint(world).every_file()} == {
+    assert {Path(file).relative_to(world.landing).parts[0] for row in _offsets(world) for file in row[5]} == {
         "visits",
         "ads",
     }

@@ -22,6 +22,8 @@ from blogdata.lake.unneeded import READABLE
 from blogdata.orchestration import encryption
 from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
+from blogdata.patterns.error_management import checkpointer
+from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
 from blogdata.patterns.security import encryptor, fine_grained_accessor_for_tables
 from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, Role, sight_of
 from blogdata.patterns.security.pseudo_anonymizer import derived_key
@@ -32,7 +34,7 @@ from blogdata.publish import refused
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.privacy import CONSUMERS, consumer_view
-from blogdata.services import secrets
+from blogdata.services import config, secrets
 from blogdata.services.config import Settings
 from quality.contracts import EVERY
 
@@ -197,6 +199,8 @@ class Query:
         if name == PUBLICATIONS:
             version = _readable_at(self.lake, EVENTS, self.moment) if self.moment else None
             return metadata_decorator.context_table(spark, self.lake, version)
+        if name == STREAM_OFFSETS:
+            return spark.createDataFrame(checkpointer.stream_offset_rows(config.load().checkpoints), OFFSETS_DDL)
         if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
             dataset = name.removesuffix(CONSUMERS)
             return consumer_view(self.table(spark, dataset), carried(EVERY[dataset], self.lake.table(dataset)))
@@ -241,7 +245,7 @@ def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Ma
 
 def _derived(lake: Lake) -> list[str]:
     """List the tables that are computed on request."""
-    return [*([] if lake.table(EVENTS) is None else [PUBLICATIONS]), VERSIONS]
+    return [*([] if lake.table(EVENTS) is None else [PUBLICATIONS]), VERSIONS, STREAM_OFFSETS]
 
 
 def _existing(lake: Lake, wanted: str) -> str:

@@ -4,8 +4,9 @@ Problem: a stream that fails midway must neither start over nor skip the input i
 How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards. A
 batch that was cut off is therefore retried with exactly the same input. Publications are keyed by checkpoint and batch
 (``AppendBatch``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log
-without a JVM. It lists the files of a batch, so that the batch's account does not depend on what the job read. The
-:class:`StreamSpec` that the checkpoint was created with is stored beside the log.
+without a JVM. It lists the files of a batch, so that the batch's account does not depend on what the job read, and
+returns the whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with
+is stored beside the log.
 The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark, Spark resumes
 from a log that no longer means the same, or fails deep inside. A changed spec is refused here, before Spark sees it.
 The opposite trap is a deleted checkpoint: batch numbers restart at zero, and a writer that remembers numbers takes
@@ -22,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -35,6 +36,12 @@ from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.lake.checksums import mismatch
 from blogdata.lake.lake import Lake
 
+STREAM_OFFSETS = "ops.stream_offsets"
+OFFSETS_DDL = (
+    "stream STRING, checkpoint INT, batch BIGINT, source INT, position STRING, files ARRAY<STRING>, committed BOOLEAN,"
+    " planned_at TIMESTAMP"
+)
+"""Columns of :data:`STREAM_OFFSETS`: one row per source of each batch that Spark still retains."""
 _SPEC = "stream.json"
 _NUMBERED = re.compile(r"v([1-9][0-9]*)")
 
@@ -64,6 +71,7 @@ class PlannedBatch:
 
     number: int
     positions: tuple[str | None, ...]
+    planned_at: datetime
     watermark: datetime | None
     committed: bool
 
@@ -119,7 +127,8 @@ class Checkpoint:
                 PlannedBatch(
                     number=number,
                     positions=tuple(None if position == "-" else position for position in positions),
-                    watermark=mark and datetime.fromtimestamp(mark / 1000, tz=timezone.utc),
+                    planned_at=_instant(noted["batchTimestampMs"]),
+                    watermark=mark and _instant(mark),
                     committed=number in done,
                 )
             )
@@ -127,16 +136,10 @@ class Checkpoint:
 
     def files(self, batch: int, source: int = 0) -> tuple[str, ...]:
         """List the paths of the files of a batch that Spark still retains, from the source's own log."""
-        begin: int | None = None
-        for planned in self.batches():
-            end = _log_offset(planned.positions[source])
-            if planned.number == batch:
-                if begin is None:
-                    # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
-                    begin = -1 if batch == 0 else end - 1
-                return tuple(sorted({path for at, path in self._source_log(source) if begin < at <= end}))
-            begin = end
-        raise _damaged(self._notes("offsets", str(batch)), "is not there")
+        found = self._batch_files(source)
+        if batch not in found:
+            raise _damaged(self._notes("offsets", str(batch)), "is not there")
+        return found[batch]
 
     def every_file(self) -> frozenset[str]:
         """Return the paths of all files that the stream's sources have ever assigned to a batch."""
@@ -151,12 +154,36 @@ class Checkpoint:
             found += [path for at, path in self._source_log(source) if at > done]
         return tuple(sorted(found))
 
+    def rows(self) -> list[tuple[Any, ...]]:
+        files = {source: self._batch_files(source) for source in self._sources()}
+        return [
+            (
+                *(self.stream, self.number, batch.number, source, position, [*files[source][batch.number]]),
+                *(batch.committed, batch.planned_at),
+            )
+            for batch in self.batches()
+            for source, position in enumerate(batch.positions)
+        ]
+
     def _notes(self, *parts: str) -> Path:
         return self.folder.joinpath("query", *parts)
 
     def _sources(self) -> range:
         """Numbers of the stream's sources; that of the first one is known before a batch is planned."""
         return range(max((len(batch.positions) for batch in self.batches()), default=1))
+
+    def _batch_files(self, source: int) -> dict[int, tuple[str, ...]]:
+        """Map the batches that Spark retains to their files of a source."""
+        log, found = self._source_log(source), {}
+        begin: int | None = None
+        for batch in self.batches():
+            end = _log_offset(batch.positions[source])
+            if begin is None:
+                # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
+                begin = -1 if batch.number == 0 else end - 1
+            found[batch.number] = tuple(sorted({path for at, path in log if begin < at <= end}))
+            begin = end
+        return found
 
     def _source_log(self, source: int) -> list[tuple[int, str]]:
         folder = self._notes("sources", str(source))
@@ -225,6 +252,15 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
 
 def _log_offset(position: str | None) -> int:
     return -1 if position is None else int(json.loads(position).get("logOffset", -1))
+
+
+def _instant(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
+
+
+def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
+    """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used."""
+    return [row for checkpoint in checkpoints(root) if checkpoint.identity for row in checkpoint.rows()]
 
 
 def parsed(file: Path, text: str) -> dict[str, Any]:
