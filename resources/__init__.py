@@ -24,6 +24,7 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
         "lake": LakeResource(
             root=str(settings.lake),
             landing=str(settings.landing),
+            ready=settings.ready,
             checkpoints=str(settings.checkpoints),
         ),
     }

@@ -51,4 +51,5 @@ def days_of(settings: Settings) -> Span:
 
 
 def zone_of(settings: Settings) -> LandingZone:
-    return LandingZone(folder=settings.landing)
+    """Return the landing zone of a deployment, with its convention for complete partitions."""
+    return LandingZone(folder=settings.landing, convention=settings.ready)

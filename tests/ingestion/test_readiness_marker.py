@@ -6,6 +6,7 @@ import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from blogdata.patterns.ingestion.landed_partition import Lack
 from blogdata.patterns.ingestion.readiness_marker import late_files, mark, overdue, scan
 from blogdata.publish.partitions import Grain
 
@@ -72,3 +73,30 @@ def test_a_file_after_the_flag_changes_the_fingerprint(tmp_path: Path) -> None:
     (after,) = scan(tmp_path, Grain.HOUR)
     assert [file.name for file in late_files(after)] == ["b.json"]
     assert after.fingerprint != before.fingerprint
+
+
+def without_flags(table: Path, *, minutes: float = 60) -> dict[str, Lack | None]:
+    """Return what each hour lacks if its producer writes no flag, at a number of minutes from now."""
+    now = datetime.now(timezone.utc) + timedelta(minutes=minutes)
+    return {one.key: one.lacks for one in scan(table, Grain.HOUR, convention="next_exists", now=now)}
+
+
+def test_without_flags_a_later_hour_completes_an_hour(tmp_path: Path) -> None:
+    for key in ("2026-01-05T07", "2026-01-05T09"):
+        land(tmp_path, key, "a.json")
+    assert without_flags(tmp_path) == {"2026-01-05T07": None, "2026-01-05T09": Lack.SUCCESSOR}
+    # A folder made in advance, in the future or without a valid time completes no other hour.
+    land(tmp_path, "2026-01-05T10")
+    for strange in ("2099-01-05T13", "2026-01-05T99"):
+        land(tmp_path, strange, "a.json")
+    assert without_flags(tmp_path)["2026-01-05T09"] is Lack.SUCCESSOR
+    assert without_flags(tmp_path / "absent") == {}
+
+
+def test_without_flags_an_hour_waits_for_quiet(tmp_path: Path) -> None:
+    earlier, _ = (land(tmp_path, f"2026-01-05T{hour}", "a.json") for hour in ("07", "08"))
+    os.utime(earlier / "a.json", (0, 0))  # As after `rsync -t`, `cp -p` or tar.
+    for minutes, lacks in ((1, Lack.QUIET), (6, None), (-1, Lack.QUIET)):
+        assert without_flags(tmp_path, minutes=minutes)["2026-01-05T07"] is lacks
+    mark(earlier)
+    assert without_flags(tmp_path, minutes=1)["2026-01-05T07"] is None, "a flag counts as a quiet period does"

@@ -100,3 +100,11 @@ def test_an_hour_with_a_refused_link_is_overdue(lake: LakeResource) -> None:
     (land(lake, "visits", H[3], {"a.json": "{}\n"}) / "b.json").symlink_to("/etc/passwd")
     (lake.landing_path / "visits" / "date=2026-01-06").symlink_to("/etc")
     assert due(lake) == {"link": [H[3], "2026-01-06"]}
+
+
+def test_the_newest_flagless_hour_becomes_overdue(lake: LakeResource) -> None:
+    flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
+    for hour in (H[3], H[4]):
+        land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False)
+    # The hour before is still being written, and will complete itself.
+    assert due(flagless) == {"successor": [H[4]]}

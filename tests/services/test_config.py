@@ -55,6 +55,7 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
         [history]
         begins = 2024-01-01
         [landing]
+        ready = "next_exists"
         longest_line = "500k"
         largest_file = "1G"
         [site]
@@ -76,7 +77,7 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
         secret = "shop.key-1"
     """
     settings = load(tmp_path, text, BLOGDATA_AUTOMATIC="false")
-    assert (settings.run_automatically, settings.first_day) == (False, "2024-01-01")
+    assert (settings.run_automatically, settings.first_day, settings.ready) == (False, "2024-01-01", "next_exists")
     assert (settings.longest_line, settings.largest_file) == (500 << 10, 1 << 30)
     assert settings.site_hosts == ("blog.example.org",)
     assert settings.logs == config.LogSettings(
@@ -136,6 +137,7 @@ def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote:
         *(("BLOGDATA_SPARK_PORT", port) for port in ("fifteen", "70000", "1.5")),
         *(("BLOGDATA_SPARK_HEAP", heap) for heap in ("2", "100m")),
         *(("BLOGDATA_LONGEST_LINE", size) for size in ("0m", "2g", "16", "a lot", "-1k")),
+        ("BLOGDATA_LANDING_READY", "soon"),
         ("BLOGDATA_SPARK_START_SECONDS", "-1"),
         ("BLOGDATA_JAVA", "21"),
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),

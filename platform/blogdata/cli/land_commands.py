@@ -193,6 +193,7 @@ def replay_corrections(
         [(row["source_file"], row["source_offset"]) for row in dead],
         settings.landing,
         letters=letters,
+        convention=settings.ready,
     )
     if as_json:
         say_json({"files": files, "landed": landed})

@@ -81,7 +81,7 @@ def _computed(settings: Settings, days: int | None = None) -> Report:
 
     return core.compute(
         Lake(root=str(settings.lake)),
-        LandingZone(folder=settings.landing),
+        LandingZone(folder=settings.landing, convention=settings.ready),
         settings.checkpoints,
         now=datetime.now(timezone.utc),
         days=core.DAYS if days is None else days,

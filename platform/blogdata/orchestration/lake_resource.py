@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import dagster as dg
 import pyarrow as pa
@@ -15,7 +16,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake import arrow
 from blogdata.lake.checksums import require_whole
 from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.patterns.ingestion.readiness_marker import Convention, LandingZone
 from blogdata.services import config
 from blogdata.services.config import Settings
 
@@ -41,6 +42,7 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     root: str
     landing: str
+    ready: str = "flag"
     checkpoints: str = ""
     probe_folder: str = ""
 
@@ -58,7 +60,8 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     @property
     def landing_zone(self) -> LandingZone:
-        return LandingZone(folder=self.landing_path)
+        """The landing zone, and what makes a partition of it complete."""
+        return LandingZone(folder=self.landing_path, convention=cast(Convention, self.ready))
 
     @property
     def checkpoints_path(self) -> Path:

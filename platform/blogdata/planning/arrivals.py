@@ -28,6 +28,7 @@ ABSENT = "absent"
 _NAMED = 5
 _WHY = {
     Lack.FLAG.value: f"data without {FLAG}",
+    Lack.SUCCESSOR.value: f"data without {FLAG}, and none that is later",
     Lack.LINK.value: "a link is not followed",
     Lack.ENTRY.value: "an entry cannot be read",
     ABSENT: "not there, though a later one is",
@@ -98,7 +99,13 @@ class Arrivals:
     @property
     def with_impossible_key(self) -> list[LandedPartition]:
         """Complete partitions whose key is no time, lies in the future, or lies before the blog's history."""
-        return [one for one in self.partitions if one.ready and not is_possible(one.key, self.landed.grain)]
+        # By convention `next_exists` a future partition has no successor and is never complete: files are enough.
+        return [
+            partition
+            for partition in self.partitions
+            if not is_possible(partition.key, self.landed.grain)
+            and (partition.ready or (self.zone.convention != "flag" and partition.files))
+        ]
 
     @property
     def astray_warning(self) -> str | None:

@@ -36,7 +36,8 @@ class ScannedOnce(LandingZone):
 
     @classmethod
     def of(cls, landing: Path | LandingZone) -> ScannedOnce:
-        return cls(folder=LandingZone.of(landing).folder)
+        zone = LandingZone.of(landing)
+        return cls(folder=zone.folder, convention=zone.convention)
 
     def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
         key = (table, grain, since)

@@ -74,6 +74,7 @@ def _section(hint: Any) -> type | None:
 
 
 JavaChoice = Literal["auto", "system", "bundled"]
+Readiness = Literal["flag", "next_exists"]
 PostgresLogin = Literal["password", "certificate"]
 ProviderKind = Literal["files", "environment", "openbao"]
 _MISREAD = re.compile(r"[*?\[\]{}\\|^%`\x00-\x1f\x7f]")
@@ -273,6 +274,8 @@ class Settings:
     """All settings of a deployment; all paths are absolute.
 
     Args:
+        ready: When a landed partition is complete: `flag` (its flag is set) or, for producers that write no flag,
+            `next_exists` (a later partition exists).
         longest_line: Maximum bytes of a landed line; a file with a longer one holds its partition.
         largest_file: Maximum decompressed bytes of a landed file.
         java: Which Java to use: `system` (the machine's), `bundled`, or `auto` (the machine's, else the bundled one).
@@ -285,6 +288,7 @@ class Settings:
     landing: Annotated[types.Folder, at("paths.landing", "BLOGDATA_LANDING")]
     lake: Annotated[types.Folder, AfterValidator(_store_folder), at("paths.lake", "BLOGDATA_LAKE")]
     jars: Annotated[types.Folder, at("paths.jars", "BLOGDATA_JARS")]
+    ready: Annotated[Readiness, at("landing.ready", "BLOGDATA_LANDING_READY")] = "flag"
     longest_line: Annotated[types.LineSize, at("landing.longest_line", "BLOGDATA_LONGEST_LINE")] = 16 << 20
     largest_file: Annotated[types.FileSize, at("landing.largest_file", "BLOGDATA_LARGEST_FILE")] = 8 << 30
     java: Annotated[JavaChoice, at("java.use", "BLOGDATA_JAVA")] = "auto"

@@ -24,7 +24,7 @@ from blogdata.landing.landed_formats import extension
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import REPLAY_PREFIX
 from blogdata.patterns.ingestion.log_splitter import last_header
-from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
+from blogdata.patterns.ingestion.readiness_marker import FLAG, Convention, mark
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.contract import Contract
 
@@ -102,6 +102,7 @@ def land_corrections(
     landing: Path,
     *,
     letters: Contract,
+    convention: Convention = "flag",
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Land corrections in the arrival hours of their dead letters; if one is refused, none is landed.
 
@@ -119,7 +120,7 @@ def land_corrections(
             where=letters.dataset,
             next_step=Remedy("list those of its hour: ", Query(sql=query)),
         )
-    _require_hours(corrections, landing)
+    _require_hours(corrections, landing, convention)
     contents = {_place(correction): _content(correction, landing) for correction in corrections}
     # Rewriting an unchanged file would change its time, and its hour would be published again for nothing.
     changed = {
@@ -140,7 +141,7 @@ def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
     return list({correction.position: correction for correction in corrections}.values())
 
 
-def _require_hours(corrections: Sequence[Correction], landing: Path) -> None:
+def _require_hours(corrections: Sequence[Correction], landing: Path, convention: Convention) -> None:
     files = sorted({correction.source_file for correction in corrections})
     require_within([landing / file for file in files], landing)
     gone = [file for file in files if not (landing / file).is_file()]
@@ -152,7 +153,8 @@ def _require_hours(corrections: Sequence[Correction], landing: Path) -> None:
             "and would consist of the corrections alone",
         )
     unflagged = [one for one in corrections if not (landing / one.folder / FLAG).is_file()]
-    if unflagged:
+    # Without flags it is enough that the hour has been published, which its dead letters prove.
+    if unflagged and convention == "flag":
         raise PlatformError(
             what=f"the hour of {unflagged[0].source_file} has no {FLAG}",
             where=str(landing),

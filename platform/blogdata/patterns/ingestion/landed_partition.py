@@ -123,6 +123,10 @@ def _look(entry: os.DirEntry[str], above: tuple[str, ...], zone: str, flag: str)
 class Lack(str, Enum):
     FLAG = "flag"
     """The producer has not written the flag."""
+    SUCCESSOR = "successor"
+    """Convention (b): no later partition has data."""
+    QUIET = "quiet"
+    """Convention (b): a file came, or was changed, within the last minutes."""
     LINK = "link"
     """It contains, or is, a link that is not followed, such as one that leads out of the landing zone."""
     ENTRY = "entry"

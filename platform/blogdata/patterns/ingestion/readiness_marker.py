@@ -2,15 +2,16 @@
 
 Problem: a folder with files does not show whether more will come.
 
-How it works: the producer writes the flag `_SUCCESS` as its last step. :func:`scan` finds it by the names, sizes and
-times of files alone, and computes a fingerprint for each partition. The same fingerprint is the same delivery, so a
-consumer that stores it starts once. A copier may preserve the time of modification, but not that of the last change
-(`ctime`), at which a file came.
+How it works: either (a) the producer writes the flag `_SUCCESS` as its last step, or (b), for producers that write
+no flag, by convention a partition is complete once a later one has data and it was not written to for :data:`QUIET`.
+:func:`scan` derives both from the names, sizes and times of files alone, and computes a fingerprint for each partition.
+The same fingerprint is the same delivery, so a consumer that stores it starts once. A copier may preserve the time of
+modification, but not that of the last change (`ctime`), at which a file came.
 
 The trap: nothing enforces the flag. Files that came after it (:func:`late_files`), data whose flag never comes
 (:func:`overdue`), a missing partition between others (:func:`gaps`) and a flag without data
-(:attr:`LandedPartition.empty`) are detected here and have to be reported. The convention that a partition is complete
-once a later one is there needs no flag, never completes the newest one, and takes one that is still written for whole.
+(:attr:`LandedPartition.empty`) are detected here and have to be reported. Convention (b) never completes the newest
+partition, and treats a skipped one as complete.
 
 When not to use it: for a producer that appends all day, or one that can start the consumer itself (External
 Trigger).
@@ -22,10 +23,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 from blogdata.errors import ConfigurationError
 from blogdata.landing.landed_links import Obstacle, stray
@@ -37,6 +39,9 @@ from blogdata.publish.partitions import Grain, between, following, key_of, start
 FLAG = "_SUCCESS"
 ENDED = "_ENDED"
 """File of a landing zone to which no more data come, such as a simulation: when they ended, as ISO 8601."""
+Convention = Literal["flag", "next_exists"]
+QUIET = timedelta(minutes=5)
+"""Convention (b): time without a new or changed file after which a partition without a flag may be complete."""
 LONGEST_GAP = timedelta(days=31)
 """A longer gap has no missing partitions: the producer was off, or the data after it are another producer's."""
 _LONGEST_NOTE = 64
@@ -45,16 +50,18 @@ _LONGEST_NOTE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class LandingZone:
-    """A landing zone whose producers write flags."""
+    """A landing zone whose producers write flags, or none (`next_exists`); a flag counts under both conventions."""
 
     folder: Path
+    convention: Convention = "flag"
 
     @classmethod
     def of(cls, landing: Path | LandingZone) -> LandingZone:
+        """Return a landing zone unchanged; wrap a folder as one whose producers write flags."""
         return landing if isinstance(landing, LandingZone) else cls(folder=landing)
 
     def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
-        return scan(self.folder / table, grain, since=since)
+        return scan(self.folder / table, grain, convention=self.convention, since=since)
 
     @property
     def ended_at(self) -> datetime | None:
@@ -75,18 +82,27 @@ class LandingZone:
         return landed_partition.astray(os.fspath(self.folder / table), os.path.realpath(self.folder), prefixes)
 
 
-def scan(table: Path, grain: Grain, *, since: str = "") -> list[LandedPartition]:
+def scan(
+    table: Path,
+    grain: Grain,
+    *,
+    convention: Convention = "flag",
+    since: str = "",
+    now: datetime | None = None,
+) -> list[LandedPartition]:
     """Read all partitions of a landed table, in order.
 
     Args:
         table: Folder with date=YYYY-MM-DD folders, which contain hour=HH folders if the grain is HOUR; it lies in the
             landing zone.
+        now: Current time, timezone-aware; None for the machine's clock.
     """
     zone = os.path.realpath(table.parent)
-    return [
+    found = [
         _refused(key, place) if isinstance(place, Obstacle) else _partition(key, place, zone)
         for key, place in _folders(table, grain, since, zone)
     ]
+    return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
 
 
 def mark(folder: Path) -> None:
@@ -97,11 +113,16 @@ def mark(folder: Path) -> None:
 def overdue(
     partitions: Iterable[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta
 ) -> list[LandedPartition]:
-    """Find the partitions that have data but are not complete after their deadline."""
+    """Find the partitions that have data but are not complete after their deadline.
+
+    Under convention (b), one that is still being written to is not included: it becomes complete by itself.
+    """
     return [
         partition
         for partition in partitions
-        if (partition.files or partition.links) and not partition.ready and _is_due(partition.key, grain, now, deadline)
+        if (partition.files or partition.links)
+        and partition.lacks not in (None, Lack.QUIET)
+        and _is_due(partition.key, grain, now, deadline)
     ]
 
 
@@ -133,6 +154,23 @@ def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
     """List the files that came after the partition was flagged."""
     flag = partition.flag
     return () if flag is None else tuple(file for file in partition.files if file.ctime_ns > flag.ctime_ns)
+
+
+def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
+    # A partition in the future, such as one of the year 2099, does not count as a successor.
+    times = [one.key for one in found if one.files and (start := start_of_key(one.key, grain)) and start <= now]
+    last = max(times, default="")
+    quiet_since = int((now - QUIET).timestamp() * 1e9)
+    completed = []
+    for partition in found:
+        lacks = partition.lacks
+        if lacks is Lack.FLAG and partition.key >= last:
+            lacks = Lack.SUCCESSOR
+        elif lacks is Lack.FLAG:
+            came = max((file.ctime_ns for file in partition.files), default=0)
+            lacks = Lack.QUIET if came > quiet_since else None
+        completed.append(replace(partition, lacks=lacks))
+    return completed
 
 
 def _is_due(key: str, grain: Grain, now: datetime, deadline: timedelta) -> bool:
