@@ -34,7 +34,7 @@ def simulate(
         int | None, typer.Option(min=0, help="Visit events a day on average, before faults.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed: the same options give the same bytes.")] = None,
-    faults: Annotated[Path | None, typer.Option(help="TOML or JSON file of `fault = rate`.")] = None,
+    faults: Annotated[Path | None, typer.Option(help="TOML file of `fault = rate`.")] = None,
     begin: Annotated[
         datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="First day; without it the days are those that have just ended."),
