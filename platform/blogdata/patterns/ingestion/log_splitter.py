@@ -160,9 +160,8 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
     stamps = [part[2] for _, path in before if (part := re.fullmatch(PART, path.name))]
     try:
         status = log.stat()
-        if taken is None:
-            # Of an interrupted call, or its progress is lost.
-            log_progress.require_same(log, before) if before else log_progress.require_new(log)
+        if taken is None and not before:
+            log_progress.require_new(log)
         start, digest = taken.covered if taken else 0, hashlib.sha256()
         end, size = _survey(log, taken, digest)
         hour = since or _first_hour(log, known, newest) or newest
@@ -207,7 +206,11 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
     with content(log) as file:
         position = end = digested(file, covered, digest)
         if taken and (position < covered or digest.hexdigest() not in taken.digests):
-            raise log_progress.rewritten(log)
+            raise PlatformError(
+                what="the log no longer begins with what was taken from it",
+                where=str(log),
+                next_step="land it under another name, so that its lines are taken as a log of their own",
+            )
         while block := file.read(BLOCK):
             if b"\n" in block:
                 end = position + block.rindex(b"\n") + 1
