@@ -262,10 +262,6 @@ def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> N
     progress.unlink()
     split(tmp_path, now=NOW + timedelta(seconds=3))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
-    progress.unlink()
-    put(tmp_path, first + second.replace(b"/b", b"/x") + third + appended + HEADER)
-    with pytest.raises(PlatformError, match="no longer begins"):
-        split(tmp_path, now=NOW + timedelta(seconds=4))
 
 
 def lost_by_hour(before: Mapping[str, list[Line]], now: Mapping[str, list[Line]]) -> list[vanished_lines.Loss]:
