@@ -17,7 +17,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.landing import Landed
 from blogdata.orchestration.step import Step
-from blogdata.patterns.ingestion.new_fields import LONGEST, MOST, MOST_NAMES, OTHERS, look, record, seen
+from blogdata.patterns.ingestion.new_fields import LONGEST, MOST, OTHERS, look, record, seen
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
 from blogdata.planning.findings import unannounced
@@ -55,14 +55,10 @@ def test_columns_of_a_delivery_are_found(tmp_path: Path) -> None:
     assert look([file, lines], tmp_path, landed.USER) == ["hat", "shoe_size"]
 
 
-def test_a_hostile_producer_names_only_so_much(tmp_path: Path) -> None:
-    hostile = [{f"{number}-{inner}": 1 for inner in range(200)} for number in range(300)]
-    odd = {"\x1b[31mred": 1, "x" * 10_000: 1}
-    files = [write(tmp_path / "a.json", *hostile, odd), write(tmp_path / "b.json", *[odd] * 9)]
-    found = look(files, tmp_path, landed.VISIT)
-    assert len(found) == MOST_NAMES
-    assert "\N{REPLACEMENT CHARACTER}[31mred" in found[:2]
-    assert max(map(len, found)) == LONGEST
+def test_names_of_a_hostile_producer_are_short_and_can_be_printed(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.json", {"\x1b[31mred": 1, "x" * 10_000: 1})
+    found = look([file], tmp_path, landed.VISIT)
+    assert found == ["x" * (LONGEST - 1) + "…", "\N{REPLACEMENT CHARACTER}[31mred"]
 
 
 def test_a_field_is_recorded_once_and_only_so_many_are(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import json
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,6 @@ from blogdata.publish.column_types import DataType, Field, Struct
 
 HEAD = 256 << 10
 LINES = 400
-MOST_NAMES = 50
-"""Names that are reported; those of most lines first."""
 LONGEST = 64
 NEW_FIELD = "new field"
 MOST = 200
@@ -66,19 +63,18 @@ def record(events: EventLog, dataset: str, found: Mapping[str, str], *, run_id: 
 
 
 def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> list[str]:
-    """Look for fields that were not announced in the beginnings of files; those of most lines come first.
+    """Look for fields that were not announced in the beginnings of files.
 
     Args:
         files: JSON Lines, or CSV with `;` and a header (`.csv`), plain or compressed; access logs are left out.
         announced: The fields that the producer has announced; the fields of an announced struct are looked at, too.
     """
     require_within(files, root)
-    counted = Counter(name for file in files for name in _in_file(file, announced))
-    return sorted(counted, key=lambda name: (-counted[name], name))[:MOST_NAMES]
+    return sorted({name for file in files for name in _in_file(file, announced)})
 
 
 def _in_file(file: Path, announced: Sequence[Field]) -> Iterator[str]:
-    """Give the unannounced fields of each line at the beginning of a file; of CSV those of the header."""
+    """Give the unannounced fields of the lines at the beginning of a file; of CSV those of the header."""
     kind = extension(file.name)
     if kind == "log":
         return
@@ -87,11 +83,10 @@ def _in_file(file: Path, announced: Sequence[Field]) -> Iterator[str]:
     if kind == "csv":
         known = {field.name for field in announced}
         columns = [name for line in head[:1] for name in _columns(line.decode("utf-8", "replace"))]
-        yield from {_printable(name) for name in columns if name not in known}
+        yield from (_printable(name) for name in columns if name not in known)
         return
     for line in head:
-        # A path counts once a line, however often the line has it.
-        yield from set(_unannounced(_parsed(line), announced, ""))
+        yield from _unannounced(_parsed(line), announced, "")
 
 
 def _parsed(line: bytes) -> Any:
