@@ -1,12 +1,12 @@
 """The result of a command.
 
-Findings of a run in the landing zone: misnamed, overdue or refused partitions.
+Findings of a run in the landing zone: misnamed, overdue or refused partitions, and new fields.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 
 
 def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZone, events: EventLog) -> None:
-    """Add to the outcome of a run what it has passed over in the landing zone."""
+    """Add to the outcome of a run what it has passed over in the landing zone, and the new fields it has seen."""
     from blogdata.planning import arrivals
+    from blogdata.planning.findings import still_unannounced
     from blogdata.planning.snapshot import Snapshot
 
+    now = datetime.now(timezone.utc)
     look = Snapshot(zone, events)
-    outcome.warnings += arrivals.warnings(landed, look, datetime.now(timezone.utc))
+    outcome.warnings += arrivals.warnings(landed, look, now)
+    begun = now - timedelta(seconds=outcome.seconds)
+    for contract in landed:
+        new = [field.name for field in still_unannounced(events, contract) if field.seen_at >= begun]
+        if new:
+            outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata status")
     outcome.problems += [str(error) for error in arrivals.refusals(landed, look.zone)]
 
 

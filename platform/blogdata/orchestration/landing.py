@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import landed_content, landed_partition, new_fields, vanished_lines
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.new_fields import NewField, record
 from blogdata.planning.reach import delivered_on
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain
@@ -121,14 +123,23 @@ class Landed:
         _ = self.measured
         contract = self.step.contract
         announced = [field for read in contract.reads for field in read.fields]
-        found: dict[str, str] = {}
+        found: dict[str, NewField] = {}
         for key, files in self._files.items():
             try:
-                names = new_fields.look(files, self.step.landing, announced)
+                looked = new_fields.look(files, self.step.landing, announced)
             except PlatformError as error:
                 raise _blamed(error, [key]) from error.__cause__
-            found |= {name: key for name in names if name not in found}
-        new_fields.record(self.step.events, contract.dataset, found, run_id=self.step.run.run_id)
+            for name, lines in looked.names.items():
+                first = NewField(
+                    dataset=contract.dataset,
+                    name=name,
+                    partition=key,
+                    lines=lines,
+                    looked_at=looked.lines,
+                    seen_at=datetime.now(timezone.utc),
+                )
+                found.setdefault(name, first)
+        record(self.step.events, list(found.values()), run_id=self.step.run.run_id)
 
     def source(self) -> Upstream:
         """Return what a publication of the partitions is audited against: lines, bytes, and files with their times."""

@@ -11,8 +11,9 @@ from datetime import timedelta
 from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
-from blogdata.evidence.events import EVENTS
+from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.patterns.ingestion import external_trigger, new_fields
+from blogdata.patterns.ingestion.new_fields import NewField
 from blogdata.patterns.quality.offline_observer import (
     observations,
     of_newest_period,
@@ -169,16 +170,14 @@ def unannounced(deployment: Observed) -> Iterator[Finding]:
     for contract in deployment.graph.contracts.values():
         if landed_input(contract) is None:
             continue
-        known = {path for read in contract.reads for path in paths(read.fields)}
-        by_partition: dict[str, list[str]] = {}
-        for name, partition in new_fields.seen(deployment.look.events, contract.dataset).items():
-            if name not in known:
-                by_partition.setdefault(partition, []).append(name)
-        for partition, names in by_partition.items():
+        by_partition: dict[str, list[NewField]] = {}
+        for field in still_unannounced(deployment.look.events, contract):
+            by_partition.setdefault(field.partition, []).append(field)
+        for partition, fields in by_partition.items():
             yield _finding(
                 contract,
                 "new_fields",
-                what=f"the producer sends what it has not announced: {', '.join(names)}; "
+                what=f"the producer sends what it has not announced: {', '.join(field.name for field in fields)}; "
                 "it is kept in the raw lines, and nothing else is made of it",
                 remedy=Remedy("ask what it is, and whether it is personal; then announce it in the contract"),
                 partition=partition,
@@ -239,6 +238,12 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
             if count:
                 remedy = Remedy("see what the partner has: ", ShowLedger(dataset=contract.dataset))
                 yield _finding(contract, "feed", f"{count:,} records {what}", remedy, name)
+
+
+def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
+    """List the fields that a producer sends and that the contract of their dataset does not announce by now."""
+    known = {path for read in contract.reads for path in paths(read.fields)}
+    return [field for field in new_fields.seen(events, contract.dataset) if field.name not in known]
 
 
 SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (

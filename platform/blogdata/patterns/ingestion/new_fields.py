@@ -10,7 +10,11 @@ from __future__ import annotations
 import csv
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,8 @@ from blogdata.publish.column_types import DataType, Field, Struct
 
 HEAD = 256 << 10
 LINES = 400
+MOST_NAMES = 50
+"""Names that are reported; those of most lines first."""
 LONGEST = 64
 NEW_FIELD = "new field"
 MOST = 200
@@ -30,67 +36,98 @@ MOST = 200
 OTHERS = "…"
 
 
-def seen(events: EventLog, dataset: str) -> dict[str, str]:
-    """Map the recorded fields of a dataset, the first seen first, to the partition that had them first."""
-    found: dict[str, str] = {}
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    lines: int
+    names: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewField:
+    dataset: str
+    name: str
+    partition: str
+    lines: int
+    looked_at: int
+    seen_at: datetime
+
+
+def seen(events: EventLog, dataset: str) -> list[NewField]:
+    """List the fields of a dataset that were recorded, in the order in which they were first seen."""
+    found: dict[str, NewField] = {}
     for event in events.notes(NEW_FIELD, dataset=dataset):
+        payload = event.payload or {}
+        at = datetime.fromisoformat(payload["seen_at"])
+        field = NewField(**{**payload, "dataset": dataset, "partition": event.partition, "seen_at": at})
         # Two runs may have seen it at once.
-        found.setdefault((event.payload or {})["name"], event.partition or "")
-    return found
+        found.setdefault(field.name, field)
+    return list(found.values())
 
 
-def record(events: EventLog, dataset: str, found: Mapping[str, str], *, run_id: str) -> None:
-    """Record fields, each with its partition, unless they were before."""
-    known = seen(events, dataset) if found else {}
-    new = {name: partition for name, partition in found.items() if name not in known}
+def record(events: EventLog, found: Sequence[NewField], *, run_id: str) -> list[NewField]:
+    if not found:
+        return []
+    known = {field.name for field in seen(events, found[0].dataset)}
+    new = [field for field in found if field.name not in known]
     room = max(0, MOST - len(known))
     if len(new) > room:
-        kept, (_, further) = list(new.items())[:room], list(new.items())[room]
-        new = {**dict(kept), **({} if OTHERS in known else {OTHERS: further})}
+        new = [*new[:room], *([] if OTHERS in known else [replace(new[room], name=OTHERS)])]
     events.append(
         [
             Event(
                 kind=NEW_FIELD,
-                identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}#{name}")),
-                dataset=dataset,
-                partition=partition,
+                identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{field.dataset}#{field.name}")),
+                dataset=field.dataset,
+                partition=field.partition,
                 run_id=run_id,
-                payload={"name": name},
+                payload={
+                    "name": field.name,
+                    "lines": field.lines,
+                    "looked_at": field.looked_at,
+                    "seen_at": field.seen_at.isoformat(),
+                },
             )
-            for name, partition in new.items()
+            for field in new
         ]
     )
+    return new
 
 
-def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> list[str]:
-    """Look for fields that were not announced in the beginnings of files.
+def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> Looked:
+    """Look for fields that were not announced in samples of files.
 
     Args:
         files: JSON Lines, or CSV with `;` and a header (`.csv`), plain or compressed; access logs are left out.
         announced: The fields that the producer has announced; the fields of an announced struct are looked at, too.
     """
     require_within(files, root)
-    return sorted({name for file in files for name in _in_file(file, announced)})
+    counted, lines = Counter[str](), 0
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        for found in pool.map(lambda file: _in_file(file, announced), files):
+            lines += found.lines
+            counted.update(found.names)
+    return Looked(lines=lines, names=dict(_bounded(counted)))
 
 
-def _in_file(file: Path, announced: Sequence[Field]) -> Iterator[str]:
-    """Give the unannounced fields of the lines at the beginning of a file; of CSV those of the header."""
+def _in_file(file: Path, announced: Sequence[Field]) -> Looked:
     kind = extension(file.name)
     if kind == "log":
-        return
+        return Looked(lines=0, names={})
     with faults_of(file), content(file) as stream:
         head = [line for line in stream.read(HEAD).removeprefix(MARK).split(b"\n") if line][:LINES]
     if kind == "csv":
-        known = {field.name for field in announced}
-        columns = [name for line in head[:1] for name in _columns(line.decode("utf-8", "replace"))]
-        yield from (_printable(name) for name in columns if name not in known)
-        return
+        return _in_header(head[:1], announced)
+    counted, lines = Counter[str](), 0
     for line in head:
-        yield from _unannounced(_parsed(line), announced, "")
+        # The last one may be cut off: then it is not JSON.
+        parsed = _parsed(line)
+        lines += isinstance(parsed, dict)
+        # A path counts once a line, however often the line has it.
+        counted.update(set(_unannounced(parsed, announced, "")))
+    return Looked(lines=lines, names=dict(counted.most_common(10 * MOST_NAMES)))
 
 
 def _parsed(line: bytes) -> Any:
-    # The last one may be cut off: then it is not JSON.
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -109,6 +146,13 @@ def _unannounced(value: Any, announced: Sequence[Field], prefix: str) -> Iterato
             yield from _unannounced(inner, kind.fields, f"{prefix}{name}.")
 
 
+def _in_header(first: Sequence[bytes], announced: Sequence[Field]) -> Looked:
+    known = {field.name for field in announced}
+    found = [name for line in first for name in _columns(line.decode("utf-8", "replace"))]
+    names = {_printable(name) for name in found if name not in known}
+    return Looked(lines=len(first), names=dict.fromkeys(names, 1))
+
+
 def _columns(header: str) -> list[str]:
     try:
         return next(csv.reader([header], delimiter=";"), [])
@@ -120,3 +164,7 @@ def _columns(header: str) -> list[str]:
 def _printable(name: str) -> str:
     shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name[: LONGEST + 1])
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+
+
+def _bounded(counted: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMES]
