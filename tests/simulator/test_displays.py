@@ -21,7 +21,7 @@ def test_the_truth_of_every_fault_equals_recounts(tmp_path: Path) -> None:
     assert truth is not None
     recount = assert_figures_equal_the_recount(truth.hours, truth.display_hours, oracle.count(tmp_path, "ads"))
     assert recount.reasons().keys() == {
-        "empty_line", "not_utf8", "too_large", "truncated", "several_objects", "not_json",
+        "empty_line", "not_utf8", "too_large", "truncated", "not_json",
         *(f"{what}:{name}" for what in ("missing_field", "wrong_type") for name in oracle.DISPLAY_REQUIRED),
         "invalid_time:display_time", "impossible_time",
     }  # fmt: skip

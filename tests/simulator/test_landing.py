@@ -28,7 +28,7 @@ def test_the_truth_of_every_fault_equals_recounts(faulty: tuple[Path, Truth]) ->
     landing, truth = faulty
     recount = assert_truth_equals_the_recount(truth, landing)
     assert recount.reasons().keys() >= {
-        "empty_line", "not_utf8", "too_large", "truncated", "several_objects", "not_json",
+        "empty_line", "not_utf8", "too_large", "truncated", "not_json",
         *(f"missing_field:{name}" for name in oracle.REQUIRED),
         *(f"wrong_type:{name}" for name in (*oracle.REQUIRED, "keep_private", "context", "context.user")),
         "wrong_type:context.technical", "invalid_time:event_time",
