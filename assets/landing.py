@@ -44,7 +44,6 @@ KEYS = {
     pool="landing",
 )
 def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Load the table again, whatever has landed today."""
     with reported(context):
         return dg.MaterializeResult(metadata=table_loads.load_devices(context.resources.deployment.settings()))
 

@@ -130,7 +130,6 @@ def _lists(
 
 @lru_cache(maxsize=1)
 def installed() -> Lists:
-    """Read the lists of the installed packages."""
     from crawlerdetect.providers import crawlers, exclusions
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 

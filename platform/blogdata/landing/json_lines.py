@@ -156,7 +156,6 @@ def text_of(raw: bytes) -> str | None:
 
 
 def unreadable_line(raw: bytes) -> str:
-    """Return the reason why a line has no text to read."""
     if len(raw) > MAX_BYTES:
         return "too_large"
     return "not_utf8" if raw.strip() else "empty_line"

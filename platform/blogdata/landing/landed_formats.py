@@ -68,7 +68,6 @@ def foreign(head: bytes) -> str | None:
 
 
 def stored_as(file: Path) -> str | None:
-    """Return the compression of a file, as :func:`compression`."""
     with file.open("rb") as stream:
         return compression(stream.read(HEAD))
 

@@ -35,7 +35,6 @@ class Obstacle:
         return shown.line(f"{self.path} {self.why}")
 
     def refusal(self) -> PlatformError:
-        """Build the error to raise where it would have to be read."""
         if self.is_link:
             return LinkRefused(
                 what=f"a link {self.why}",

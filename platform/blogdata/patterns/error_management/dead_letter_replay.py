@@ -44,7 +44,6 @@ class Correction:
 
     @property
     def table(self) -> str:
-        """Folder of the landed table that the dead letter belongs to, and therefore its replay."""
         return self._hour_folder()[1]
 
     @property
@@ -182,7 +181,6 @@ def _stem(position: Position) -> str:
 
 
 def _earlier(file: Path) -> Iterator[Path]:
-    """Find the landed files for the same position as a correction's file, itself included."""
     return file.parent.glob(f"{file.name[: len(_stem(('', 0)))]}*{file.suffix}")
 
 

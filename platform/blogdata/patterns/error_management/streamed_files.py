@@ -35,8 +35,6 @@ _NOTHING = LandedSize(lines=0, bytes=0)
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
-    """A file of a batch, with its arrival hour."""
-
     name: str
     hour: str
     size: LandedSize
@@ -130,7 +128,6 @@ def _pattern(path: Path) -> str:
 
 
 def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
-    """Sum the lines and bytes of files by arrival hour."""
     sums: dict[str, LandedSize] = {}
     for file in files:
         sums[file.hour] = sums.get(file.hour, _NOTHING) + file.size
@@ -138,7 +135,6 @@ def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
 
 
 def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigures]]:
-    """Map each arrival hour to its files' rows and their bytes."""
     found: dict[str, dict[str, FileFigures]] = {}
     for file in files:
         found.setdefault(file.hour, {})[file.name] = file.size.of_rows

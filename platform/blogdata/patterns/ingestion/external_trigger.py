@@ -79,7 +79,6 @@ class TriggerEvent(BaseModel):
 
     @property
     def key(self) -> str:
-        """Identity among the events of all sources."""
         return f"{self.source}/{self.id}"
 
 

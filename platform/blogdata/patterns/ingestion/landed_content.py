@@ -37,7 +37,6 @@ def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
 
 
 def published_sizes(lake: Lake, contract: Contract, key: str) -> dict[str, int]:
-    """Count the published lines of a partition by file, as for :func:`published_lines`."""
     names = lake.columns(contract.dataset, ("source_file",), only=_only(contract, key))["source_file"]
     return {found["values"]: found["counts"] for found in names.value_counts().to_pylist()}
 

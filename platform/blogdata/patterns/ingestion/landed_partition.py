@@ -159,7 +159,6 @@ class LandedPartition:
 
     @property
     def empty(self) -> bool:
-        """Whether it is complete but has no data file."""
         return self.ready and not self.files
 
 

@@ -69,7 +69,6 @@ def read(log: Path) -> Taken | None:
 
 
 def is_done(log: Path) -> bool:
-    """Return whether a log is as it was when it was split."""
     try:
         taken, stat = read(log), log.stat()
     except OSError:
@@ -79,19 +78,16 @@ def is_done(log: Path) -> bool:
 
 
 def parts(landing: Path, prefix: str, *, since: str = "") -> list[tuple[int, Path]]:
-    """List the parts of a log with their offsets, in the order of the log."""
     found = _in_hours(landing, f"{prefix}-*.log*", since)
     matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in found]
     return sorted((int(match[1]), path) for match, path in matches if match is not None)
 
 
 def unfinished(landing: Path, prefix: str, *, since: str = "") -> list[Path]:
-    """List the hidden files in which interrupted calls were writing parts of a log."""
     return _in_hours(landing, f".{prefix}-*.log*.partial", since)
 
 
 def require_new(log: Path) -> None:
-    """Refuse a log without progress that begins with what was taken from another one."""
     digest, position = hashlib.sha256(), 0
     with content(log) as file:
         for covered, sha256, name in sorted(_others(log)):

@@ -55,8 +55,6 @@ class SplitReport:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitLog:
-    """What was taken from one log in :func:`split_all`, or why it could not be split."""
-
     log: Path
     report: SplitReport | None = None
     fault: PlatformError | None = None
@@ -219,7 +217,6 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
 
 
 def last_header(log: Path, end: int) -> str:
-    """Return the last `#Fields` line of the beginning of a log; empty if it has none."""
     header = b""
     with content(log) as file:
         for piece, begins in _pieces(file, end):
@@ -228,7 +225,6 @@ def last_header(log: Path, end: int) -> str:
 
 
 def _first_hour(log: Path, known: LogFormats, newest: str) -> str | None:
-    """Return the hour of the first readable line of a log that was not logged after the newest hour."""
     with content(log) as file:
         reader = known.of_log()
         hours = (reader.hour_of(piece) for piece, begins in _pieces(file) if begins)

@@ -119,7 +119,6 @@ def _copied(source: Path, partial: Path) -> Replica:
 
 
 def _still_begins(file: IO[bytes], before: os.stat_result, size: int, sha256: str) -> bool:
-    """Return whether a file that has been read begins with what was read; it may have grown."""
     after = os.fstat(file.fileno())
     if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
         return True
@@ -260,7 +259,6 @@ def spooled(stream: IO[bytes], folder: Path) -> Iterator[Path]:
 
 
 def remove_left(folder: Path) -> None:
-    """Remove what killed processes have spooled: it is no longer locked."""
     for left in folder.glob(f"{SPOOL}*"):
         with left.open("rb") as file, contextlib.suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -151,7 +151,6 @@ def start_of_key(key: str, grain: Grain) -> datetime | None:
 
 
 def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
-    """List the files that came after the partition was flagged."""
     flag = partition.flag
     return () if flag is None else tuple(file for file in partition.files if file.ctime_ns > flag.ctime_ns)
 
