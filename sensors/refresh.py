@@ -19,13 +19,12 @@ from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import clock
-from blogdata.planning.arrivals import touched_in
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Lane, Scope
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.services.config import Settings
-from quality.contracts import GRAPH, LANDED
+from quality.contracts import GRAPH
 from sensors import run_requests
 from sensors.run_requests import EVERYTHING
 
@@ -60,7 +59,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
         for main, keys in stale.items()
         if (left := {key: why for key, why in keys.items() if key not in waiting.get(main, ())})
     }
-    unread = _unread(deployment.settings(), lake, planner.look)
+    unread = _unread(deployment.settings(), lake)
     busy = [lane[LANE] for lane in (NEW_DATA, AGAIN) if run_requests.is_under_way(context.instance, lane)]
     requests: list[dg.RunRequest] = []
     if fresh or unread:
@@ -95,18 +94,13 @@ def _request(content: list[object], about: str, tags: Mapping[str, str], **asked
     return run_requests.refresh_request(_digest(content), request, about=about, tags=tags)
 
 
-def _unread(settings: Settings, lake: LakeResource, look: Snapshot) -> list[object]:
-    """List what the first step of a run reads: logs that are not split, published files that were touched, tables."""
+def _unread(settings: Settings, lake: LakeResource) -> list[object]:
+    """List what the first step of a run reads: logs that are not split, and tables."""
     logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in unsplit_logs(lake.landing_path)]
-    changed = [
-        (dataset, key, partition.changes)
-        for dataset, contract in LANDED.items()
-        for key, partition in touched_in(look, contract).items()
-    ]
     # By the hour: what is due again then is another request.
     hour = key_of(clock.now(), Grain.HOUR)
     tables = [(table, hour) for table in table_loads.due(settings, lake.events)]
-    return [*logs, *changed, *tables]
+    return [*logs, *tables]
 
 
 def _unsent(context: dg.SensorEvaluationContext, settings: Settings, lake: LakeResource) -> dict[str, str]:

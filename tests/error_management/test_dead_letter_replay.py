@@ -73,12 +73,13 @@ def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
 
 def test_a_replay_is_idempotent_until_a_better_correction(landing: Path) -> None:
     first = land([CORRECTION], DEAD, landing)
-    before = scan(landing / "visits", Grain.HOUR)
+    (before,) = scan(landing / "visits", Grain.HOUR)
     again = land([CORRECTION], DEAD, landing)
     assert (first, again) == ((first[0], first[0]), (first[0], ()))
-    assert scan(landing / "visits", Grain.HOUR) == before
+    assert [hour.files for hour in scan(landing / "visits", Grain.HOUR)] == [before.files]
     better = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"w"}')
-    land([better], DEAD, landing)
+    renamed, _ = land([better], DEAD, landing)
+    assert renamed != first[0], "a stream reads no name twice"
     assert list(landed(landing).values()) == [b'{"visit_id":"w"}\n']
 
 

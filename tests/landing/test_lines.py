@@ -131,11 +131,6 @@ def test_every_line_is_read_exactly_with_its_offset(read: Callable[..., Any], la
     ]
 
 
-def test_a_text_source_breaks_lines_and_loses_bytes(spark: Any, landing: Path) -> None:
-    plain = spark.read.text(str(land(landing, "a.json", NASTY))).selectExpr("hex(value) AS line").collect()
-    assert sorted(row["line"] for row in plain) != sorted(line.hex().upper() for _, line in lines(NASTY))
-
-
 def test_a_line_longer_than_a_block_is_whole(read: Callable[..., Any], landing: Path) -> None:
     content = b"short\n" + b"x" * 5_000_000 + b"\nend\n"
     frame = read(landing.parents[2], [land(landing, "a.json", content)])

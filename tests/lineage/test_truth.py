@@ -94,7 +94,7 @@ def test_a_day_and_an_hour_cost_no_more_than_is_recorded(world: World, tmp_path:
 def test_simulated_day_has_every_fault_and_counts_agree(world: World) -> None:
     reasons = world.counted.reasons()
     assert {reason.partition(":")[0] for reason in reasons} == {
-        "empty_line", "not_utf8", "too_large", "truncated", "several_objects", "not_json", "missing_field",
+        "empty_line", "not_utf8", "too_large", "truncated", "not_json", "missing_field",
         "wrong_type", "invalid_time", "impossible_time",
     }  # fmt: skip
     states = {hour.state: hour.arrival_hour for hour in world.truth.hours if hour.state != "landed"}

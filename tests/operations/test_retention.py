@@ -13,7 +13,6 @@ import pytest
 
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.patterns.ingestion import landed_partition
 from blogdata.planning import clock
 from blogdata.publish.partitions import Grain
 from blogdata.services import config
@@ -31,7 +30,7 @@ def home(tmp_path: Path) -> LakeResource:
     made = deployment(tmp_path / "blog")
     for key in HOURS:
         land(made, "visits", key, {"visits.json": "a line"})
-    landed = {part.key: landed_partition.state_of(part) for part in made.landing_zone.scan("visits", Grain.HOUR)}
+    landed = {part.key: part.fingerprint for part in made.landing_zone.scan("visits", Grain.HOUR)}
     keys = [key for key, rows in HOURS.items() for _ in range(rows)]
     content = pa.table({"arrival_hour": keys, "row": range(len(keys))})
     measures = {hour: {"dead": 0} for hour in HOURS}

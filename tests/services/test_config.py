@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.ingestion.readiness_marker import Convention
 from blogdata.services import config
 
 PRIVATE = "hunter2hunter2"
@@ -91,10 +89,6 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
     )
     assert settings.logs.filters_version not in ("default", config.LogSettings(proxies=("unix:",)).filters_version)
     assert (settings.alerting.repeat_after, settings.partner.secret) == (14_400, "shop.key-1")
-
-
-def test_the_readiness_convention_is_a_setting() -> None:
-    assert get_args(config.Readiness) == get_args(Convention)
 
 
 def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from blogdata.lake.lake import Lake
 from blogdata.operations import unserved
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
-from blogdata.planning import arrivals
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.selection import Selection, Window
 from blogdata.planning.snapshot import Snapshot
@@ -143,7 +142,6 @@ class Pipeline:
         return bool(
             unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
-            or any(arrivals.touched_in(self._planner.look, contract) for contract in LANDED.values())
             or due_tables(self._settings, self._events)
             or (served and unserved.is_behind(self._settings, self._events))
         )

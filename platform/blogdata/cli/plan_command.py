@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,14 +22,10 @@ from blogdata.cli.output import (
 from blogdata.cli.run_command import EVERYTHING
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.publish.partitions import Grain, contiguous
-from blogdata.services.config import Settings
 
 if TYPE_CHECKING:
-    from blogdata.planning.plan import Plan, Planned
+    from blogdata.planning.plan import Planned
     from blogdata.planning.snapshot import Snapshot
-
-BRONZE = "bronze.visits"
 
 
 def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON")] = False) -> None:
@@ -48,14 +43,12 @@ def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as
     planned = Planner(graph=GRAPH, look=look).outstanding()
     refused = (*planned.refused, *arrivals.refusals(LANDED.values(), look.zone))
     warnings = arrivals.warnings(LANDED.values(), look, datetime.now(timezone.utc))
-    offered = _judged_otherwise(settings, look, planned)
     unsplit, tables = unsplit_logs(settings.landing), due_tables(settings, look.events)
     if as_json:
         more: dict[str, Any] = {
             "unsplit": [str(log) for log in unsplit],
             "tables": tables,
             "refused": [str(error) for error in refused],
-            "offered": {BRONZE: offered} if offered else {},
             "warnings": warnings,
         }
         runs = [_as_json(run, look) for run in planned.runs]
@@ -64,35 +57,10 @@ def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as
         say_warnings(warnings)
         if planned.runs or not refused:
             show(planned.runs, look, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
-        if offered:
-            _show_offer(offered, look)
     if refused:
         for error in refused[:-1]:
             say_error(error)
         raise refused[-1]
-
-
-def _judged_otherwise(settings: Settings, look: Snapshot, planned: Plan) -> list[str]:
-    """Find the published hours whose log lines would be judged otherwise now, except those that run anyway."""
-    from assets.bronze import judged_again
-    from blogdata.services import spark_attached
-
-    spark = partial(spark_attached.guarded, settings)
-    found = judged_again.changed_hours(look.published(BRONZE), look.events, settings.logs, spark)
-    run = planned.wanted().get(BRONZE, ())
-    return [hour for hour in found if hour not in run]
-
-
-def _show_offer(hours: Sequence[str], look: Snapshot) -> None:
-    logs = f"{len(hours):,} of {len(look.published(BRONZE)):,} published hours"
-    console.print(f"{logs} have log lines that the lists of crawlers or the settings of today judge otherwise.")
-    console.print(f"They stay as they are until they are computed again: {_command(hours)}")
-
-
-def _command(hours: Sequence[str]) -> str:
-    ranges = contiguous(hours, Grain.HOUR)
-    spans = [first if first == last else f"{first}..{last}" for first, last in ranges]
-    return f"blogdata job replay dataset={BRONZE} partitions={','.join(spans)}"
 
 
 def show(

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 import uuid
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import Annotated
 
 import typer
@@ -42,7 +42,6 @@ def stream(
     from blogdata.orchestration.landing import bounds_of
     from blogdata.orchestration.stream import Place
     from blogdata.patterns.error_management.checkpointer import checkpoints
-    from blogdata.patterns.error_management.streamed_files import left_out_in
     from resources.spark import SparkResource
 
     chosen = next((one for one in STREAMS.values() if dataset in (one.name, *one.datasets)), None)
@@ -100,5 +99,3 @@ def stream(
         say_json(published)
         return
     console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()))
-    for line in left_out_in(chain(*commits.values())):
-        console.print(line)

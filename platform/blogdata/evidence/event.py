@@ -18,16 +18,9 @@ from blogdata.lake.commit import Entry, added_of, entries_of
 PUBLICATION = "publication"
 EXPIRED = "expired"
 """Event kind: the rows of a partition left the table, because its retention has ended; the payload has their number."""
-COMPARED = "compared"
-"""Event kind: the landed files of a publication were changed in place and read again; the payload has the state that
-was compared, or none if their content is another one."""
 BEGUN_ANEW = "begun anew"
 """Event kind: the table was gone or older than its events, and was created again: publications up to a version no
 longer count, but for those of expired partitions."""
-JUDGED_AGAIN = "judged again"
-"""Event kind: the rows of a publication were judged again by newer lists; the payload has their versions (`judged_by`)
-and how many rows they judge otherwise (`changes`)."""
-"""Event kind: the verdict of a detector on a dataset has changed; it holds until the next one of that detector."""
 RESTORATION = "restoration"
 """Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
 
@@ -171,14 +164,10 @@ def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, En
     """Fold the events of a dataset into a line a partition: its newest publication plus the appends after it."""
     newest: dict[str, dict[str, Any]] = {}
     appended: dict[str, list[Entry]] = {}
-    compared: dict[tuple[str, int], dict[str, Any]] = {}
     expired: dict[str, dict[str, Any]] = {}
     for row in rows:
         partition = row["partition"]
-        if row["kind"] == COMPARED:
-            version = (partition, row["table_version"])
-            compared[version] = max(compared.get(version, row), row, key=lambda each: each["recorded_at"])
-        elif row["kind"] == BEGUN_ANEW:
+        if row["kind"] == BEGUN_ANEW:
             gone = max(gone, row["table_version"])
         elif row["kind"] == EXPIRED:
             expired[partition] = max(expired.get(partition, row), row, key=lambda each: each["table_version"])
@@ -189,9 +178,6 @@ def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, En
     # What has expired stays so: its readers would be computed again without its rows.
     counting = {key for key, row in newest.items() if row["table_version"] > gone or key in expired}
     lines = {key: entry_of(row) for key, row in newest.items() if key in counting}
-    for (partition, number), row in compared.items():
-        if partition in lines and lines[partition].version == number:
-            lines[partition] = replace(lines[partition], landed=json.loads(row["payload"])["landed"])
     for partition, entries in appended.items():
         begins = max(gone, newest[partition]["table_version"] if partition in newest else -1)
         for entry in sorted(entries, key=lambda entry: entry.version):

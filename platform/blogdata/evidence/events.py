@@ -19,7 +19,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from blogdata.evidence.event import (
     BEGUN_ANEW,
-    COMPARED,
     EXPIRED,
     PUBLICATION,
     RESTORATION,
@@ -40,7 +39,7 @@ EVENTS = "ops.events"
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
-_OF_LINES = (PUBLICATION, COMPARED, EXPIRED, BEGUN_ANEW)
+_OF_LINES = (PUBLICATION, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
 
 

@@ -161,7 +161,7 @@ class Landed:
 
     def states(self) -> dict[str, str]:
         """Return what a publication records of each partition's landed files."""
-        return {key: landed_partition.state_of(partition) for key, partition in self.partitions.items()}
+        return {key: partition.fingerprint for key, partition in self.partitions.items()}
 
 
 def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> list[LandedPartition]:

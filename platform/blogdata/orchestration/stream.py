@@ -26,7 +26,7 @@ from blogdata.landing.lines import Bounds
 from blogdata.landing.records import LineReader
 from blogdata.orchestration import lost_tables, stream_faults, turns
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint, parsed
-from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles, left_out_notes
+from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles
 from blogdata.publish import kept_rows
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.changes import READ, AppendBatch
@@ -138,7 +138,7 @@ class MicroBatch:
                 stream=self.checkpoint.writer,
                 batch=self.number,
                 turn=turn,
-                notes={READ: f"landing.{self.sources[0].table}", **left_out_notes(self.files), **notes},
+                notes={READ: f"landing.{self.sources[0].table}", **notes},
             ),
             partitions=sorted(accounts),
             provenance=Provenance(inputs={}, accounts=accounts, files=files or {}),

@@ -23,7 +23,6 @@ from blogdata.orchestration.retries import failing_after_output
 from blogdata.orchestration.step import Step
 from blogdata.orchestration.stream import Place, Stream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
-from blogdata.patterns.error_management.streamed_files import left_out_in
 
 
 def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
@@ -59,8 +58,6 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
                 )
                 newest = appended(access.lake, contract.dataset)
                 own = [*takewhile(lambda commit: commit.info["run"]["run_id"] == run.run_id, newest)][::-1]
-                for line in left_out_in(own):
-                    context.log.warning(line)
                 for commit in own:
                     seconds = time.monotonic() - began
                     publication = Publication(contract=contract, step=step, commit=commit, seconds=seconds)

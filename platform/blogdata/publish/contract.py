@@ -60,14 +60,6 @@ class Arrival(Protocol):
     def fingerprint(self) -> str:
         """Digest of its files: names, sizes and times."""
 
-    @property
-    def sizes(self) -> str:
-        """Digest of its key, and the names and sizes of its files."""
-
-    @property
-    def changes(self) -> str:
-        """Digest of the times of the last change of its files."""
-
 
 class Look(Protocol):
     """A snapshot of what has landed and what is published."""

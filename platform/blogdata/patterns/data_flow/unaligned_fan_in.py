@@ -55,7 +55,6 @@ class Gathered:
 
     @property
     def completeness(self) -> float:
-        """Share of the expected parts of all sources that are there, 0 to 1."""
         expected = sum(len(each.needed) for each in self.parts.values())
         return sum(each.present for each in self.parts.values()) / expected
 
