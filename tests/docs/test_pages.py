@@ -92,7 +92,7 @@ def test_the_configuration_table_has_exactly_the_settings() -> None:
     table = page[page.index("| environment |") : page.index("```toml")]
     documented = set(re.findall(r"^\| `([A-Z_]+)`", table, re.MULTILINE))
     places = set(config.places(config.Settings))
-    variables = {place[-1] for place in places if re.match(r"BLOGDATA_.*[A-Z]$|SPARK_|BAO_", place[-1])}
+    variables = {place[-1] for place in places if re.match(r"BLOGDATA_.*[A-Z]$|SPARK_", place[-1])}
     assert documented == variables
     for section, key, *below in (place for place in places if len(place) > 1 and place[-1].islower()):
         if section != "alerts":
@@ -105,7 +105,7 @@ def test_the_channels_of_the_page_are_accepted(tmp_path: Path) -> None:
     settings = config.load({"BLOGDATA_HOME": str(tmp_path)})
     assert settings.alerting.repeat_after == config.AlertingSettings().repeat_after
     for channel in settings.alerts:
-        secrets.files(settings).add(channel.secret or "none", Secret("xoxb-123456789012-abcdefghijkl"), after=0)
+        secrets.pointer(settings, channel.secret or "none").add(Secret("xoxb-123456789012-abcdefghijkl"), after=0)
         alert_channels.check(settings, channel)
 
 

@@ -16,8 +16,7 @@ import psycopg
 import pytest
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.secrets.secret_files import SecretFiles
-from blogdata.secrets.secrets_pointer import Secret
+from blogdata.secrets.secrets_pointer import Pointer, Secret
 from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles, secrets
 from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.postgres_connection import PostgresUnreachable
@@ -128,19 +127,19 @@ def test_an_invalid_address_is_refused_without_showing_it(tmp_path: Path) -> Non
 def test_a_password_is_named_and_read_again_when_it_was_replaced(
     mine: Settings, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = secrets.files(mine)
+    pointer = secrets.pointer(mine, "blog-db")
     password = urlsplit(database).password
     assert password is not None
-    assert files.add("blog-db", Secret("c4nary-old-password"), after=0)
+    assert pointer.add(Secret("c4nary-old-password"), after=0)
     url = database.replace(f":{password}@", "@")
     theirs = replace(mine, postgres=PostgresSettings(url=url, secret="blog-db"))
     with pytest.raises(PostgresUnreachable) as refused:
         postgres.running_address(theirs)
-    assert str(files.file("blog-db")) in refused.value.next_step
+    assert str(pointer.file()) in refused.value.next_step
     assert "c4nary" not in f"{refused.value} {postgres.status(theirs)}"
     values = ["c4nary-old-password", password, password]
     # Somebody replaces it between the refusal and the second look.
-    monkeypatch.setattr(SecretFiles, "read", lambda *_: Secret(values.pop(0)))
+    monkeypatch.setattr(Pointer, "read", lambda *_: Secret(values.pop(0)))
     with postgres_connection.connected(postgres.running_address(theirs)) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
     assert values == []

@@ -6,7 +6,6 @@ Pattern: Encryptor (:mod:`blogdata.patterns.security.encryptor`).
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError, PlatformError
@@ -38,18 +37,15 @@ def offer(spark: SparkSession, settings: Settings, name: str) -> Key:
 
     key = keys.current(settings, name)
     source = spark.read.format("keyed-encryption").option("encrypt", ENCRYPT).option("decrypt", DECRYPT)
-    with ExitStack() as shown:
-        files = [
-            {"name": name, "version": each, "file": str(shown.enter_context(secrets.in_file(settings, name, each)))}
-            for each in secrets.provider(settings).versions(name)
-        ]
-        try:
-            # The engine registers the functions while Spark looks for the schema.
-            source.option("keys", json.dumps(files)).load().schema  # noqa: B018
-        except PySparkException as error:
-            if (refused := _refused(name, str(error))) is None:
-                raise
-            raise refused from error
+    pointer = secrets.pointer(settings, name)
+    files = [{"name": name, "version": each, "file": str(pointer.file(each))} for each in pointer.versions()]
+    try:
+        # The engine registers the functions while Spark looks for the schema.
+        source.option("keys", json.dumps(files)).load().schema  # noqa: B018
+    except PySparkException as error:
+        if (refused := _refused(name, str(error))) is None:
+            raise
+        raise refused from error
     return key
 
 
@@ -74,7 +70,7 @@ def explained(text: str, settings: Settings) -> CannotDecrypt | None:
     if _NO_KEY in text:
         return CannotDecrypt(
             what=f"the deployment's secrets no longer have {_after(_NO_KEY, text)}",
-            where=secrets.provider(settings).place(_after(_NO_KEY, text).rpartition(" ")[2]),
+            where=str(secrets.pointer(settings, _after(_NO_KEY, text).rpartition(" ")[2]).file()),
             next_step=Remedy(
                 "bring that version back; if it is gone, publish the dataset again, by the current one: ", _AGAIN
             ),

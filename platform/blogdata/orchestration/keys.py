@@ -37,13 +37,13 @@ class Key:
 def current(settings: Settings, name: str) -> Key:
     """Read the current version of a key; the first one is generated if there is none."""
     secrets.read(settings, name)
-    version = secrets.provider(settings).versions(name)[-1]
+    version = secrets.pointer(settings, name).versions()[-1]
     return Key(version=version, secret=secrets.read(settings, name, version))
 
 
 def renew(settings: Settings, name: str, after: Key) -> None:
     """Make another version of a key, unless another process has done it meanwhile."""
-    secrets.provider(settings).add(name, secrets.random(), after=after.version)
+    secrets.pointer(settings, name).add(secrets.random(), after=after.version)
 
 
 def require_same(name: str, key: Key, published: Mapping[str, Entry]) -> None:

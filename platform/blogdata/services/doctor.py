@@ -104,7 +104,7 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
     given = sorted({*filter(None, names)})
     for name in given:
         secrets.given(settings, name)
-    yield f"from {settings.secrets.provider}" + (f": {', '.join(given)}" if given else ""), None
+    yield f"there: {', '.join(given)}" if given else "the settings name none", None
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:

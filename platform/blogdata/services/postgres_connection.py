@@ -75,7 +75,7 @@ def _opened(address: Address) -> psycopg.Connection:
 def _translated(error: psycopg.OperationalError, address: Address) -> PlatformError:
     code, where, said = error.sqlstate or "", without_password(address.url), str(error).strip().partition("\n")[0]
     if error.pgconn is not None and error.pgconn.used_password and not error.sqlstate:
-        place = "in the address" if address.password is None else address.password.place
+        place = "in the address" if address.password is None else str(address.password.file())
         step = Remedy(f"see whether user, database and password are right: {place}")
         said = f"PostgreSQL refuses the login: {said}"
         return PostgresUnreachable(what=said, where=where, next_step=step)

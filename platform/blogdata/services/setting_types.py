@@ -57,7 +57,6 @@ TextOrTexts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: [value] 
 Name = Annotated[
     str, _matching(r"[A-Za-z0-9_.-]{1,64}", "a name of letters, digits, dots and hyphens", '"blog-1"', private=True)
 ]
-Names = Annotated[str, _matching(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*", "names between slashes", '"team/blog"')]
 TableName = Annotated[str, _matching(r'[^\s."]+(\.[^\s."]+)?', "the name of a table", '"table" or "schema.table"')]
 PathStart = Annotated[str, _matching(r"[/*].*", "how a path begins, or a pattern", '["/admin/", "/*.php"]')]
 HostName = Annotated[

@@ -17,7 +17,6 @@ from pathlib import Path
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
-from blogdata.secrets.secret_files import without_secrets
 from blogdata.services.config import Settings
 from blogdata.services.jars import package_folder
 from blogdata.services.java import VECTOR_OPTION
@@ -58,8 +57,7 @@ def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, optio
 
 def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
     """Build the environment of a Spark process: this process's own, with Spark's variables replaced."""
-    inherited = without_secrets(os.environ)
-    kept = {name: value for name, value in inherited.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **kept,
         "JAVA_HOME": str(parts.java_home),

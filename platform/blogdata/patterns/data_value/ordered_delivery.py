@@ -141,7 +141,7 @@ class HttpTarget:
                 fault.wait_seconds = min(max(0.0, float(answer.headers.get("Retry-After", "0"))), _LONGEST_WAIT)
             raise fault
         if answer.status in (401, 403):
-            place = self._key.pointer.place if self._key else "name it in [partner] of blogdata.toml"
+            place = self._key.pointer.file() if self._key else "name it in [partner] of blogdata.toml"
             step = f"check its secret, {place}; the records wait"
             raise self._fault(KeyRefused, f"the partner refused the key: status {answer.status}", step)
         if answer.status != 200:
