@@ -20,7 +20,6 @@ from pydantic import (
     AfterValidator,
     AliasChoices,
     AliasPath,
-    BeforeValidator,
     Field,
     TypeAdapter,
     ValidationError,
@@ -236,9 +235,6 @@ def _unique(channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...
     return channels
 
 
-_sqlite = BeforeValidator(lambda value: None if value == "sqlite" else value)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings of a deployment; all paths are absolute.
@@ -269,8 +265,7 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     tables: TableSettings = field(default_factory=TableSettings)
-    dagster_storage: Annotated[types.Database | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
-    dagster_secret: Annotated[types.Name | None, at("dagster.secret")] = None
+    dagster_storage: Annotated[types.DagsterStorage | None, at(variable="BLOGDATA_DAGSTER_STORAGE")] = None
     alerts: Annotated[tuple[ChannelSettings, ...], AfterValidator(_unique)] = ()
     alerting: AlertingSettings = field(default_factory=AlertingSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 
 from blogdata.durable.sqlite_file import problem
 from blogdata.durable.whole_file import write_atomically
-from blogdata.services import postgres_connection, secrets
 from blogdata.services.config import Settings
 from blogdata.services.files import LockTimeout, is_same_folder, locked
 from blogdata.services.jars import package_folder
-from blogdata.services.postgres_connection import Address
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -82,17 +80,14 @@ def ui_address(home: Path) -> str | None:
     return "http://" + address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
 
 
-def database(settings: Settings) -> Address | None:
-    """Return the PostgreSQL database of Dagster's runs and events; None: they are in SQLite files."""
-    url, name = settings.dagster_storage, settings.dagster_secret
-    return None if url is None else Address(url=url, password=secrets.pointer(settings, name) if name else None)
-
-
 def storage(settings: Settings) -> str:
     """Return where Dagster's runs and events are stored: a folder, or an address without its password."""
     if settings.dagster_storage is None:
         return str(settings.home / "dagster")
-    return postgres_connection.without_password(settings.dagster_storage)
+    # Most commands do not load it.
+    from sqlalchemy.engine import make_url
+
+    return make_url(settings.dagster_storage).render_as_string()
 
 
 def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]:

@@ -100,7 +100,7 @@ def _privacy(settings: Settings) -> Iterator[Finding]:
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
-    names = (settings.partner.secret, settings.postgres.secret, settings.dagster_secret, settings.tables.secret)
+    names = (settings.partner.secret, settings.postgres.secret, settings.tables.secret)
     given = sorted({*filter(None, names)})
     for name in given:
         secrets.given(settings, name)
@@ -196,21 +196,11 @@ def _tables(settings: Settings) -> Iterator[Finding]:
 
 
 def _storage(settings: Settings) -> Iterator[Finding]:
-    place, database = dagster_home.storage(settings), dagster_home.database(settings)
-    if database is None:
-        damaged = dagster_home.damaged(settings)
-        for file, problem in damaged:
-            yield f"{file}: {problem}", Remedy(dagster_home.MENDED)
-        if not damaged:
-            yield f"Dagster's runs and events: SQLite in {place}", None
-        return
-    try:
-        found = postgres_connection.probe(database)
-    except postgres_connection.PostgresUnreachable as error:
-        step = Remedy("Check the address in BLOGDATA_DAGSTER_STORAGE, and whether that server runs")
-        yield f"{error.what} ({place})", step
-    else:
-        yield f"Dagster's runs and events: PostgreSQL {found} at {place}", None
+    damaged = dagster_home.damaged(settings)
+    for file, problem in damaged:
+        yield f"{file}: {problem}", Remedy(dagster_home.MENDED)
+    if not damaged:
+        yield f"Dagster's runs and events: {dagster_home.storage(settings)}", None
 
 
 def _channel(channel: ChannelSettings, settings: Settings) -> Iterator[Finding]:
