@@ -145,11 +145,7 @@ def _status_row(service: str, seen: ServiceStatus) -> dict[str, Any]:
 
 
 def _spark_status(settings: Settings) -> dict[str, Any]:
-    row = _status_row("spark", spark_connect.status(settings))
-    roles = spark_connect.of_roles(settings)
-    if roles != settings and spark_connect.is_running(roles):
-        row["detail"] += f"; queries of roles: process {spark_connect.status(roles).pid}"
-    return row
+    return _status_row("spark", spark_connect.status(settings))
 
 
 def _postgres_status(settings: Settings) -> dict[str, Any]:

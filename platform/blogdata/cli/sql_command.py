@@ -27,7 +27,7 @@ from blogdata.lake.lake import Lake
 from blogdata.operations.query import NotPublished, Query, QueryRows, RoleSight
 from blogdata.orchestration import encryption
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
-from blogdata.services import spark_attached, spark_connect, spark_probe
+from blogdata.services import spark_attached
 from blogdata.services.config import Settings
 
 NAME = re.compile(r"\w+")
@@ -51,8 +51,7 @@ def sql(
     if is_new(settings):
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
-    server = settings if sight is None else spark_connect.of_roles(settings)
-    with _explained(query, asked.names, server), spark_attached.guarded(server) as spark:
+    with _explained(query, asked.names, settings), spark_attached.guarded(settings) as spark:
         found = QueryRows.of(asked.frame(spark), limit + 1)
     shown = found.rows[:limit]
     more = f" (only the first {limit:,}; see --limit)" if len(found.rows) > limit else ""
@@ -84,15 +83,7 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
 
     try:
         yield
-    except (PySparkException, spark_probe.SparkServerLost) as error:
-        if spark_connect.ran_out_of_memory(settings, error):
-            raise ConfigurationError(
-                what="the query needed more memory than its Spark server has",
-                where=f"'{query.strip()[:200]}'",
-                next_step="ask for fewer rows or shorter values; if it ended the server, the next query starts another",
-            ) from error
-        if isinstance(error, spark_probe.SparkServerLost):
-            raise
+    except PySparkException as error:
         typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
         typed = typed or encryption.explained(str(error), settings)
         if typed is not None:

@@ -86,7 +86,6 @@ class SparkSettings:
     port: Annotated[types.Port, at("port", "BLOGDATA_SPARK_PORT")] = 0
     start_seconds: Annotated[float, Field(ge=1, le=3600), at("start_seconds", "BLOGDATA_SPARK_START_SECONDS")] = 120.0
     conf: types.SparkConf = ()
-    service: Annotated[str, at(variable="-")] = "spark"
 
     @property
     def heap_bytes(self) -> int:

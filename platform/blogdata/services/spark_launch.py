@@ -20,7 +20,7 @@ from blogdata.errors.remedies import Diagnose, Remedy
 from blogdata.services.config import Settings
 from blogdata.services.jars import package_folder
 from blogdata.services.java import VECTOR_OPTION
-from blogdata.services.spark_conf import SparkParts, scratch
+from blogdata.services.spark_conf import SERVICE, SparkParts, scratch
 
 _SCALA_VERSION = "2.13"
 _LAUNCHER_SECONDS = 120
@@ -78,7 +78,7 @@ def worker_python(settings: Settings) -> Path:
     Where the folder allows no executables it is the interpreter itself; workers then start more slowly, and on a busy
     machine a stream's start may need a retry.
     """
-    executable = settings.service_folder(settings.spark.service) / "python"
+    executable = settings.service_folder(SERVICE) / "python"
     script = worker_python_script()
     if not executable.is_file() or executable.read_text(encoding="utf-8") != script:
         write_atomically(executable, script.encode(), mode=0o700)
