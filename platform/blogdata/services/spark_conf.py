@@ -24,7 +24,6 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 @dataclass(frozen=True, kw_only=True)
 class SparkParts:
     java: java.Java
-    java_home: Path
     class_path: tuple[Path, ...]
 
 
@@ -32,11 +31,7 @@ def prepare(settings: Settings) -> SparkParts:
     runtime = java.find(settings)
     pinned = jars.download_missing(settings)
     built = engine.compile_if_absent(pinned, runtime)
-    return SparkParts(
-        java=runtime,
-        java_home=java.launcher_home(runtime, settings.service_folder(SERVICE)),
-        class_path=(*pinned.files("spark"), built),
-    )
+    return SparkParts(java=runtime, class_path=(*pinned.files("spark"), built))
 
 
 def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
