@@ -99,11 +99,9 @@ def test_copies_go_where_the_settings_say_and_nowhere_else(
         done, result, why = started(*job.split())
         assert (done, why, result["written"]) == (True, "", 1)
         assert {copy["folder"] for copy in result["copies"]} == {str(tmp_path / reader)}
-    done, _, why = started("replicate", "withdraw=true")
-    assert (done, "remove the section" in why) == (False, True)
     file.write_text(before)
     for job in ("export", "replicate"):
-        assert started(job, "withdraw=true")[1]["files_withdrawn"] > 0
+        assert started(job)[1]["files_withdrawn"] > 0
     assert exports.known(deployment.settings) == ()
 
 

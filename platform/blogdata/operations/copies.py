@@ -44,7 +44,6 @@ READER = "staging"
 """Who reads the copies of `replicate`."""
 AS_IT_IS, TRANSFORMED = "byte for byte", "transformed"
 _ATTEMPTS = 3
-_WITHDRAW = "Remove the copies from folders that the settings do not name any more"
 
 Spark = Callable[[], AbstractContextManager["SparkSession"]]
 
@@ -55,29 +54,25 @@ def named(settings: Settings, readers: Collection[str]) -> list[Export]:
     return [Export(role=reader, folder=place.folder, group=place.group) for reader, place in places if place]
 
 
-def _required(settings: Settings, readers: Collection[str]) -> list[Export]:
-    if found := named(settings, readers):
-        return found
-    raise ConfigurationError(
-        what=f"no folder is named for {', '.join(readers)}",
-        where=str(settings.home / "blogdata.toml"),
-        next_step="write [copies.READER] with folder and group into it: a run cannot choose where copies go",
-    )
-
-
-def withdraw(settings: Settings, readers: Collection[str]) -> dict[str, Any]:
-    """Remove all copies from the folders of some readers that the settings do not name (any more)."""
+def withdraw(settings: Settings, readers: Collection[str]) -> int:
+    """Remove all copies from the folders of some readers that the settings do not name (any more); count the files."""
     gone = [one for one in exports.known(settings) if one.role in readers and one not in named(settings, readers)]
-    if not gone:
-        raise ConfigurationError(
-            what=f"no folder has copies for {', '.join(readers)} but those that the settings name",
-            where=str(settings.home / "blogdata.toml"),
-            next_step="remove the section [copies.READER] first, or the next run would write them again",
-        )
     files = sum(role_folders.remove(one.folder, name) for one in gone for name in role_folders.datasets(one.folder))
     for one in gone:
         exports.drop(settings, one)
-    return {"folders": ", ".join(str(one.folder) for one in gone), "files_withdrawn": files}
+    return files
+
+
+def _places(settings: Settings, readers: Collection[str]) -> tuple[list[Export], int]:
+    """Return the folders to write, and how many files of others were withdrawn."""
+    withdrawn, found = withdraw(settings, readers), named(settings, readers)
+    if not (withdrawn or found):
+        raise ConfigurationError(
+            what=f"no folder is named for {', '.join(readers)}",
+            where=str(settings.home / "blogdata.toml"),
+            next_step="write [copies.READER] with folder and group into it: a run cannot choose where copies go",
+        )
+    return found, withdrawn
 
 
 def _number_of(group: str) -> int:
@@ -101,7 +96,6 @@ class ExportConfig(dg.Config):
     """Whose copies are written; their folders and groups are in the settings."""
 
     role: str = Field("", description="Only this role; empty: every role that has a folder")
-    withdraw: bool = Field(False, description=_WITHDRAW)
 
 
 def export(settings: Settings, chosen: Export, spark: Spark) -> dict[str, bool]:
@@ -135,22 +129,19 @@ def export(settings: Settings, chosen: Export, spark: Spark) -> dict[str, bool]:
 def _export(context: dg.OpExecutionContext, config: ExportConfig) -> Mapping[str, Any]:
     settings: Settings = context.resources.deployment.settings()
     with exports.alone(settings):
-        readers = [config.role] if config.role else ROLES
-        if config.withdraw:
-            return withdraw(settings, readers)
+        places, withdrawn = _places(settings, [config.role] if config.role else ROLES)
         rows = [
             {"role": one.role, "dataset": name, "written": is_new, "folder": str(one.folder), "group": one.group}
-            for one in _required(settings, readers)
+            for one in places
             for name, is_new in export(settings, one, context.resources.spark.guard).items()
         ]
-    return {"written": sum(bool(row["written"]) for row in rows), **table("copies", rows)}
+    return {"written": sum(bool(row["written"]) for row in rows), "files_withdrawn": withdrawn, **table("copies", rows)}
 
 
 class ReplicateConfig(dg.Config):
     """Which tables are copied; the folder and its group are in the settings."""
 
     datasets: list[str] = Field([], description="Only these datasets; empty: all")
-    withdraw: bool = Field(False, description=_WITHDRAW)
 
 
 def replicate(settings: Settings, chosen: Export, datasets: Iterable[str], spark: Spark) -> dict[str, tuple[str, bool]]:
@@ -227,14 +218,13 @@ def _replicate(context: dg.OpExecutionContext, config: ReplicateConfig) -> Mappi
     settings: Settings = context.resources.deployment.settings()
     refuse_unknown(config.datasets, EVERY, where="replicate")
     with exports.alone(settings):
-        if config.withdraw:
-            return withdraw(settings, [READER])
+        places, withdrawn = _places(settings, [READER])
         rows = [
             {"dataset": name, "how": how, "written": is_new, "folder": str(one.folder), "group": one.group}
-            for one in _required(settings, [READER])
+            for one in places
             for name, (how, is_new) in replicate(settings, one, config.datasets, context.resources.spark.guard).items()
         ]
-    return {"written": sum(bool(row["written"]) for row in rows), **table("copies", rows)}
+    return {"written": sum(bool(row["written"]) for row in rows), "files_withdrawn": withdrawn, **table("copies", rows)}
 
 
 export_job = operation(
