@@ -15,7 +15,6 @@ import typer
 from blogdata.cli.output import console, existing, say_json, say_verbatim
 from blogdata.errors import ConfigurationError, PlatformError, refuse_unknown
 from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.secrets.secretless_connector import lasting
 from blogdata.services import config, dagster_home, doctor, postgres, postgres_roles, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.doctor import Diagnosis
@@ -151,10 +150,8 @@ def _spark_status(settings: Settings) -> dict[str, Any]:
 def _postgres_status(settings: Settings) -> dict[str, Any]:
     row = _status_row("postgres", postgres.status(settings))
     if settings.postgres.login == "certificate":
-        known = lasting(postgres_roles.certificates(settings))
-        row["notices"] = [
-            f"certificates in {one.folder}, accepted until {until:%Y-%m-%d %H:%M}" for one, until in known
-        ]
+        known = postgres_roles.certificates(settings)
+        row["notices"] = [f"certificates in {known.folder}, accepted until {known.end():%Y-%m-%d %H:%M}"]
     return row
 
 

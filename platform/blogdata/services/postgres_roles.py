@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
-from blogdata.secrets.secretless_connector import SERVER, Certificates, keep
+from blogdata.secrets.secretless_connector import AUTHORITY, SERVER, Certificates, keep
 from blogdata.services import secrets
 from blogdata.services.config import Settings
 
@@ -103,23 +103,22 @@ def certificates(settings: Settings) -> Certificates:
 
 
 def kept_certificates(settings: Settings) -> str:
-    """Make, renew and remove certificates as it is time; return a digest of the server's files."""
+    """Make and renew certificates as it is time; return a digest of the server's."""
     known = certificates(settings)
     keep(known, datetime.now(timezone.utc))
-    files = (known.authorities, *(known.folder / f"{SERVER}.{kind}" for kind in ("key", "pem")))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return hashlib.sha256(known.certificate(SERVER).read_bytes()).hexdigest()
 
 
 def certificate_options(settings: Settings) -> Mapping[str, str]:
     """Return what the server is started with, and write the file that says who is let in."""
-    folder = certificates(settings).folder
-    access = folder / "pg_hba.conf"
+    known = certificates(settings)
+    access = known.folder / "pg_hba.conf"
     write_atomically(access, _ACCESS.encode())
     return {
         "ssl": "on",
-        "ssl_cert_file": str(folder / f"{SERVER}.pem"),
-        "ssl_key_file": str(folder / f"{SERVER}.key"),
-        "ssl_ca_file": str(certificates(settings).authorities),
+        "ssl_cert_file": str(known.certificate(SERVER)),
+        "ssl_key_file": str(known.key(SERVER)),
+        "ssl_ca_file": str(known.certificate(AUTHORITY)),
         "hba_file": str(access),
     }
 
@@ -127,12 +126,11 @@ def certificate_options(settings: Settings) -> Mapping[str, str]:
 def certified_address(settings: Settings, login: str, port: int, database: str) -> str:
     """Return the address of the server for a login: the certificates to show and to trust, and no password."""
     known = certificates(settings)
-    current = known.current()
     files = {
         "sslmode": "verify-full",
-        "sslrootcert": str(known.authorities),
-        "sslcert": str(current.certificate(login)),
-        "sslkey": str(current.key(login)),
+        "sslrootcert": str(known.certificate(AUTHORITY)),
+        "sslcert": str(known.certificate(login)),
+        "sslkey": str(known.key(login)),
     }
     return f"postgresql://{login}@127.0.0.1:{port}/{database}?{urlencode(files)}"
 
