@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -88,19 +87,10 @@ def test_a_taken_port_is_refused_with_its_owner(mine: Settings) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
-@pytest.mark.parametrize("there", [["unshare"], ["setpriv"], []], ids=["namespace", "nobody", "neither"])
-def test_root_starts_postgres_as_another_user(
-    mine: Settings, monkeypatch: pytest.MonkeyPatch, there: list[str]
-) -> None:
-    found = {name: shutil.which(name) for name in there}
-    monkeypatch.setattr("blogdata.services.postgres.shutil.which", found.get)
-    if not there:
-        with pytest.raises(PlatformError, match="does not run as root"):
-            postgres.up(mine)
-        return
-    assert mine.home.stat().st_mode & 0o077 == 0, "the user it switches to must be able to enter a closed home"
-    with psycopg.connect(postgres.up(mine)) as connection:
-        assert connection.execute("SELECT 1").fetchone() == (1,)
+def test_root_without_user_namespaces_is_refused(mine: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("blogdata.services.postgres.shutil.which", lambda _: None)
+    with pytest.raises(PlatformError, match="does not run as root"):
+        postgres.up(mine)
 
 
 def test_a_configured_external_postgres_is_used(mine: Settings, database: str) -> None:

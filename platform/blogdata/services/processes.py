@@ -219,18 +219,6 @@ def write_state(settings: Settings, service: str, state: Any) -> None:
     write_atomically(state_file(settings, service), json.dumps(asdict(state)).encode(), mode=0o600)
 
 
-def is_own(settings: Settings, service: str, process: ProcessIdentity, home: str) -> bool:
-    """Return whether a process serves this home; one of another home is neither used nor stopped."""
-    if is_same_folder(home, settings.home):
-        return True
-    if not Path(home).exists() and is_alive(process):
-        _log.warning(
-            "%s of %s, which is no more, still runs: process %d; if this home was moved from there, end that process",
-            *(service, home, process.pid),
-        )
-    return False
-
-
 def last_words(log: str) -> str:
     """Return the line of a log that tells why a process has ended: the last one with an error, or the last one."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
@@ -243,7 +231,8 @@ def read_state(settings: Settings, service: str) -> Started | None:
     file = state_file(settings, service)
     try:
         state = Started(**json.loads(file.read_text(encoding="utf-8")))
-        return state if is_own(settings, service, state.identity, state.home) else None
+        # One of another home, of which this is a copy, is neither used nor stopped.
+        return state if is_same_folder(state.home, settings.home) else None
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):
