@@ -9,7 +9,7 @@ from __future__ import annotations
 import grp
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from blogdata.operations.job import operation
 from blogdata.operations.query import RoleSight, mark_of, offer_masks
 from blogdata.orchestration.run_values import table
 from blogdata.patterns.ingestion import replicated_tables
-from blogdata.patterns.ingestion.replicated_tables import SourceMoved
 from blogdata.patterns.security import role_folders, transformation_replicator
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.publish.column_types import of_delta
@@ -43,7 +42,6 @@ ROLES = tuple(str(role.value) for role in Role if role is not Role.OWNER)
 READER = "staging"
 """Who reads the copies of `replicate`."""
 AS_IT_IS, TRANSFORMED = "byte for byte", "transformed"
-_ATTEMPTS = 3
 
 Spark = Callable[[], AbstractContextManager["SparkSession"]]
 
@@ -164,15 +162,7 @@ def replicate(settings: Settings, chosen: Export, datasets: Iterable[str], spark
             return found
 
         copy = partial(_newest, chosen.folder, number, lake, session, mark_of(settings))
-        return {name: _patiently(partial(copy, contract)) for name, contract in contracts.items()}
-
-
-def _patiently(copy: Callable[[], tuple[str, bool]]) -> tuple[str, bool]:
-    for _ in range(_ATTEMPTS - 1):
-        # If the source moves on, a newer version is there by now.
-        with suppress(SourceMoved):
-            return copy()
-    return copy()
+        return {name: copy(contract) for name, contract in contracts.items()}
 
 
 def _require_classified(lake: Lake, contract: Contract, version: int) -> None:

@@ -24,7 +24,6 @@ from blogdata.services import (
     java,
     postgres,
     postgres_connection,
-    processes,
     secrets,
     spark_connect,
 )
@@ -64,9 +63,6 @@ def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagno
         ("memory", _memory),
         ("java", _java),
         ("jars", _jars),
-        ("engine", _engine),
-        ("port", _spark_port),
-        ("postgres port", _postgres_port),
         ("spark", _spark),
         ("postgres", _postgres),
         ("tables", _tables),
@@ -135,37 +131,10 @@ def _jars(settings: Settings) -> Iterator[Finding]:
     elif absent := jars.missing(pinned):
         detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
         yield detail, Remedy("Run ", StartService(name="spark"))
+    elif not engine.locate(pinned).is_file():
+        yield "the engine is not compiled yet", Remedy("Run ", StartService(name="spark"))
     else:
-        yield f"{len(pinned.jars)}, checksums right, in {pinned.folder}", None
-
-
-def _engine(settings: Settings) -> Iterator[Finding]:
-    jar = engine.locate(jars.locate(settings))
-    if jar.is_file():
-        yield str(jar), None
-    else:
-        yield "not compiled yet", Remedy("Run ", StartService(name="spark"))
-
-
-def _spark_port(settings: Settings) -> Iterator[Finding]:
-    if settings.spark.port and settings.spark.remote is None:
-        yield from _port(settings.spark.port, "BLOGDATA_SPARK_PORT", ours=spark_connect.is_running(settings))
-    else:
-        yield "no fixed port is needed", None
-
-
-def _postgres_port(settings: Settings) -> Iterator[Finding]:
-    if settings.postgres.port and settings.postgres.url is None:
-        ours = postgres.status(settings).state == "running"
-        yield from _port(settings.postgres.port, "BLOGDATA_POSTGRES_PORT", ours=ours)
-
-
-def _port(port: int, variable: str, *, ours: bool) -> Iterator[Finding]:
-    if ours or processes.port_is_free(port):
-        yield f"{port} can be used", None
-    else:
-        detail = f"{port} is taken by {processes.port_owner(port)}"
-        yield detail, Remedy(f"Set {variable} to a free port, or to 0")
+        yield f"{len(pinned.jars)}, checksums right, and the engine, in {pinned.folder}", None
 
 
 def _spark(settings: Settings) -> Iterator[Finding]:
