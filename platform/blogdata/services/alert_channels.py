@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _LEAST_SECRET = 6
 
 
-def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str, severity: Severity | None) -> None:
-    """Send a message; it returns when the channel has taken it. Without a severity all of it is over."""
+def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str, severity: Severity) -> None:
+    """Send a message; it returns when the channel has taken it."""
     from apprise import LogCapture, NotifyFormat, NotifyType
 
-    kind = {None: NotifyType.SUCCESS, Severity.WARNING: NotifyType.WARNING, Severity.CRITICAL: NotifyType.FAILURE}
+    kind = {Severity.WARNING: NotifyType.WARNING, Severity.CRITICAL: NotifyType.FAILURE}
     secret = _secret(settings, channel)
     service = _opened(channel, secret)
     with LogCapture(level=logging.WARNING, fmt="%(message)s") as log:  # type: ignore[no-untyped-call]
