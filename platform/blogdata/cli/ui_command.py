@@ -27,7 +27,7 @@ from blogdata.patterns.data_flow.isolated_sequencer import CodeLocation
 from blogdata.services import dagster_home, secrets, spark_connect, spark_probe, ui_guard
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_home import ANALYTICS, PLATFORM
-from blogdata.services.files import LockTimeout
+from blogdata.services.files import LockTimeout, locked
 from blogdata.services.supervisor import Supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -101,7 +101,7 @@ def ui(
     """
     settings = load()
     home = dagster_home.render(settings)
-    if open_ and dagster_home.is_ui_served(home):
+    if open_ and dagster_home.ui_address(home) is not None:
         _sign_in(settings, home, opened=True)
         return
     listener = _listener(host, port)
@@ -192,16 +192,15 @@ def _alone(home: Path, address: str) -> Iterator[None]:
     """Lock the UI of a deployment: two daemons would conflict over its sensors; the error names the first's address."""
     with ExitStack() as held:
         try:
-            held.enter_context(dagster_home.ui_lock(home))
+            held.enter_context(locked(home / dagster_home.UI, seconds=0))
         except LockTimeout as error:
             raise ConfigurationError(
                 what=f"the UI of this deployment is already served at {dagster_home.ui_address(home)}",
                 where=str(home.parent),
                 next_step="open it: blogdata ui --open; or end it first",
             ) from error
-        dagster_home.note_ui_address(home, address)
+        (home / dagster_home.UI).write_text(address, encoding="utf-8")
         yield
-        dagster_home.forget_ui_address(home)
 
 
 def _settle(settings: Settings) -> None:
