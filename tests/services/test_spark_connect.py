@@ -150,7 +150,7 @@ def test_a_server_that_hangs_is_replaced(
     assert again.pid != server.pid
 
 
-def test_a_taken_port_is_refused_naming_its_owner(fresh: Settings) -> None:
+def test_a_taken_port_is_refused(fresh: Settings) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -158,7 +158,6 @@ def test_a_taken_port_is_refused_naming_its_owner(fresh: Settings) -> None:
         with pytest.raises(ConfigurationError) as caught:
             spark_connect.running_server(replace(fresh, spark=replace(fresh.spark, port=port)))
     assert f"Port {port}" in caught.value.what
-    assert f"process {os.getpid()}" in caught.value.what
     assert caught.value.where == f"BLOGDATA_SPARK_PORT={port}"
 
 

@@ -151,16 +151,6 @@ def port_is_free(port: int) -> bool:
         return True
 
 
-def port_owner(port: int) -> str:
-    """Describe the process that listens on a port, as far as this user may see it: `process 123 (nginx)`."""
-    with contextlib.suppress(psutil.Error):
-        for connection in psutil.net_connections(kind="tcp"):
-            listens = connection.status == psutil.CONN_LISTEN and connection.pid
-            if listens and connection.laddr and connection.laddr.port == port:
-                return f"process {connection.pid} ({psutil.Process(connection.pid).name()})"
-    return "another process"
-
-
 def _wait(process: psutil.Process, seconds: float) -> None:
     child = _children.get(process.pid)
     try:
@@ -254,7 +244,7 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
 def require_free(port: int, setting: str) -> None:
     if not port_is_free(port):
         raise ConfigurationError(
-            what=f"Port {port} is taken by {port_owner(port)}",
+            what=f"Port {port} is taken by another process",
             where=f"{setting}={port}",
             next_step=f"Set {setting} to a free port (0 has one chosen), or end that process",
         )
