@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import ssl
+import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
@@ -30,7 +31,6 @@ from pydantic_core import ErrorDetails
 
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.finding import Severity
-from blogdata.services import files
 from blogdata.services import setting_types as types
 
 if sys.version_info >= (3, 11):
@@ -304,13 +304,16 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
     folder = home(env)
     file = _made(folder, folder) / "blogdata.toml"
+    state = folder.stat()
+    # What another user owns, as the volume of a container, or is for everybody, is not the deployment's to close.
+    if state.st_uid == os.geteuid() and not state.st_mode & stat.S_ISVTX:
+        folder.chmod(0o700)
     document = _document(file, _places())
     try:
         settings = _adapter().validate_python(_merged(document, env, folder), context=folder)
     except ValidationError as error:
         # Not as its cause: its text has the values, which may be private.
         raise _refused(error.errors(include_url=False)[0], file) from None
-    files.close(folder, settings.landing)
     return settings
 
 
