@@ -123,8 +123,7 @@ def logs(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Access logs, plain or compressed by gzip, bzip2, xz or zstd, in any order; folders of them; patterns "
-            "such as 'access.log*'; - for standard input.",
+            help="Access logs, plain or compressed by gzip, bzip2, xz or zstd, in any order; - for standard input.",
         ),
     ],
     landing: Landing = None,
@@ -134,7 +133,7 @@ def logs(
 
     The format is found for each line, among those with a name and those that [logs] format declares. A log is known by
     its content: what has landed is not landed again, whatever its name is by now. A file that is no access log is
-    refused, and the others land; in a folder it is skipped.
+    refused, and the others land.
     """
     from blogdata.cli.land_logs import land_logs
     from blogdata.patterns.ingestion.log_splitter import LOGS
