@@ -29,10 +29,6 @@ OWNER, WRITER = f"{PREFIX}owner", f"{PREFIX}writer"
 READERS = ("engineer", "analyst", "partner")
 """Roles of readers; their logins have the prefix."""
 LOGINS = (WRITER, *(f"{PREFIX}{name}" for name in READERS))
-_CONNECTIONS = 10
-"""Connections of each reader at a time, of 50."""
-_LOCKING = "proname ~ '^pg_(try_)?advisory_'"
-_MAKING = "proname IN ('lo_creat', 'lo_create', 'lo_from_bytea')"
 
 
 def passwords(settings: Settings) -> Mapping[str, str]:
@@ -56,11 +52,6 @@ def make(connection: psycopg.Connection, given: Mapping[str, str | None]) -> Non
         connection.execute(
             sql.SQL("ALTER ROLE {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION {}").format(role, sql.SQL(kind))
         )
-    for name in READERS:
-        query = sql.SQL("ALTER ROLE {} CONNECTION LIMIT {}")
-        connection.execute(query.format(sql.Identifier(PREFIX + name), sql.Literal(_CONNECTIONS)))
-    # Everybody may connect to these, and fill the disk with temporary tables.
-    connection.execute("REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC")
     for name, password in given.items():
         # Hashed here: a statement that fails is in the server's log.
         hashed = (
@@ -82,13 +73,6 @@ def admit(connection: psycopg.Connection) -> None:
     for name in LOGINS:
         connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, sql.Identifier(name)))
     connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, sql.Identifier(OWNER)))
-    # From the readers: functions that hold the lock of a delivery, or make large objects.
-    query = sql.SQL("SELECT oid::regprocedure::text, {} FROM pg_proc WHERE {} OR {}")
-    found = query.format(sql.SQL(_LOCKING), sql.SQL(_LOCKING), sql.SQL(_MAKING))
-    for function, locks in connection.execute(found).fetchall():
-        connection.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC".encode())
-        if locks:
-            connection.execute(f"GRANT EXECUTE ON FUNCTION {function} TO {WRITER}".encode())
 
 
 SUPERUSER = "blogdata"
