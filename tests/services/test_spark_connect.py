@@ -171,8 +171,6 @@ def test_a_failed_start_reports_its_log_and_ends(
     # A missing server is no reason for a partition to wait for a person.
     assert caught.value.transient
     assert spark_connect.status(fresh).state == "stopped"
-    folder = fresh.service_folder("spark")
-    assert processes.with_argument(f"-Dblogdata.service={folder}", folder) == []
 
 
 def test_a_remote_server_is_used_and_never_stopped(fresh: Settings, spark_server: SparkServer) -> None:

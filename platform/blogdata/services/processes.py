@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import logging
-import os
 import random
 import signal
 import socket
@@ -112,21 +110,6 @@ def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIG
     except psutil.NoSuchProcess:
         return True
     return True
-
-
-def with_argument(argument: str, folder: Path) -> list[ProcessIdentity]:
-    """Find this user's running processes whose command line has an argument, and that work in a folder.
-
-    The folder tells them from processes whose folder was moved away from that path.
-    """
-    found = []
-    for process in psutil.process_iter(["cmdline", "uids"]):
-        uids = process.info["uids"]
-        if uids is not None and uids.real == os.getuid() and argument in (process.info["cmdline"] or ()):
-            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                if process.cwd() == str(folder.resolve()):
-                    found.append(identify(process.pid))
-    return [identity for identity in found if is_alive(identity)]
 
 
 def free_port() -> int:

@@ -68,8 +68,6 @@ def stop(settings: Settings) -> bool:
     with processes.lock(settings, SERVICE, start_seconds=settings.spark.start_seconds):
         state = processes.read_state(settings, SERVICE)
         stopped = state is not None and processes.stop(state.identity)
-        for orphan in _orphans(settings):
-            stopped = processes.stop(orphan) or stopped
         processes.state_file(settings, SERVICE).unlink(missing_ok=True)
         shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
     return stopped
@@ -126,9 +124,6 @@ def _settle(settings: Settings, fingerprint: str) -> Started | None:
         _log.warning("The Spark server (process %d) %s; a new one is started", state.pid, reason)
         processes.stop(state.identity)
         processes.state_file(settings, SERVICE).unlink(missing_ok=True)
-    for orphan in _orphans(settings):
-        _log.warning("A Spark server that nobody knew of (process %d) is stopped", orphan.pid)
-        processes.stop(orphan)
     return None
 
 
@@ -200,7 +195,7 @@ def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str
     # Spark loads some 150 MiB of classes and compiles more code than the default cache holds. Class collections at the
     # start, and methods that are evicted and compiled again, cost more than this memory.
     room = ["-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=512m"]
-    own = [_marker(settings), "-XX:+UseParallelGC", *room]
+    own = ["-XX:+UseParallelGC", *room]
     return spark_launch.command(settings, parts, [*submit, "--class", _SERVER_CLASS], options=own)
 
 
@@ -214,12 +209,3 @@ def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping
         "workers": spark_launch.worker_code(),
     }
     return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def _marker(settings: Settings) -> str:
-    return f"-Dblogdata.service={settings.service_folder(SERVICE)}"
-
-
-def _orphans(settings: Settings) -> list[ProcessIdentity]:
-    """List servers of this home that no state file names: whoever started them was killed."""
-    return processes.with_argument(_marker(settings), settings.service_folder(SERVICE))
