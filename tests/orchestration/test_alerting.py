@@ -15,9 +15,9 @@ from alert_servers import Posted, web_server
 from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy
-from blogdata.operations import alerting
+from blogdata.operations import alerting, doctor
 from blogdata.operations.alerting import AlertsNotSent, Told, due, record_of
-from blogdata.services import config, doctor
+from blogdata.services import config
 from published import deployment, land
 
 W, C = Severity.WARNING, Severity.CRITICAL
@@ -26,7 +26,7 @@ SECRET = "T0K3N/with-a secret@x"
 HOSTILE = "gold.pages\r\nBcc: v@example.org <!channel> @everyone \x1b[31m\u202e\udcff"
 TELL = """
 import os, sys
-from blogdata.operations import alerting
+from blogdata.operations import alerting, doctor
 from blogdata.services.config import load
 
 home, dies = sys.argv[1:]

@@ -7,7 +7,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from blogdata.cli.main import app
-from blogdata.services import doctor, processes
+from blogdata.operations import doctor
+from blogdata.services import processes
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services import config, doctor, files
+from blogdata.operations import doctor
+from blogdata.operations.doctor import Diagnosis
+from blogdata.services import config, files
 from blogdata.services.config import Settings
-from blogdata.services.doctor import Diagnosis
 
 
 def loaded(home: Path, **more: str) -> Settings:

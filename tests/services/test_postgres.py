@@ -15,8 +15,9 @@ import psycopg
 import pytest
 
 from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.operations import doctor
 from blogdata.secrets.secrets_pointer import Secret
-from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles, secrets
+from blogdata.services import config, postgres, postgres_connection, postgres_roles, secrets
 from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.postgres_connection import PostgresUnreachable
 from kills import kill_postgres

@@ -5,18 +5,23 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 
 import psutil
 
-from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, StartService
+from blogdata.errors.remedies import Remedy, ShowLedger, StartService
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.lake.lake import Lake
+from blogdata.operations import alerting
+from blogdata.orchestration import partner
+from blogdata.planning import arrivals
+from blogdata.planning.snapshot import Snapshot
 from blogdata.services import (
-    alert_channels,
     dagster_home,
     engine,
     files,
@@ -29,6 +34,8 @@ from blogdata.services import (
 )
 from blogdata.services.config import ChannelSettings, Settings
 from blogdata.services.processes import ServiceStatus
+from quality.contracts import EVERY
+from resources.zone import zone_of
 
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
 _LEAST_DISK_BYTES = 2 * 1024**3
@@ -42,18 +49,11 @@ class Diagnosis:
     name: str
     ok: bool
     detail: str
-    remedy: Remedy = field(default_factory=Remedy)
-
-    @property
-    def next_step(self) -> str:
-        """The remedy as this process renders it; empty if the requirement is met."""
-        return "" if self.ok else str(self.remedy)
-
-    def as_json(self) -> dict[str, object]:
-        return {"name": self.name, "ok": self.ok, "detail": self.detail, "next_step": self.next_step}
+    next_step: str
+    """Empty if the requirement is met."""
 
 
-def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagnosis]:
+def examine(settings: Settings) -> list[Diagnosis]:
     """Run all checks without changing anything; a requirement comes after those it depends on."""
     checks: list[tuple[str, Callable[[Settings], Iterator[Finding]]]] = [
         ("python", _python),
@@ -68,16 +68,17 @@ def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagno
         ("tables", _tables),
         ("storage", _storage),
         *((f"alerts {channel.name}", partial(_channel, channel)) for channel in settings.alerts),
-        *((file.path.name, partial(_kept, file)) for file in kept),
+        ("partner", _partner),
+        ("lake", _lake),
     ]
     findings: list[Diagnosis] = []
     for name, check in checks:
         try:
             for detail, remedy in check(settings):
-                findings.append(Diagnosis(name=name, ok=remedy is None, detail=detail, remedy=remedy or Remedy()))
+                findings.append(Diagnosis(name=name, ok=remedy is None, detail=detail, next_step=str(remedy or "")))
         except PlatformError as error:
             detail = f"{error.what} ({error.where})"
-            findings.append(Diagnosis(name=name, ok=False, detail=detail, remedy=error.remedy))
+            findings.append(Diagnosis(name=name, ok=False, detail=detail, next_step=error.next_step))
     return findings
 
 
@@ -173,11 +174,38 @@ def _storage(settings: Settings) -> Iterator[Finding]:
 
 
 def _channel(channel: ChannelSettings, settings: Settings) -> Iterator[Finding]:
-    alert_channels.check(settings, channel)
+    alerting.check(settings, channel)
     yield "Apprise knows its address; nothing was sent to try it", None
 
 
-def _kept(file: SqliteStore, settings: Settings) -> Iterator[Finding]:
+def _partner(settings: Settings) -> Iterator[Finding]:
+    file = partner.outbox(settings)
     file.check()
     if file.path.exists():
         yield f"can be read from end to end: {file.path}", None
+
+
+def _lake(settings: Settings) -> Iterator[Finding]:
+    """Look for lost tables, damaged files and removed landed files; every byte of the newest data files is read."""
+    lake = Lake(root=str(settings.lake))
+    events, whole = EventLog(lake), True
+    for name, contract in EVERY.items():
+        remedy = Remedy("See ", ShowLedger(dataset=name))
+        try:
+            lines = ledger.audit(lake, events, contract, read=True)
+            problems = [f"{name} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
+        except PlatformError as error:
+            problems, remedy = [f"{error.what} ({error.where})"], error.remedy
+            if error.where == EVENTS:
+                # Nothing adds up without it.
+                yield problems[0], remedy
+                return
+        for problem in problems[:1]:
+            whole = False
+            more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
+            yield problem + more, remedy
+    look = Snapshot(zone_of(settings), events)
+    for warning in filter(None, (arrivals.removed(contract, look) for contract in EVERY.values())):
+        yield warning, None
+    if whole:
+        yield "every file of its tables is whole, and every account adds up", None
