@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,26 +62,6 @@ def test_a_copied_home_has_a_server_of_its_own(own: Settings, tmp_path: Path) ->
     assert spark_connect.running_server(copy).pid != server.pid
     assert spark_connect.stop(copy)
     assert spark_connect.status(own).pid == server.pid
-
-
-@pytest.mark.campaign
-def test_a_killed_server_is_reported_and_replaced(own: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    server = spark_connect.running_server(own)
-    session = spark_attached.attach(server.url)
-    assert session.range(3).count() == 3
-    kill(server.process)
-    assert spark_connect.status(own).state == "dead"
-    began = time.monotonic()
-    with pytest.raises(Exception) as caught:
-        session.range(3).count()
-    assert time.monotonic() - began < 60
-    assert spark_probe.is_lost(caught.value)
-    assert spark_probe.lost(caught.value, server.url).transient
-    spark_attached.release(session, lost=True)
-
-    again = spark_connect.running_server(own)
-    assert again.pid != server.pid
-    assert f"process {server.pid}) had ended" in caplog.text
 
 
 @pytest.mark.campaign
