@@ -32,8 +32,6 @@ from blogdata.services.supervisor import Supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout; where the package is installed, no other team has its code beside it."""
-# A socket's path has at most 103 bytes on some systems; below the folder the longest has 22.
-_LONGEST_FOLDER = 80
 
 
 def code_locations() -> list[CodeLocation]:
@@ -49,16 +47,6 @@ def code_locations() -> list[CodeLocation]:
         *found,
         CodeLocation(name=ANALYTICS, module="analytics.definitions", interpreter=interpreter, options=options),
     ]
-
-
-def socket_folder(home: Path) -> Path:
-    """Make a folder for the code servers' sockets that only the owner enters: they execute what they are sent."""
-    parent = home / "sockets"
-    if len(os.fsencode(parent)) > _LONGEST_FOLDER - len("/12345678"):
-        return Path(tempfile.mkdtemp(prefix="blogdata-"))
-    parent.mkdir(mode=0o700, exist_ok=True)
-    # Not the same one each time: a code server may still be at the last step of the UI before.
-    return Path(tempfile.mkdtemp(prefix="", dir=parent))
 
 
 def answers(path: Path) -> bool:
@@ -131,7 +119,8 @@ def _serve(
 ) -> None:
     from resources.zone import days_of
 
-    folder, running = socket_folder(home), Supervisor()
+    # Only its owner enters it: code servers execute what they are sent. A socket's path is at most 103 bytes long.
+    folder, running = Path(tempfile.mkdtemp(prefix="blogdata-")), Supervisor()
     # Before the code servers load them: what lands meanwhile is a change.
     days = days_of(replace(settings, run_automatically=automatic))
     environment = {
