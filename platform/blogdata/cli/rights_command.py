@@ -41,7 +41,7 @@ def rights(
             )
         say_json(s3_policy(found[0], lake=_folder(s3), landing=_folder(landing or f"{s3.split('/')[0]}/landing")))
     elif as_json:
-        say_json([_as_json(reach) for reach in found])
+        say_json([{"job": one.job, "reads": _inputs(one), "writes": sorted(one.writes)} for one in found])
     else:
         table = TextGrid("job", "reads", "writes")
         for reach in found:
@@ -87,7 +87,3 @@ def _folder(given: str) -> str:
 
 def _inputs(reach: JobReach) -> list[str]:
     return [*(f"landing.{table}" for table in sorted(reach.landed)), *sorted(reach.reads - reach.writes)]
-
-
-def _as_json(reach: JobReach) -> dict[str, object]:
-    return {"job": reach.job, "reads": _inputs(reach), "writes": sorted(reach.writes)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -47,7 +46,11 @@ def sql(
     settings = existing()
     at = moment(as_of, "--as-of") if as_of else None
     sight = None if role in (None, Role.OWNER) else RoleSight(role=role, settings=settings)
-    asked = _query(Lake(root=str(settings.lake)), query, at, sight, keys=settings if sight is None else None)
+    lake = Lake(root=str(settings.lake))
+    try:
+        asked = Query.of(lake, query, at, sight, keys=settings if sight is None else None)
+    except NotPublished as error:
+        raise not_published(lake, error.where) from error
     if is_new(settings):
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
@@ -68,13 +71,6 @@ def sql(
         table.add_row(*(cell.splitlines() if plan else cell for cell in cells))
     console.print(table)
     console.print(f"{len(shown):,} rows{more}")
-
-
-def _query(lake: Lake, query: str, at: datetime | None, sight: RoleSight | None, *, keys: Settings | None) -> Query:
-    try:
-        return Query.of(lake, query, at, sight, keys=keys)
-    except NotPublished as error:
-        raise not_published(lake, error.where) from error
 
 
 @contextmanager

@@ -98,7 +98,11 @@ def ui(
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
     web = ["--listener", str(listener.fileno())]
     with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
-        _settle(settings)
+        # Dagster takes seconds to import, and the other commands answer at once.
+        from blogdata.orchestration import dead_runs
+
+        with dagster_home.open_instance(settings) as instance:
+            dead_runs.settle(instance, launched=True)
         # A shell that starts this in the background may have it ignore interrupts, and its children would inherit that.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)
@@ -190,14 +194,6 @@ def _alone(home: Path, address: str) -> Iterator[None]:
             ) from error
         (home / dagster_home.UI).write_text(address, encoding="utf-8")
         yield
-
-
-def _settle(settings: Settings) -> None:
-    # Dagster takes seconds to import, and the other commands answer at once.
-    from blogdata.orchestration import dead_runs
-
-    with dagster_home.open_instance(settings) as instance:
-        dead_runs.settle(instance, launched=True)
 
 
 def _listener(host: str, port: int) -> socket.socket:
