@@ -4,7 +4,7 @@ Problem: a job needs the key of an API or the password of a database. Written in
 of a run, it is in repositories, logs, plans and web pages, and replacing it means to find all copies.
 
 How it works: a setting names a secret, and a pointer is that name and the folder of the deployment's secrets: a file
-for each, which a person, a container platform or the agent of a secrets server writes. The value is fetched when it is
+for each, which a person or the agent of a secrets server writes. The value is fetched when it is
 used (:func:`fetch`). It is a :class:`Secret`, which shows itself as `***` wherever it is printed, formatted or logged,
 and cannot be pickled.
 
