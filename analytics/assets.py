@@ -14,13 +14,11 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from analytics import gold
-from analytics.gold import DAILY_REPORT, FoldersResource, GoldChanged
+from analytics.gold import DAILY_REPORT, FoldersResource, GoldChanged, Upstream
 
 OWNER = "team:analytics"
 GOLD_CONTRACT = "gold_contract"
 VIEWS_FORECAST = dg.AssetKey(["analytics", "views_forecast"])
-REPORT = dg.AssetKey(DAILY_REPORT.split("."))
-"""In the platform's code location."""
 RECENT_DAYS = 7
 SCHEMA = pa.schema(
     [
@@ -32,9 +30,14 @@ SCHEMA = pa.schema(
 Results = Iterator[dg.AssetCheckResult | dg.MaterializeResult[None]]
 
 
+def key_of(upstream: Upstream) -> dg.AssetKey:
+    """Return the key of a gold table in the platform's code location."""
+    return dg.AssetKey(["gold", upstream.name])
+
+
 @dg.asset(
     key=VIEWS_FORECAST,
-    deps=[REPORT],
+    deps=[key_of(DAILY_REPORT)],
     owners=[OWNER],
     group_name="analytics",
     kinds={"deltalake"},
@@ -48,11 +51,11 @@ Results = Iterator[dg.AssetCheckResult | dg.MaterializeResult[None]]
 def views_forecast(places: FoldersResource) -> Results:
     """Compute all forecasts from the newest report, and replace the table in one commit."""
     try:
-        table = gold.opened(places.gold_folder)
+        table = gold.opened(places.gold_folder, DAILY_REPORT)
     except GoldChanged as error:
         yield _contract(error)
         return
-    rows = table.to_pyarrow_table(columns=list(gold.COLUMNS), filters=[("metric", "=", "views")]).to_pylist()
+    rows = table.select("SELECT event_date, value, completeness FROM t WHERE metric = 'views'")
     whole = {row["event_date"]: row["value"] if row["completeness"] >= 1 else None for row in rows}
     expected = forecasts(whole)
     write_deltalake(
@@ -60,14 +63,14 @@ def views_forecast(places: FoldersResource) -> Results:
         pa.Table.from_pylist(expected, schema=SCHEMA),
         mode="overwrite",
         schema_mode="overwrite",
-        commit_properties=CommitProperties(custom_metadata={DAILY_REPORT: str(table.version())}),
+        commit_properties=CommitProperties(custom_metadata={DAILY_REPORT.dataset: str(table.version)}),
     )
     yield _contract()
     tomorrow = {f"forecast/{one['day']}": one["views"] for one in expected[-1:] if one["views"]}
     yield dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(expected),
-            f"{DAILY_REPORT} version": table.version(),
+            f"{DAILY_REPORT.dataset} version": table.version,
             "incomplete_days": sum(views is None for views in whole.values()),
             **tomorrow,
         }

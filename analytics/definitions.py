@@ -11,7 +11,7 @@ import os
 import dagster as dg
 
 from analytics import assets
-from analytics.gold import FoldersResource
+from analytics.gold import DAILY_REPORT, FoldersResource
 
 forecast_job = dg.define_asset_job(
     "forecast", dg.AssetSelection.assets(assets.VIEWS_FORECAST), description="Forecast tomorrow's page views"
@@ -22,7 +22,7 @@ def report_materialized(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     """Build the sensor on the platform's daily report; of several new days, the newest event stands for all."""
 
     @dg.asset_sensor(
-        asset_key=assets.REPORT,
+        asset_key=assets.key_of(DAILY_REPORT),
         job=forecast_job,
         name="report_materialized",
         minimum_interval_seconds=10,

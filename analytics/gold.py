@@ -1,17 +1,21 @@
-"""What the team relies on in the platform's gold table, and where it and the team's own are.
+"""What the team relies on in the platform's gold tables: compared with a table before it is read.
 
 A column that is gone or has another type fails a check that names it and its owner. Nothing is computed then, and the
 results of before stay.
+
+Where the gold tables are, and where the team's own tables and files go.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 
@@ -34,31 +38,64 @@ def _home() -> Path:
     return Path(os.environ.get("BLOGDATA_HOME", "var"))
 
 
-DAILY_REPORT = "gold.daily_report"
-PLATFORM = "team:platform"
-COLUMNS = {"event_date": "string", "metric": "string", "value": "long", "completeness": "double"}
-"""Columns of the report that are read, with their types."""
+@dataclass(frozen=True, kw_only=True)
+class Upstream:
+    name: str
+    owner: str
+    columns: Mapping[str, str]
+
+    @property
+    def dataset(self) -> str:
+        return f"gold.{self.name}"
+
+
+DAILY_REPORT = Upstream(
+    name="daily_report",
+    owner="team:platform",
+    columns={"event_date": "string", "metric": "string", "value": "long", "completeness": "double"},
+)
 
 
 class GoldChanged(Exception):
-    """Raised when the report is not what the team relies on."""
+    """Raised when a gold table is not what the team relies on."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(f"{DAILY_REPORT}: {'; '.join(problems)}; ask its owner, {PLATFORM}")
+    def __init__(self, upstream: Upstream, problems: Sequence[str]) -> None:
+        super().__init__(f"{upstream.dataset}: {'; '.join(problems)}; ask its owner, {upstream.owner}")
 
 
-def opened(gold: Path) -> DeltaTable:
-    """Open the newest report; :class:`GoldChanged` if it, a column or the type of one is another."""
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A version of a gold table that keeps what the team relies on."""
+
+    delta: DeltaTable
+    upstream: Upstream
+
+    @property
+    def version(self) -> int:
+        return self.delta.version()
+
+    def select(self, query: str) -> list[dict[str, Any]]:
+        """Run a query on the table, named `t`; returns its rows."""
+        batches = QueryBuilder().register("t", self.delta).execute(query).read_all()
+        return [dict(zip(batches.column_names, row, strict=True)) for row in zip(*_columns(batches), strict=True)]
+
+
+def opened(gold: Path, upstream: Upstream) -> Table:
+    """Open the newest version of a table; :class:`GoldChanged` if it, a column or the type of one is another."""
     try:
-        report = DeltaTable(str(gold / "daily_report"))
+        delta = DeltaTable(str(gold / upstream.name))
     except TableNotFoundError as error:
-        raise GoldChanged(["was never published"]) from error
-    types = {field.name: getattr(field.type, "type", "nested") for field in report.schema().fields}
+        raise GoldChanged(upstream, ["was never published"]) from error
+    types = {field.name: getattr(field.type, "type", "nested") for field in delta.schema().fields}
     problems = [
         f"has no column {name} any more" if name not in types else f"{name} is {types[name]}, and was {expected}"
-        for name, expected in COLUMNS.items()
+        for name, expected in upstream.columns.items()
         if types.get(name) != expected
     ]
     if problems:
-        raise GoldChanged(problems)
-    return report
+        raise GoldChanged(upstream, problems)
+    return Table(delta=delta, upstream=upstream)
+
+
+def _columns(batches: Any) -> list[list[Any]]:
+    return [[value.as_py() for value in batches.column(place)] for place in range(len(batches.column_names))]

@@ -51,10 +51,10 @@ def test_the_other_team_relies_on_declared_columns() -> None:
     test.
     """
     types = {"STRING": "string", "BIGINT": "long", "DOUBLE": "double", "INT": "integer"}
-    contract = EVERY[gold.DAILY_REPORT]
+    contract = EVERY[gold.DAILY_REPORT.dataset]
     declared = {column.name: types.get(column.type) for column in contract.columns}
-    assert gold.COLUMNS.items() <= declared.items()
-    assert contract.owner == gold.PLATFORM
+    assert gold.DAILY_REPORT.columns.items() <= declared.items()
+    assert gold.DAILY_REPORT.owner == contract.owner
     assert "team:analytics" in (contract.owner, *contract.consumers)
 
 
