@@ -1,7 +1,7 @@
 """The definitions of the analytics team's code location.
 
 The forecast follows the data: a sensor starts it when the platform has materialized the daily report, whoever made it
-do so.
+do so. The newsletter follows a call: the platform launches the job `newsletter` when the days of a week are there.
 """
 
 from __future__ import annotations
@@ -10,11 +10,16 @@ import os
 
 import dagster as dg
 
-from analytics import assets
+from analytics import assets, gold, newsletter
 from analytics.gold import DAILY_REPORT, FoldersResource
 
 forecast_job = dg.define_asset_job(
     "forecast", dg.AssetSelection.assets(assets.VIEWS_FORECAST), description="Forecast tomorrow's page views"
+)
+newsletter_job = dg.define_asset_job(
+    "newsletter",
+    dg.AssetSelection.assets(assets.NEWSLETTER),
+    description="Write the newsletter of a week; called by the platform, which knows it by this name",
 )
 
 
@@ -41,9 +46,11 @@ def defs() -> dg.Definitions:
     """The definitions; `ANALYTICS_AUTOMATIC=true` has the sensor on from the start."""
     automatic = os.environ.get("ANALYTICS_AUTOMATIC") == "true"
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
+    # As known when the location is loaded. Each run loads it, so that weeks of earlier days can be called for at once.
+    weeks = newsletter.weeks_since(gold.first_day(FoldersResource().gold_folder))
     return dg.Definitions(
-        assets=[assets.views_forecast],
-        jobs=[forecast_job],
+        assets=[assets.views_forecast, assets.weekly_newsletter(weeks)],
+        jobs=[forecast_job, newsletter_job],
         sensors=[report_materialized(sensing)],
         resources=_fixed(FoldersResource()),
         executor=dg.in_process_executor.configured({"retries": {"enabled": {}}}),

@@ -38,6 +38,14 @@ def _home() -> Path:
     return Path(os.environ.get("BLOGDATA_HOME", "var"))
 
 
+def write_whole(file: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Upstream:
     name: str
@@ -53,6 +61,11 @@ DAILY_REPORT = Upstream(
     name="daily_report",
     owner="team:platform",
     columns={"event_date": "string", "metric": "string", "value": "long", "completeness": "double"},
+)
+PAGE_STATS = Upstream(
+    name="page_stats",
+    owner="team:analytics",
+    columns={"event_date": "string", "page": "string", "events": "long", "hours_present": "integer"},
 )
 
 
@@ -95,6 +108,15 @@ def opened(gold: Path, upstream: Upstream) -> Table:
     if problems:
         raise GoldChanged(upstream, problems)
     return Table(delta=delta, upstream=upstream)
+
+
+def first_day(gold: Path) -> str | None:
+    """Find the first day of the page views, like `2026-01-05`; None while none is published."""
+    try:
+        days = DeltaTable(str(gold / PAGE_STATS.name)).partitions()
+    except TableNotFoundError:
+        return None
+    return min((day["event_date"] for day in days), default=None)
 
 
 def _columns(batches: Any) -> list[list[Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from sensors import jobs
+from sensors.consumers import consumers_called
 from sensors.detectors import detector_readings, overdue_arrivals, tell_people
 from sensors.external_events import start_runs
 from sensors.maintenance import end_dead_runs, tables_scattered
@@ -27,7 +28,7 @@ def instigators(
     # The detectors only look: without them their checks would stay empty.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
     stale = whatever_is_stale(refreshing, sensing)
-    requesting = [stale, page_files_due(sensing)]
+    requesting = [stale, page_files_due(sensing), consumers_called(sensing)]
     tidying = tables_scattered(sensing)
     landed = [visits_landed, ads_landed, sessions_landed]
     return [*requesting, *watching, tidying, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)

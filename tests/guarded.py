@@ -19,8 +19,7 @@ from typing import Any
 import dagster as dg
 
 from blogdata.cli import ui_command, ui_server
-from blogdata.cli.ui_command import ROOT
-from blogdata.patterns.data_flow.isolated_sequencer import CodeLocation
+from blogdata.cli.ui_command import ROOT, CodeLocation
 from blogdata.services import config, dagster_home, secrets, ui_guard
 from blogdata.services.config import Settings
 from blogdata.services.dagster_home import ANALYTICS

@@ -6,6 +6,7 @@ Pattern: Isolated Sequencer.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 
 import dagster as dg
@@ -13,8 +14,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from analytics import assets
+from analytics import assets, gold, newsletter
 from analytics.gold import FoldersResource
+from analytics.newsletter import PageDay
 
 MONDAY = "2026-01-05"
 
@@ -85,6 +87,40 @@ def test_a_changed_table_fails_a_check_and_nothing_else(
     assert (check.passed, check.description) == (False, f"gold.daily_report: {named}; ask its owner, team:platform")
     assert result.get_asset_materialization_events() == []
     assert DeltaTable(Path(places.own) / "views_forecast").version() == 0
+
+
+def test_the_newsletter_names_incomplete_days() -> None:
+    rows = [PageDay(day=day, page="/a|b", events=2, hours=24) for day in newsletter.days_of(MONDAY)[:6]]
+    rows += [
+        PageDay(day=MONDAY, page="/c", events=7, hours=24),
+        PageDay(day="2026-01-06", page="/d", events=1, hours=9),
+    ]
+    text = newsletter.written(MONDAY, rows)
+    assert "Figures are too small: 2026-01-06 has 9 of 24 hours; 2026-01-11 is missing." in text
+    assert "| 1 | /a\\|b | 12 |\n| 2 | /c | 7 |\n| 3 | /d | 1 |" in text
+
+
+def test_a_newsletter_written_again_replaces_the_file(places: FoldersResource) -> None:
+    days = newsletter.days_of(MONDAY)
+    for events in (1, 5):
+        pages = {"event_date": days, "page": ["/a"] * 7, "events": [events] * 7}
+        columns = {**pages, "hours_present": pa.array([24] * 7, pa.int32())}
+        write_deltalake(Path(places.gold) / "page_stats", pa.table(columns), mode="overwrite")
+        assert run(places, assets.weekly_newsletter(newsletter.weeks_since(days[2])), MONDAY).success
+    (file,) = (Path(places.own) / "newsletter").iterdir()
+    assert (file.name, "| 1 | /a | 35 |" in file.read_text()) == (f"{MONDAY}.md", True)
+    assert "too small" not in file.read_text()
+
+
+def test_weeks_begin_with_the_first_published_day(places: FoldersResource) -> None:
+    gold_tables = Path(places.gold)
+    assert gold.first_day(gold_tables) is None
+    now = datetime(2026, 1, 20, 6, tzinfo=timezone.utc)
+    pages = pa.table({"event_date": ["2026-01-09", "2026-01-07"], "page": ["/a", "/a"]})
+    write_deltalake(gold_tables / "page_stats", pages, partition_by="event_date")
+    weeks = newsletter.weeks_since(gold.first_day(gold_tables))
+    assert weeks.get_partition_keys(now) == [MONDAY, "2026-01-12"]
+    assert newsletter.weeks_since(None).get_partition_keys() == [], "weeks before the first page views are not missing"
 
 
 def test_folders_follow_the_platforms_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,11 @@ from blogdata.patterns.ingestion import external_trigger
 from blogdata.services import dagster_home, secrets, ui_guard
 from guarded import Answer, Guarded, read_only, serving
 
+WEEK = "2026-01-05"
 LAUNCH = (
     'mutation { launchRun(executionParams: { selector: { repositoryLocationName: "analytics", repositoryName: '
-    '"__repository__", jobName: "forecast" }, runConfigData: {} }) { __typename } }'
+    '"__repository__", jobName: "newsletter" }, runConfigData: {}, executionMetadata: { tags: [{ key: '
+    f'"dagster/partition", value: "{WEEK}" }}] }} }}) {{ __typename }} }}'
 )
 IN_QUERY = f"/graphql?query={quote(LAUNCH)}"
 BODY = json.dumps({"query": LAUNCH})

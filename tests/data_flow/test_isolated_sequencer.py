@@ -5,9 +5,11 @@ Pattern: Isolated Sequencer.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import dagster as dg
@@ -17,12 +19,52 @@ from analytics import gold
 from analytics.definitions import defs as analytics_definitions
 from analytics.definitions import report_materialized
 from blogdata.cli import ui_command
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
+from blogdata.patterns.data_flow.isolated_sequencer import ConsumerUnreachable, call
+from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
+from blogdata.services.processes import free_port
 from definitions import build
+from guarded import Guarded, serving
+from published import deployment, publish
 from quality.contracts import EVERY
+from sensors.consumers import CALLS, CAUSE, DagsterConsumer, consumers_called
 
-DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
+WEEK, NEXT = "2026-01-05", "2026-01-12"
+DAYS = between(WEEK, "2026-01-11", Grain.DAY)
+(NEWSLETTER,) = CALLS
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Dagster's own web server, as `blogdata ui` serves it, with the analytics team's location."""
+    with serving(tmp_path_factory.mktemp("served")) as found:
+        yield found
+
+
+@pytest.fixture
+def server(guarded: Guarded) -> Guarded:
+    """The same server without earlier runs."""
+    for run in guarded.instance.get_runs():
+        guarded.instance.delete_run(run.run_id)
+    return guarded
+
+
+def runs(server: Guarded) -> list[dict[str, str]]:
+    """List the tags of the runs that the platform has requested, oldest first."""
+    kept = ("dagster/partition", CAUSE)
+    found = reversed(server.instance.get_runs())
+    return [{name: value for name, value in run.tags.items() if name in kept} for run in found]
+
+
+def consumer_of(server: Guarded) -> DagsterConsumer:
+    return DagsterConsumer(url=server.url, token=server.token)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LakeResource:
+    return deployment(tmp_path / "home")
 
 
 @pytest.fixture
@@ -30,6 +72,72 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     (tmp_path / "dagster").mkdir()
     with dg.DagsterInstance.ephemeral(tempdir=str(tmp_path / "dagster")) as found:
         yield found
+
+
+Tick = Callable[[], tuple[str, list[str]]]
+
+
+@pytest.fixture
+def tick(lake: LakeResource, instance: dg.DagsterInstance, guarded: Guarded) -> Tick:
+    """Evaluates the sensor with the cursor it left; returns its skip reason and the requested runs."""
+    cursor: list[str | None] = [None]
+    resources = {"lake": lake, "deployment": DeploymentResource(home=str(guarded.settings.home))}
+
+    def evaluate() -> tuple[str, list[str]]:
+        context = dg.build_sensor_context(instance, cursor=cursor[0], resources=resources)
+        data = consumers_called().evaluate_tick(context)
+        cursor[0] = data.cursor
+        assert data.cursor is not None
+        return str(data.skip_message), json.loads(data.cursor)["called"].get(NEWSLETTER.name, [])
+
+    return evaluate
+
+
+def published(lake: LakeResource, *days: str, hours: int = 24) -> None:
+    measures = {day: {"parts": hours} for day in days}
+    publish(lake.lake, NEWSLETTER.dataset, "event_date", dict.fromkeys(days, 1), measures=measures)
+
+
+def test_a_daily_dataset_calls_a_weekly_job_once(
+    lake: LakeResource, server: Guarded, tick: Tick, instance: dg.DagsterInstance
+) -> None:
+    published(lake, *DAYS[:6])
+    assert tick() == ("nothing is there that a consumer was not called for", [])
+    published(lake, DAYS[6])
+    assert "no UI of this deployment is served" in tick()[0]
+    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
+    said, called = tick()
+    (run,) = server.instance.get_runs()
+    assert (said, called) == (f"analytics/newsletter {WEEK}: run {run.run_id}", [WEEK])
+    # Late rows publish a day again whose week was already called for.
+    published(lake, DAYS[2])
+    assert tick() == ("nothing is there that a consumer was not called for", [WEEK])
+    assert runs(server) == [{"dagster/partition": WEEK, CAUSE: f"gold.page_stats {WEEK}"}]
+
+
+@pytest.mark.parametrize("rest_comes", [True, False])
+def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
+    lake: LakeResource,
+    server: Guarded,
+    tick: Tick,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    rest_comes: bool,
+) -> None:
+    def at(time: str) -> list[str]:
+        monkeypatch.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
+        return tick()[1]
+
+    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
+    published(lake, *DAYS[:6])
+    # A person runs the unfinished day.
+    published(lake, DAYS[6], hours=12)
+    assert at("2026-01-11T13:00") == at("2026-01-12T00:00") == at("2026-01-12T05:59") == []
+    if rest_comes:
+        published(lake, DAYS[6])
+        assert at("2026-01-12T01:05") == [WEEK]
+    else:
+        assert at("2026-01-12T06:00") == [WEEK]
 
 
 def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInstance) -> None:
@@ -46,16 +154,32 @@ def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInst
     assert asked[1] != asked[3]
 
 
+def test_an_unreachable_consumer_is_called_again(server: Guarded) -> None:
+    nowhere = DagsterConsumer(url=f"http://127.0.0.1:{free_port()}", token=server.token)
+    result = call(nowhere, NEWSLETTER, [WEEK, NEXT])
+    assert list(result.faults) == [WEEK], "no further call is tried"
+    assert isinstance(result.faults[WEEK], ConsumerUnreachable)
+    with pytest.raises(ConsumerUnreachable, match="nothing answers"):
+        nowhere.start(NEWSLETTER, WEEK)
+    # A token of another deployment is a permanent fault.
+    stranger = DagsterConsumer(url=server.url, token="0" * 64)
+    refused = call(stranger, NEWSLETTER, [WEEK, NEXT])
+    assert [str(fault.what) for fault in refused.faults.values()] == ["the web server answers 401"] * 2
+    assert not server.instance.get_runs()
+    assert list(call(consumer_of(server), NEWSLETTER, [WEEK, NEXT]).runs) == [WEEK, NEXT]
+
+
 def test_the_other_team_relies_on_declared_columns() -> None:
     """The columns the forecast reads are in the contracts, which name it as a consumer: changing one side breaks this
     test.
     """
     types = {"STRING": "string", "BIGINT": "long", "DOUBLE": "double", "INT": "integer"}
-    contract = EVERY[gold.DAILY_REPORT.dataset]
-    declared = {column.name: types.get(column.type) for column in contract.columns}
-    assert gold.DAILY_REPORT.columns.items() <= declared.items()
-    assert gold.DAILY_REPORT.owner == contract.owner
-    assert "team:analytics" in (contract.owner, *contract.consumers)
+    for upstream in (gold.DAILY_REPORT, gold.PAGE_STATS):
+        contract = EVERY[upstream.dataset]
+        declared = {column.name: types.get(column.type) for column in contract.columns}
+        assert upstream.columns.items() <= declared.items()
+        assert upstream.owner == contract.owner
+        assert "team:analytics" in (contract.owner, *contract.consumers)
 
 
 def test_an_asset_and_its_checks_are_of_one_location(tmp_path: Path) -> None:

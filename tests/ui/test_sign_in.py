@@ -71,7 +71,7 @@ def test_a_link_opens_the_pages_and_they_stay_open(browser: Browser, served: Gua
     assert "link=" not in browser.address()
     browser.open("/locations", "analytics", "Loaded")
     browser.picture("signed-in")
-    browser.open("/jobs", "forecast")
+    browser.open("/jobs", "newsletter")
 
 
 def test_a_foreign_page_reaches_nothing(browser: Browser, served: Guarded, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import time
 import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +23,6 @@ import typer
 from blogdata.cli.output import console
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.data_flow.isolated_sequencer import CodeLocation
 from blogdata.services import dagster_home, secrets, spark_connect, spark_probe, ui_guard
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_home import ANALYTICS, PLATFORM
@@ -32,6 +31,23 @@ from blogdata.services.supervisor import Supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout; where the package is installed, no other team has its code beside it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeLocation:
+    """A code location, which a process of its own serves."""
+
+    name: str
+    module: str
+    interpreter: str
+    options: tuple[str, ...] = ()
+
+    def command(self, path: Path) -> list[str]:
+        """Return the command of its code server, which listens at a socket."""
+        # Behind a code server is a further one, at a socket in the folder for temporary files.
+        tied = [self.interpreter, "-m", "blogdata.services.ends_with_parent", str(path.parent)]
+        server = ["dagster", "code-server", "start", "--socket", str(path), "--location-name", self.name]
+        return [*tied, *server, "--log-level", "warning", "-m", self.module, *self.options]
 
 
 def code_locations() -> list[CodeLocation]:
