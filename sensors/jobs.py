@@ -11,7 +11,7 @@ from assets.gold.visits_weekly import frozen_years
 from assets.landing import split_access_logs
 from assets.ops import maintained_tables
 from assets.streams import STREAMS
-from blogdata.operations import copies, forget, replay, retention, rotate, share
+from blogdata.operations import copies, replay, retention, rotate, share
 from blogdata.orchestration.computation import LineageCode
 from blogdata.orchestration.feeds import PartnerFeed
 from blogdata.orchestration.names import asset_key
@@ -56,7 +56,7 @@ profiles = _over(
 lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
 report = _over("report", ops.report, "Write the page about the blog and its data")
 _ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
-_STEPS = (replay.job, retention.job, share.job, copies.export_job, copies.replicate_job, rotate.job, forget.job)
+_STEPS = (replay.job, retention.job, share.job, copies.export_job, copies.replicate_job, rotate.job)
 JOBS = (live, live_ads, live_sessions, *_ASSETS, *_STEPS)
 OPERATIONS = frozenset(job.name for job in (*_ASSETS, *_STEPS))
 """Names of the jobs that a person starts for what they do to the data."""

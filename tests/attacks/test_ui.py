@@ -9,7 +9,6 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -159,19 +158,6 @@ def test_the_owner_launches(served: Guarded, by: str) -> None:
     assert (answer.status, json.loads(answer.text)["data"]["launchRun"]["__typename"]) == (200, "LaunchRunSuccess")
     assert len(served.instance.get_runs()) == before + 1
     assert served.ask("GET", "/graphql", host=name, **UPGRADE, **sent).status == 101
-
-
-def test_long_homes_have_their_sockets_elsewhere(tmp_path: Path) -> None:
-    from blogdata.cli import ui_command
-
-    home = tmp_path / ("long" * 30)
-    home.mkdir()
-    folder = ui_command.socket_folder(home)
-    try:
-        assert len(str(folder)) < len(str(home))
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    finally:
-        folder.rmdir()
 
 
 def test_the_token_for_events_sends_events_and_nothing_else(served: Guarded) -> None:

@@ -55,9 +55,9 @@ def refused(rows: Any, own: Settings) -> CannotDecrypt:
 
 
 def rotate(own: Settings) -> int:
-    provider = secrets.provider(own)
-    last = provider.versions(KEY)[-1]
-    assert provider.add(KEY, Secret(f"{last}" * 64), after=last)
+    pointer = secrets.pointer(own, KEY)
+    last = pointer.versions()[-1]
+    assert pointer.add(Secret(f"{last}" * 64), after=last)
     return last + 1
 
 

@@ -184,27 +184,6 @@ def test_a_reader_finds_no_way_round(logins: Logins, database: str, role: Role) 
     assert sum("permission denied" in said or "must be" in said for said in told.values()) > 10, told
 
 
-@pytest.mark.parametrize("role", LOGINS)
-def test_a_reader_neither_stops_a_delivery_nor_fills_the_disk(
-    logins: Logins, database: str, settings: Settings, role: Role
-) -> None:
-    for statement in (
-        f"SELECT pg_advisory_lock(hashtextextended('{SCHEMA}', 0))",
-        f"SELECT pg_try_advisory_xact_lock_shared(hashtextextended('{SCHEMA}/{DAY}', 0))",
-        "SELECT lo_from_bytea(0, 'all of the disk')",
-        "SELECT lo_create(0)",
-    ):
-        with pytest.raises(errors.InsufficientPrivilege, match="permission denied for function"):
-            logins.ask(role, statement)
-    for name in ("postgres", "template1"):
-        elsewhere = Logins(f"{database.rpartition('/')[0]}/{name}", postgres_roles.passwords(settings))
-        with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
-            elsewhere.ask(role, "SELECT 1")
-    with psycopg.connect(database) as superuser:
-        limit = superuser.execute("SELECT rolconnlimit FROM pg_roles WHERE rolname = %s", [LOGINS[role]]).fetchone()
-    assert limit == (10,)
-
-
 def test_a_plan_estimates_nothing_by_hidden_values(logins: Logins, database: str) -> None:
     """The functions of these conditions keep quiet, so PostgreSQL lets whoever asks see estimates by statistics."""
     with psycopg.connect(database, autocommit=True) as superuser:

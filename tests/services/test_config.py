@@ -132,11 +132,10 @@ def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote:
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
-        *(("SPARK_REMOTE", address) for address in ("sc://", "sc:/host", "http://host:1", "host:15002")),
-        *(("SPARK_REMOTE", address) for address in ("sc://host:15002/path", "sc://host:1?a")),
-        *(("BLOGDATA_SPARK_PORT", port) for port in ("fifteen", "70000", "1.5")),
-        *(("BLOGDATA_SPARK_HEAP", heap) for heap in ("2", "100m")),
-        *(("BLOGDATA_LONGEST_LINE", size) for size in ("0m", "2g", "16", "a lot", "-1k")),
+        *(("SPARK_REMOTE", address) for address in ("sc://", "http://host:1", "sc://host:15002/path", "sc://host:1?a")),
+        ("BLOGDATA_SPARK_PORT", "70000"),
+        ("BLOGDATA_SPARK_HEAP", "100m"),
+        *(("BLOGDATA_LONGEST_LINE", size) for size in ("2g", "16")),
         ("BLOGDATA_LANDING_READY", "soon"),
         ("BLOGDATA_SPARK_START_SECONDS", "-1"),
         ("BLOGDATA_JAVA", "21"),

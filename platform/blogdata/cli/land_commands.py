@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,12 +76,13 @@ def simulate(
             where="blogdata land simulate",
             next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --hours 1 for a further hour",
         )
+    # The same command continues tomorrow what is interrupted today.
+    start = begin.date() if begin else simulator.begin_of(target)
     spec = SimulationSpec(
         days=days,
         visits_per_day=visits_per_day,
         seed=seed,
-        # The same command continues tomorrow what is interrupted today.
-        start=begin.date() if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
+        start=start or datetime.now(timezone.utc).date() - timedelta(days=days),
         faults=load_faults(faults) if faults else FaultRates(),
         ads=ads,
     )
@@ -124,8 +125,7 @@ def logs(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Access logs, plain or compressed by gzip, bzip2, xz or zstd, in any order; folders of them; patterns "
-            "such as 'access.log*'; - for standard input.",
+            help="Access logs, plain or compressed by gzip, bzip2, xz or zstd, in any order; - for standard input.",
         ),
     ],
     landing: Landing = None,
@@ -135,7 +135,7 @@ def logs(
 
     The format is found for each line, among those with a name and those that [logs] format declares. A log is known by
     its content: what has landed is not landed again, whatever its name is by now. A file that is no access log is
-    refused, and the others land; in a folder it is skipped.
+    refused, and the others land.
     """
     from blogdata.cli.land_logs import land_logs
     from blogdata.patterns.ingestion.log_splitter import LOGS
@@ -246,10 +246,6 @@ def _landing(given: Path | None) -> Path:
     from blogdata.services.config import load
 
     return given or load().landing
-
-
-def _today() -> date:
-    return datetime.now(timezone.utc).date()
 
 
 @contextmanager

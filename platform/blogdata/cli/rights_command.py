@@ -31,7 +31,7 @@ def rights(
     tasks = graph.tasks if job is None else [graph.task_of(job)]
     found = [reach_of(task.contracts) for task in tasks]
     if as_json:
-        say_json([_as_json(reach) for reach in found])
+        say_json([{"job": one.job, "reads": _inputs(one), "writes": sorted(one.writes)} for one in found])
     else:
         table = TextGrid("job", "reads", "writes")
         for reach in found:
@@ -73,7 +73,3 @@ def _column(name: str, sight: Sight) -> str:
 
 def _inputs(reach: JobReach) -> list[str]:
     return [*(f"landing.{table}" for table in sorted(reach.landed)), *sorted(reach.reads - reach.writes)]
-
-
-def _as_json(reach: JobReach) -> dict[str, object]:
-    return {"job": reach.job, "reads": _inputs(reach), "writes": sorted(reach.writes)}

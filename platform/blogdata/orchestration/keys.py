@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,13 +46,13 @@ class Key:
 def current(settings: Settings, name: str) -> Key:
     """Read the current version of a key; the first one is generated if there is none."""
     secrets.read(settings, name)
-    version = secrets.provider(settings).versions(name)[-1]
+    version = secrets.pointer(settings, name).versions()[-1]
     return Key(version=version, secret=secrets.read(settings, name, version))
 
 
 def renew(settings: Settings, name: str, after: Key) -> None:
     """Make another version of a key, unless another process has done it meanwhile."""
-    secrets.provider(settings).add(name, secrets.random(), after=after.version)
+    secrets.pointer(settings, name).add(secrets.random(), after=after.version)
 
 
 def require_same(name: str, key: Key, published: Mapping[str, Entry]) -> None:
@@ -90,18 +89,15 @@ def offer(spark: SparkSession, settings: Settings, name: str) -> Key:
 
     key = current(settings, name)
     source = spark.read.format("keyed-encryption").option("encrypt", ENCRYPT).option("decrypt", DECRYPT)
-    with ExitStack() as shown:
-        files = [
-            {"name": name, "version": each, "file": str(shown.enter_context(secrets.in_file(settings, name, each)))}
-            for each in secrets.provider(settings).versions(name)
-        ]
-        try:
-            # The engine registers the functions while Spark looks for the schema.
-            source.option("keys", json.dumps(files)).load().schema  # noqa: B018
-        except PySparkException as error:
-            if (refused := _refused(name, str(error))) is None:
-                raise
-            raise refused from error
+    pointer = secrets.pointer(settings, name)
+    files = [{"name": name, "version": each, "file": str(pointer.file(each))} for each in pointer.versions()]
+    try:
+        # The engine registers the functions while Spark looks for the schema.
+        source.option("keys", json.dumps(files)).load().schema  # noqa: B018
+    except PySparkException as error:
+        if (refused := _refused(name, str(error))) is None:
+            raise
+        raise refused from error
     return key
 
 
@@ -126,7 +122,7 @@ def explained(text: str, settings: Settings) -> CannotDecrypt | None:
     if _NO_KEY in text:
         return CannotDecrypt(
             what=f"the deployment's secrets no longer have {_after(_NO_KEY, text)}",
-            where=secrets.provider(settings).place(_after(_NO_KEY, text).rpartition(" ")[2]),
+            where=str(secrets.pointer(settings, _after(_NO_KEY, text).rpartition(" ")[2]).file()),
             next_step=Remedy(
                 "bring that version back; if it is gone, publish the dataset again, by the current one: ", _AGAIN
             ),

@@ -103,7 +103,7 @@ class HttpTarget:
         if answer.status in (408, 429) or answer.status >= 500:
             raise self._undelivered(f"answered {answer.status}")
         if answer.status in (401, 403):
-            place = self._key.pointer.place if self._key else "name it in [partner] of blogdata.toml"
+            place = self._key.pointer.file() if self._key else "name it in [partner] of blogdata.toml"
             what = f"the partner refused the key: status {answer.status}"
             raise KeyRefused(what=what, where=self._where, next_step=f"check its secret, {place}; the records wait")
         if answer.status != 200:

@@ -6,10 +6,7 @@ it: `1.0` becomes `1`, keys change their order, one of two equal keys is lost.
 How it works: bytes are copied to a hidden name and hashed on the way (:func:`replicate`, :func:`land`). The copy is
 read back and compared, and only then renamed to its final name. `log_splitter` replicates an access log into the
 hours in which its lines were logged: each part is a byte range of the log, and the parts concatenated by offset are
-the log again, but for the `#Fields` line above a part, which is repeated at its beginning. A table whose rows lead to
-nobody is replicated for staging (:func:`blogdata.patterns.ingestion.replicated_tables.copy_table`): its data, then its
-log up to one version, in a folder that readers find when it is whole; what is written, compacted or vacuumed meanwhile
-is no part of it.
+the log again, but for the `#Fields` line above a part, which is repeated at its beginning.
 
 The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part
 of its own, which is rewritten once the line is complete; a log whose replicated bytes have changed is refused. Rotation
