@@ -53,7 +53,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     # A backfill of a table in order has many periods to go: a run requested now would leave all of them to it.
     executed = {task.main for task in GRAPH.tasks if turns.is_executed(lake.lake, task)}
     stale = {main: keys for main, keys in planner.all_stale().items() if main not in executed}
-    waiting = {task.main: found for task in GRAPH.tasks if (found := planner.waiting(task))}
+    waiting = {task.main: held for task in GRAPH.tasks if (held := planner.waiting(task))}
     fresh = {
         main: left
         for main, keys in stale.items()
@@ -65,10 +65,10 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     if fresh or unread:
         few = 0 if AGAIN[LANE] in busy else _FEW_AGAIN
         landed, again = dict[str, dict[str, str]](), dict[str, dict[str, str]]()
-        for main, keys in fresh.items():
-            if found := planner.in_lane(GRAPH.task_of(main), keys, Lane.LANDED, few=few):
+        for main, wanted in fresh.items():
+            if found := planner.in_lane(GRAPH.task_of(main), wanted, Lane.LANDED, few=few):
                 landed[main] = found
-            if left := {key: why for key, why in keys.items() if key not in found}:
+            if left := {key: why for key, why in wanted.items() if key not in found}:
                 again[main] = left
         if landed or unread:
             requests.append(_request([landed, unread], _about(landed), NEW_DATA, retry_waiting=False, few_again=few))
@@ -85,8 +85,8 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
         return dg.SensorResult(
             skip_reason=f"{done}, but for what waits for a person: {_about(waiting)}" if waiting else done
         )
-    wanted = [request for request in requests if request.tags[LANE] not in busy]
-    return run_requests.request_runs(context.instance, wanted, quiet=_UNDER_WAY)
+    idle = [request for request in requests if request.tags[LANE] not in busy]
+    return run_requests.request_runs(context.instance, idle, quiet=_UNDER_WAY)
 
 
 def _request(content: list[object], about: str, tags: Mapping[str, str], **asked: Any) -> dg.RunRequest:

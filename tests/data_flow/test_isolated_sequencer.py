@@ -24,6 +24,7 @@ from blogdata.orchestration.lake_resource import DeploymentResource, LakeResourc
 from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
+from blogdata.services.files import locked
 from blogdata.services.processes import free_port
 from definitions import build
 from guarded import Guarded, serving
@@ -72,6 +73,21 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 Tick = Callable[[], tuple[str, list[str]]]
 
 
+Served = Callable[[str], None]
+
+
+@pytest.fixture
+def served_at(instance: dg.DagsterInstance) -> Iterator[Served]:
+    """Says where the UI is served, by the lock that its process holds."""
+    file = Path(instance.root_directory) / dagster_home.UI
+
+    def served(address: str) -> None:
+        file.write_text(address.removeprefix("http://"))
+
+    with locked(file, seconds=0):
+        yield served
+
+
 @pytest.fixture
 def tick(lake: LakeResource, instance: dg.DagsterInstance, guarded: Guarded) -> Tick:
     """Evaluates the sensor with the cursor it left; returns its skip reason and the requested runs."""
@@ -94,13 +110,13 @@ def published(lake: LakeResource, *days: str, hours: int = 24) -> None:
 
 
 def test_a_daily_dataset_calls_a_weekly_job_once(
-    lake: LakeResource, server: Guarded, tick: Tick, instance: dg.DagsterInstance
+    lake: LakeResource, server: Guarded, tick: Tick, request: pytest.FixtureRequest
 ) -> None:
     published(lake, *DAYS[:6])
     assert tick() == ("nothing is there that a consumer was not called for", [])
     published(lake, DAYS[6])
     assert "no UI of this deployment is served" in tick()[0]
-    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
+    request.getfixturevalue("served_at")(server.url)
     said, called = tick()
     (run,) = server.instance.get_runs()
     assert (said, called) == (f"analytics/newsletter {WEEK}: run {run.run_id}", [WEEK])
@@ -115,7 +131,7 @@ def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
     lake: LakeResource,
     server: Guarded,
     tick: Tick,
-    instance: dg.DagsterInstance,
+    served_at: Served,
     monkeypatch: pytest.MonkeyPatch,
     rest_comes: bool,
 ) -> None:
@@ -123,7 +139,7 @@ def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
         monkeypatch.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
         return tick()[1]
 
-    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
+    served_at(server.url)
     published(lake, *DAYS[:6])
     # A person runs the unfinished day.
     published(lake, DAYS[6], hours=12)
@@ -150,17 +166,17 @@ def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInst
 
 
 def test_an_unreachable_consumer_is_called_again(
-    lake: LakeResource, server: Guarded, tick: Tick, instance: dg.DagsterInstance
+    lake: LakeResource, server: Guarded, tick: Tick, served_at: Served
 ) -> None:
     published(lake, *DAYS)
-    dagster_home.note_ui_address(Path(instance.root_directory), f"127.0.0.1:{free_port()}")
+    served_at(f"127.0.0.1:{free_port()}")
     said, called = tick()
     assert (said.startswith(f"{NAME} {WEEK}: Error when connecting to url"), called) == (True, [])
     # A token of another deployment is refused.
     with pytest.raises(DagsterGraphQLClientError, match="401"):
         start(server.url, "0" * 64, WEEK)
     assert not server.instance.get_runs()
-    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
+    served_at(server.url)
     assert tick()[1] == [WEEK]
 
 
