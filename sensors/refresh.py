@@ -65,11 +65,11 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     if fresh or unread:
         few = 0 if AGAIN[LANE] in busy else _FEW_AGAIN
         landed, again = dict[str, dict[str, str]](), dict[str, dict[str, str]]()
-        for main, wanted in fresh.items():
-            if found := planner.in_lane(GRAPH.task_of(main), wanted, Lane.LANDED, few=few):
-                landed[main] = found
-            if left := {key: why for key, why in wanted.items() if key not in found}:
-                again[main] = left
+        for main, keys in fresh.items():
+            if first := planner.in_lane(GRAPH.task_of(main), keys, Lane.LANDED, few=few):
+                landed[main] = first
+            if later := {key: why for key, why in keys.items() if key not in first}:
+                again[main] = later
         if landed or unread:
             requests.append(_request([landed, unread], _about(landed), NEW_DATA, retry_waiting=False, few_again=few))
         if again:

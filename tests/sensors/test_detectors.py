@@ -169,8 +169,12 @@ def test_late_hours_are_told_by_cause(lake: LakeResource, ticked: Ticked, instan
 
 def test_an_hour_that_does_not_land_is_the_producers(lake: LakeResource) -> None:
     bronze_hours(lake, land_hours(lake, range(26, 0, -1)), at=ended(key(26)))
+    assert verdict(lake, SLA, "bronze.visits", NOW + 0.4 * HOUR) == QUIET
     now = NOW + 0.6 * HOUR
-    assert verdict(lake, SLA, "bronze.visits", now) == QUIET
+    assert verdict(lake, SLA, "bronze.visits", now) == "input late"
+    read = detectors.sla(deployment_of(lake, now), EVERY["bronze.visits"])
+    assert f"{key(0)} is not published" in read.what
+    assert "landing.visits has not come" in read.what
     # Missing data are reported once, by the dataset that misses them.
     assert [name for name in found(lake, now) if name.endswith("/bronze.visits")] == ["flow/bronze.visits"]
 

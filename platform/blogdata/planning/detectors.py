@@ -210,8 +210,9 @@ def sla(deployment: Observed, contract: Contract) -> Reading:
 def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
     """List the partitions that became due lately, in order.
 
-    A partition without any input is not due: nothing may be meant to come, and a flow that has stopped is told as such.
-    What was due before the dataset was first published is history that was loaded, and no promise.
+    A partition without any input is due only if its producer is regular: none has been missing for a day of hours, or
+    for seven partitions. Otherwise nothing may be meant to come. What was due before the dataset was first published is
+    history that was loaded, and no promise.
     """
     grain, promise = contract.grain, contract.promise
     if grain is None or promise is None:
@@ -221,15 +222,18 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
         first_published(deployment.look.history(contract.dataset)),
     )
     begun = min(first.values(), default=deployment.now)
+    regular = max(7, int(timedelta(days=1) / grain.length))
     judged = int(max(LATELY, grain.length) / grain.length)
     last = start_of(key_of(deployment.now - promise - grain.length, grain), grain)
-    found = []
-    for place in range(judged - 1, -1, -1):
+    found, gapless = [], 0
+    for place in range(regular + judged - 1, -1, -1):
         start = last - place * grain.length
         key = key_of(start, grain)
         times = inputs(key)
         known = key in first or any(at is not None for at, _ in times)
-        if known and start + grain.length + promise >= begun:
+        # A partition that is expected and has not come leaves the producer regular: it is what is looked for.
+        expected = place < judged and (known or gapless >= regular)
+        if expected and start + grain.length + promise >= begun:
             by_deadline = contract.runs.on is On.DEADLINE
             missing = [] if by_deadline else [name for at, name in times if at is None]
             at, name = max(((at, name) for at, name in times if at is not None), default=(None, ""))
@@ -242,6 +246,7 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
                     waits_for=missing[0] if missing else name,
                 )
             )
+        gapless = gapless + 1 if known or expected else 0
     return found
 
 
