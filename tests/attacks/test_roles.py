@@ -286,7 +286,7 @@ def test_the_rights_hold_for_every_dataset(contract: Contract) -> None:
     seen = {role: dict(sight.columns) if sight else {} for role, sight in sights.items()}
     assert seen[Role.OWNER] == dict.fromkeys([column.name for column in contract.columns], Shown.AS_IT_IS)
     direct = persons(contract, [How.DIRECT])
-    masked_ones = {column.name for column in contract.columns if column.mask}
+    masked_ones = {column.name for column in contract.columns if column.masked}
     assert {seen[Role.ENGINEER][name] for name in direct - masked_ones} <= {Shown.HASHED}
     assert {seen[Role.ENGINEER][name] for name in masked_ones} <= {Shown.MASKED}
     shown = set() if contract.layer == "bronze" else set(visible(contract))
