@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from assets.gold.returning_visitors import anew
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.planning.reaches import Ended, Span
 from blogdata.publish.contract import Edge
@@ -82,17 +81,6 @@ def test_an_hour_that_lost_its_rows_is_a_change(look: Any) -> None:
     look.publish(2, f"{FIRST}T10", rows=0)
     look.publish(2, f"{FIRST}T11")
     assert is_stale(look)
-
-
-def test_an_old_week_is_computed_again_when_the_newest_one_loses_its_rows(look: Any) -> None:
-    """The table has dropped it, and none of its hours changed since: without it the page views would not add up."""
-    look.publish(2, f"{THIRD}T00", f"{FOURTH}T00")
-    shown = {SECOND, THIRD}
-    assert not anew(span(look).hours, [], shown)
-    look.publish(3, f"{FOURTH}T00", rows=0)
-    assert span(look).first == FIRST
-    assert anew(span(look).hours, [], shown) == {FIRST}
-    assert anew(span(look).hours, [f"{SECOND}T10"], shown) == {FIRST, SECOND}
 
 
 def span(look: Any) -> Span:
