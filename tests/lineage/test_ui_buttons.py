@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import pytest
-from ui.buttons import Buttons, Key, Run
 
 from blogdata.services.dagster_home import ANALYTICS
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.origins import THREE_HOURS, three_hours
+from ui.buttons import Buttons, Key, Run
 from ui.served import Served, environment
 
 PLATFORM = "definitions"

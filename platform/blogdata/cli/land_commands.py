@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,13 +76,12 @@ def simulate(
             where="blogdata land simulate",
             next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --hours 1 for a further hour",
         )
-    # The same command continues tomorrow what is interrupted today.
-    start = begin.date() if begin else simulator.begin_of(target)
     spec = SimulationSpec(
         days=days,
         visits_per_day=visits_per_day,
         seed=seed,
-        start=start or datetime.now(timezone.utc).date() - timedelta(days=days),
+        # The same command continues tomorrow what is interrupted today.
+        start=begin.date() if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
         faults=load_faults(faults) if faults else FaultRates(),
         ads=ads,
     )
@@ -246,6 +245,10 @@ def _landing(given: Path | None) -> Path:
     from blogdata.services.config import load
 
     return given or load().landing
+
+
+def _today() -> date:
+    return datetime.now(timezone.utc).date()
 
 
 @contextmanager
