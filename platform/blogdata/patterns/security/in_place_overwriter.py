@@ -42,6 +42,8 @@ STAGED = ".erasing"
 """Ending of the hidden file in which a file is written anew."""
 _LONGEST_STEM = 60
 """Characters of a file's name that the name of the hidden one has, of up to four bytes each."""
+_COARSE = 2 * 10**9
+"""Nanoseconds of which the clock of any file system tells two times apart."""
 Goes = Callable[[int, bytes], bool]
 """Decides whether a line goes, by its offset and its bytes."""
 
@@ -92,8 +94,9 @@ def _replace(target: Path, gone: Set[int], state: tuple[int, int, int], before: 
                 where=str(target),
                 next_step="nothing of it was overwritten; run it again when the producer has ended",
             )
-        # What was published of the file has the line no more: it is not to be published again.
-        os.utime(staged, ns=(state[2], state[2]))
+        # What was published of it is stale by its time, also where a file system's clock is coarse.
+        later = max(staged.stat().st_mtime_ns, state[2] + _COARSE)
+        os.utime(staged, ns=(later, later))
         staged.replace(target)
     finally:
         staged.unlink(missing_ok=True)
