@@ -92,8 +92,6 @@ def _replace(target: Path, gone: Set[int], state: tuple[int, int, int], before: 
                 where=str(target),
                 next_step="nothing of it was overwritten; run it again when the producer has ended",
             )
-        # What was published of the file has the line no more: it is not to be published again.
-        os.utime(staged, ns=(state[2], state[2]))
         staged.replace(target)
     finally:
         staged.unlink(missing_ok=True)
