@@ -45,7 +45,10 @@ def test_a_tick_tells_of_what_stands(
     toml.write_text(f'[[alerts]]\nname = "hook"\naddress = "{hook.channel}"\n')
     land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
     assert [skip_reason(lake, instance) for _ in range(2)] == ["messages sent: 1", "messages sent: 0"]
+    # A finding that is over is not told of; another one is.
     land(lake, "visits", "2026-01-05T03", {})
+    assert skip_reason(lake, instance) == "messages sent: 0"
+    land(lake, "ads", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
     hook.answers = [(404, {})]
     with pytest.raises(AlertsNotSent, match="error=404"):
         skip_reason(lake, instance)
