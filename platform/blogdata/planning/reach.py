@@ -17,6 +17,7 @@ from itertools import accumulate
 from blogdata.evidence.executions import due, undone
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
+from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
 from blogdata.patterns.ingestion import landed_partition
 from blogdata.planning.clock import open_periods
 from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
@@ -262,12 +263,13 @@ class Watermarked(Same):
     """A partition reads the one with the same key, and its watermark depends on all input partitions before it.
 
     Args:
-        measures: The input's measures with the newest event time of each source in a partition. Partitions that were
+        measures: Source to the input's measure with its newest event time in a partition. Partitions that were
             published before a source had a measure have none of it.
     """
 
     allowed: timedelta
-    measures: Sequence[str]
+    measures: Mapping[str, str]
+    combined: Strategy
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
         """Find the partitions whose input or watermark changed since they were published."""
@@ -279,9 +281,11 @@ class Watermarked(Same):
     def watermarks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, datetime | None]:
         """Compute the watermarks of some partitions from all before them; None if no row can be late."""
         readings = [
-            (key, _instant(entry.measures.get(measure))) for key, entry in arrivals.items() for measure in self.measures
+            PartitionReading(key=key, max_event_time=_instant(entry.measures.get(measure)), source=source)
+            for key, entry in sorted(arrivals.items())
+            for source, measure in self.measures.items()
         ]
-        found = late_data_detector.watermarks(readings, self.allowed, keys=keys)
+        found = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys).watermarks
         return {key: found[key] for key in keys}
 
     def marks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, str]:
