@@ -122,7 +122,7 @@ class Driver:
             if key not in held_before.get(dataset, {})
         }
         if ran or held:
-            step._judge_waiting(task, faults)
+            step._judge_waiting(task, faults, published=ran.keys() - faults.keys())
         # Only the run that first finds a held partition fails; the check `waiting` stays red.
         faults.update(held)
         if faults:
@@ -279,12 +279,12 @@ class Driver:
         for error in dict.fromkeys(done.faults.values()):
             report_refused(self._context, error, task.datasets)
 
-    def _judge_waiting(self, task: Task, faults: Mapping[str, PlatformError]) -> None:
+    def _judge_waiting(self, task: Task, faults: Mapping[str, PlatformError], *, published: Collection[str]) -> None:
         """Record the permanently failed partitions, which wait until their inputs change, and show all that wait."""
         lasting = {key: error for key, error in faults.items() if not error.transient}
         if lasting:
             recorded_faults.record(self._access.events, task.main, lasting, self._planner.stale(task))
             self._planner = self._newest()
         waiting = self._planner.waiting(task)
-        for contract in task.contracts:
+        for contract in task.contracts if waiting or published else ():
             log_event(self._context, evaluation(waiting_result(contract, waiting)))
