@@ -77,7 +77,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
             token = secrets.read(deployment.settings(), UI_TOKEN).reveal()
             run = known[0].run_id if known else start(url, token, period)
         except DagsterGraphQLClientError as error:
-            fault = str(error).partition("\n")[0]
+            fault = str(error.__cause__ or error).partition("\n")[0]
             context.log.warning(f"{NAME} {period} was not started: {fault}; ask {TEAM}, or wait for the next call")
             said.append(f"{NAME} {period}: {fault}")
             break
