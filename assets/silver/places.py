@@ -31,12 +31,8 @@ def places(step: Step) -> Mapping[str, Commit]:
     visits = step.read("silver.visits").where(F.col("event_hour").isin(*hours))
     rows = look_up(local_sequencer.missing(visits, before, key="ip"))
     given = step.spark.createDataFrame(rows, step.contract.ddl)
-    return step.publish(
-        FullDelivery(
-            rows=lambda published: published.unionByName(given) if known else given,
-            account=Account(rows_in=(known.rows_out if known else 0) + len(rows)),
-        )
-    )
+    account = Account(rows_in=(known.rows_out if known else 0) + len(rows))
+    return step.publish(FullDelivery(rows=lambda _: given, account=account, adds=known is not None))
 
 
 def look_up(addresses: Sequence[str]) -> list[Row]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence import executions
-from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
+from blogdata.lake.commit import WHOLE_TABLE, Account, Added, Commit
 from blogdata.lake.lake import DatasetMissing
 from blogdata.orchestration import keys
 from blogdata.orchestration.keys import Key
@@ -26,7 +26,7 @@ from blogdata.publish import tables
 from blogdata.publish.audit import FROZEN, lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-from blogdata.publish.target import Companion, Provenance, RunContext, Target
+from blogdata.publish.target import Additions, Companion, Provenance, RunContext, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from blogdata.services import spark_probe
 
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FullDelivery:
-    """A full delivery to be merged into a dataset."""
+    """A full delivery to be merged into a dataset; with `adds`, only rows that the dataset does not have."""
 
     rows: Callable[[DataFrame], DataFrame]
     account: Account
+    adds: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +204,13 @@ class Step:
         version = self.lake.version(contract.dataset)
         assert version is not None
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
-        return merger.merge_all(rows, target, self._provenance_of(delivery), at=version)
+        provenance = self._provenance_of(delivery)
+        if not delivery.adds:
+            return merger.merge_all(rows, target, provenance, at=version)
+        before = self.events.publications(contract.dataset)[WHOLE_TABLE]
+        added = Added(after=before.changed, rows_before=before.rows_out, slices=(), times=1)
+        additions = Additions(at=version, of={WHOLE_TABLE: added})
+        return merger.add(rows, target, replace(provenance, additions=additions), at=version)
 
     def _provenance_of(self, delivery: FullDelivery | Changes) -> Provenance:
         accounts = {WHOLE_TABLE: delivery.account}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -101,11 +102,17 @@ class _Versioned(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Same(_Versioned):
-    """A partition reads the input partition with the same key."""
+    """A partition reads the input partition with the same key.
+
+    Args:
+        delivered: Dataset of the arrivals by whose days late rows are due (:func:`_due`); None: at once.
+    """
+
+    delivered: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the version of each input partition."""
-        return {key: entry.changed for key, entry in look.published(edge.above).items()}
+        return _due(look, edge.above, self.delivered)
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
         """Find the partitions to whose input slices were only added, as :class:`blogdata.publish.contract.Sliced`."""
@@ -140,14 +147,21 @@ class Whole(_Versioned):
 
 @dataclass(frozen=True, kw_only=True)
 class Within(_Versioned):
-    """A period reads the hours within it; with a lookback, only while it is not final (Aligned Fan-In)."""
+    """A period reads the hours within it; with a lookback, only while it is not final (Aligned Fan-In).
+
+    Args:
+        delivered: Dataset of the arrivals by whose days late rows are due (:func:`_due`), and of a week the hours of
+            the newest day; None: at once.
+    """
+
+    delivered: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version among the hours of each period that is not final or was never published."""
         newest: dict[str, int] = {}
-        for hour, entry in look.published(edge.above).items():
+        for hour, version in _due(look, edge.above, self.delivered, by_day=edge.grain is Grain.WEEK).items():
             period = coarser(hour, Grain.HOUR, edge.grain)
-            newest[period] = max(entry.changed, newest.get(period, -1))
+            newest[period] = max(version, newest.get(period, -1))
         published = look.published(edge.below.dataset)
         return {key: newest[key] for key in open_periods(edge.below, newest, published, max(newest, default=""))}
 
@@ -413,6 +427,31 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
         for partition in ready
         if partition.key not in published or landed_partition.is_stale(partition, published[partition.key].landed)
     ]
+
+
+def _due(look: Look, above: str, delivered: str | None, *, by_day: bool = False) -> dict[str, int]:
+    """Return the version of each hour that its readers must have read.
+
+    Rows that are added to hours of earlier days are due once a day: when the day of their arrival has all of its hours,
+    or when the next one begins. What replaces an hour is due at once.
+
+    Args:
+        by_day: New hours of the newest day, and what is added to them, are due with that day, too.
+    """
+    hours = look.published(delivered) if delivered else {}
+    day = max(hours, default="")[:10]
+    if sum(hour.startswith(day) for hour in hours) in (0, 24):
+        day = ""
+    replaced = set[str]()
+    if day and by_day:
+        seen = [entry.partition for entry in look.history(above) if entry.added is None]
+        replaced = {hour for hour, times in Counter(seen).items() if times > 1}
+
+    def waits(hour: str, entry: Entry) -> bool:
+        added = entry.added is not None and all(arrival.startswith(day) for arrival in entry.added.slices)
+        return added if hour[:10] < day else by_day and hour[:10] == day and hour not in replaced
+
+    return {hour: 0 if waits(hour, entry) else entry.changed for hour, entry in look.published(above).items()}
 
 
 def _slices(hour: Entry, first: int, seen: int) -> list[str]:

@@ -6,8 +6,9 @@ each time rewrites unchanged rows.
 How it works: one commit (:func:`merge`; of a full delivery :func:`merge_all`), audited like every write.
 A change with a known key updates the row if it differs, or deletes it if it is marked as removed; a change with a new
 key is inserted. The audits see the table as the merge would leave it. Of a large table only the files with rows that
-really change are written again, so changes without effect are filtered out first; a small one is written whole. All is
-computed from one version of the table, and commits only while the table still has the rows of that version.
+really change are written again, so changes without effect are filtered out first; a small one is written whole. Of
+rows that are known to be new (:func:`add`) nothing else is written. All is computed from one version of the table, and
+commits only while the table still has the rows of that version.
 
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add it
 for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins must
@@ -23,6 +24,7 @@ Source: Data Engineering Design Patterns, ch. 4.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -46,6 +48,8 @@ DELETED = "is_deleted"
 """Column of the changes that marks a row as removed."""
 SMALL = 100_000
 """Rows of a table up to which it is rewritten whole: finding the files with changed keys would cost more."""
+MOST_FILES = 24
+"""Files of a table from which it is written whole where rows are only added."""
 
 
 def merge(
@@ -89,6 +93,21 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
     changes = differences(unambiguous(rows, contract), current, contract)
     return _merged(changes, target, provenance, deleted=DELETED, at=at)
+
+
+def add(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
+    """Add rows with new keys to a table; only these are written, until it has so many files that it is written whole.
+
+    Args:
+        provenance: Its `additions` name the whole table.
+    """
+    dataset = target.contract.dataset
+    table = target.lake.at(dataset, at)
+    if marks_rows(table) or len(table.file_uris()) >= MOST_FILES:
+        rows = target.lake.read(rows.sparkSession, dataset, at).select(*rows.columns).unionByName(rows)
+        provenance = replace(provenance, additions=provenance.additions.rewriting(provenance.additions.of))
+        return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
+    return publish(rows, target, change=Exchange(at=at, files=()), partitions=(), provenance=provenance)
 
 
 def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, deleted: str | None, at: int) -> Commit:
