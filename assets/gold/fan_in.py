@@ -70,7 +70,8 @@ def gather(
     there = published.keys() & set.intersection(*delivered)
     parts = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
     whole = {hour for period in hours.keys() - additions.of.keys() for hour in hours[period]}
-    rows = step.read(dataset).where(to_read(published.keys() & whole, additions))
+    added = {part.split()[0] for one in additions.of.values() for part in one.slices}
+    rows = step.read(dataset, published.keys() & whole | added).where(to_read(published.keys() & whole, additions))
     return Period(
         visits=keyed(rows, partitioning).where(F.col(partitioning.column).isin(*step.partitions)),
         accounts=accounts.gathered(step, dataset, lambda period: hours[period]),

@@ -29,7 +29,7 @@ READ = {read.dataset: read.reach for read in CONTRACTS[DATASET].reads if isinsta
 @computes(DATASET)
 def visits_with_ads(step: Step) -> Mapping[str, Commit]:
     """Join each hour's events and displays with those of its neighbours that may belong to them."""
-    visits, ads = _near(step, VISITS, "event_hour"), _near(step, ADS, "display_hour")
+    visits, ads = _near(step, VISITS), _near(step, ADS)
     displays = ad_visits.displays_of(ads)
     joined = ad_visits.with_ads(ad_visits.naming_an_ad(visits), displays).where(
         F.col("event_hour").isin(*step.partitions)
@@ -44,13 +44,13 @@ def visits_with_ads(step: Step) -> Mapping[str, Commit]:
     )
 
 
-def _near(step: Step, dataset: str, hour: str) -> DataFrame:
+def _near(step: Step, dataset: str) -> DataFrame:
     """Read the rows of an input that may belong to rows of the step's hours; none if it was never published."""
     contract = CONTRACTS[dataset]
     if not step.exists(dataset):
         return step.spark.createDataFrame([], contract.ddl)
     hours = {part for key in step.partitions for part in READ[dataset].parts(key)}
-    return step.read(dataset).where(F.col(hour).isin(*sorted(hours)))
+    return step.read(dataset, hours)
 
 
 def _counted(step: Step, visits: DataFrame, displays: DataFrame, joined: DataFrame) -> Counter[tuple[str, str]]:

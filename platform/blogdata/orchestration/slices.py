@@ -80,7 +80,7 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
 def without_repeated(step: Step, found: Additions, rows: DataFrame) -> Additions:
     """Write the partitions again of which a new row has the identity of a published one, which then stands for both."""
     dataset, column = step.contract.dataset, step.contract.partition_column
-    published = step.lake.read(step.spark, dataset, found.at).where(F.col(str(column)).isin(*found.of))
+    published = step.lake.read(step.spark, dataset, found.at, partitions=found.of)
     repeated = rows.join(published, list(step.contract.identity), "left_semi").select(str(column)).distinct()
     return found.rewriting({row[0] for row in repeated.collect()})
 
@@ -106,10 +106,8 @@ def with_published(step: Step, found: Additions, companion: Contract, rows: Data
         return rows
     names = [f"`{column.name}`" for column in companion.columns]
     version = version_with(step.lake, companion.dataset, found.at)
-    there = step.lake.read(step.spark, companion.dataset, version)
-    return rows.select(*names).unionByName(
-        there.where(F.col(str(companion.partition_column)).isin(*found.of)).select(*names)
-    )
+    there = step.lake.read(step.spark, companion.dataset, version, partitions=found.of)
+    return rows.select(*names).unionByName(there.select(*names))
 
 
 def slices_of(contract: Contract) -> Slices | None:
