@@ -52,20 +52,12 @@ MOST_FILES = 24
 """Files of a table from which it is written whole where rows are only added."""
 
 
-def merge(
-    changes: DataFrame,
-    target: Target,
-    provenance: Provenance,
-    *,
-    deleted: str | None,
-    at: int | None = None,
-) -> Commit:
+def merge(changes: DataFrame, target: Target, provenance: Provenance, *, at: int | None = None) -> Commit:
     """Merge changes into an unpartitioned table, audited and in one commit.
 
     Args:
-        changes: Rows with the contract's columns and the `deleted` column, one per key. Of a removed row only the key
-            is used.
-        deleted: Boolean column that marks a row as removed, never null; None if the changes remove no rows.
+        changes: Rows with the contract's columns and :data:`DELETED`, never null, one per key. Of a removed row only
+            the key is used.
         at: Version of the table the changes were computed from; None: they do not depend on a version, and the newest
             one is used.
 
@@ -75,10 +67,10 @@ def merge(
         ConcurrentWrite: The table is no longer at that version; transient.
     """
     contract = _mergeable(target.contract)
-    distinct = unambiguous(changes if deleted is None else all_marked(changes, deleted), contract)
+    distinct = unambiguous(all_marked(changes), contract)
     version = target.lake.version(contract.dataset) if at is None else at
     version = _made(changes.sparkSession, target) if version is None else version
-    return _merged(distinct, target, provenance, deleted=deleted, at=version)
+    return _merged(distinct, target, provenance, at=version)
 
 
 def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
@@ -92,7 +84,7 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
     if _is_older_than_its_key(current, target):
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
     changes = differences(unambiguous(rows, contract), current, contract)
-    return _merged(changes, target, provenance, deleted=DELETED, at=at)
+    return _merged(changes, target, provenance, at=at)
 
 
 def add(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
@@ -110,7 +102,7 @@ def add(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> 
     return publish(rows, target, change=Exchange(at=at, files=()), partitions=(), provenance=provenance)
 
 
-def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, deleted: str | None, at: int) -> Commit:
+def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
     """Rewrite the files that have a row with a changed key, or of a small table all."""
     from pyspark.sql import functions as F
 
@@ -119,9 +111,9 @@ def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, delet
     table = lake.at(contract.dataset, at)
     files = arrow.rows_of(table.get_add_actions(flatten=True))
     if len(files) < 2 or marks_rows(table) or sum(file["num_records"] for file in files) <= SMALL:
-        rows = rows_after_merge(changes, current, contract, deleted=deleted)
+        rows = rows_after_merge(changes, current, contract)
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
-    with kept_rows.computed(effective(changes, current, contract, deleted=deleted)) as kept:
+    with kept_rows.computed(effective(changes, current, contract)) as kept:
         named = current.withColumn("_file", F.col("_metadata.file_name"))
         touched = {
             row[0] for row in named.join(kept, list(contract.key), "left_semi").select("_file").distinct().collect()
@@ -129,7 +121,7 @@ def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, delet
         old = [file for file in files if unquote(file["path"]).rsplit("/", 1)[-1] in touched]
         columns = {column.name: column.type for column in contract.columns}
         there = rows_of_files(spark, lake.path(contract.dataset), columns, old, None)
-        rows = rows_after_merge(kept, there, contract, deleted=deleted)
+        rows = rows_after_merge(kept, there, contract)
         change = Exchange(at=at, files=tuple(file["path"] for file in old))
         return publish(rows, target, change=change, partitions=(), provenance=provenance)
 
@@ -150,21 +142,20 @@ def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
     return marked.where(F.when(F.col("_several"), refusal).otherwise(F.lit(True))).drop("_several")
 
 
-def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
+def all_marked(changes: DataFrame) -> DataFrame:
     """Make the evaluation of changes fail if the mark of a change is null."""
     from pyspark.sql import functions as F
 
     refusal = F.raise_error(F.lit(f"[{UNMARKED_CHANGE}] a change is not marked")).cast("boolean")
-    return changes.where(F.when(F.col(deleted).isNull(), refusal).otherwise(F.lit(True)))
+    return changes.where(F.when(F.col(DELETED).isNull(), refusal).otherwise(F.lit(True)))
 
 
-def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
+def effective(changes: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Filter out the changes that have no effect on the table."""
     from pyspark.sql import functions as F
 
     there = F.col("t._there").isNotNull()
-    gone = F.lit(False) if deleted is None else F.col(f"s.{deleted}")
-    wanted = F.when(gone, there).otherwise(~there | _differs(contract))
+    wanted = F.when(F.col(f"s.{DELETED}"), there).otherwise(~there | _differs(contract))
     marked = current.withColumn("_there", F.lit(True)).alias("t")
     joined = changes.alias("s").join(marked, on=_same(contract), how="left")
     return joined.where(wanted).select("s.*")
@@ -209,13 +200,12 @@ def with_removals(delivered: DataFrame, current: DataFrame, contract: Contract) 
     )
 
 
-def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
+def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Compute the rows of the table after a merge, or of some of its files."""
     from pyspark.sql import functions as F
 
     columns = [column.name for column in contract.columns]
-    alive: Column = F.lit(True) if deleted is None else ~F.col(deleted)
-    arrived = changes.where(alive).select(*columns)
+    arrived = changes.where(~F.col(DELETED)).select(*columns)
     kept = current.alias("t").join(changes.alias("s"), on=_same(contract), how="left_anti")
     return kept.select(*columns).unionByName(arrived)
 
