@@ -14,7 +14,7 @@ from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import FullDelivery
 from blogdata.patterns.idempotency import merger
-from blogdata.patterns.idempotency.merger import merge, with_removals
+from blogdata.patterns.idempotency.merger import differences, merge
 from blogdata.publish import tables
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish
@@ -164,7 +164,7 @@ def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters) -> None:
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
     current = Lake(root=str(abc.root)).read(spark, LETTERS.dataset)
     merge(
-        with_removals(delivered, current, LETTERS),
+        differences(delivered, current, LETTERS),
         target(abc.root, "full", LETTERS),
         Provenance(),
     )

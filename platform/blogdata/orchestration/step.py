@@ -236,8 +236,10 @@ class Step:
 
     def _execute(self, target: Target, period: str, delivery: FullDelivery | Changes) -> Commit:
         def changes(before: DataFrame) -> DataFrame:
-            rows = delivery.rows(before)
-            return rows if isinstance(delivery, Changes) else merger.with_removals(rows, before, target.contract)
+            rows, contract = delivery.rows(before), target.contract
+            if isinstance(delivery, Changes):
+                return rows
+            return merger.differences(merger.unambiguous(rows, contract), before, contract)
 
         return stateful_merger.execute(
             self.spark,

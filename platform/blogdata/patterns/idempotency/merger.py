@@ -183,23 +183,6 @@ def differences(delivered: DataFrame, current: DataFrame, contract: Contract) ->
     return joined.where(gone | ~there | _differs(contract)).select(*columns, gone.alias(DELETED))
 
 
-def with_removals(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
-    """Add to a full delivery the removals that it implies: the rows of the table that it does not contain.
-
-    Returns:
-        The delivered rows with :data:`DELETED` false, and the missing rows with :data:`DELETED` true.
-    """
-    from pyspark.sql import functions as F
-
-    gone = current.join(delivered, on=list(contract.key), how="left_anti")
-    columns = [column.name for column in contract.columns]
-    return (
-        delivered.select(*columns)
-        .withColumn(DELETED, F.lit(False))
-        .unionByName(gone.select(*columns).withColumn(DELETED, F.lit(True)))
-    )
-
-
 def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Compute the rows of the table after a merge, or of some of its files."""
     from pyspark.sql import functions as F
