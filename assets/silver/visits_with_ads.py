@@ -18,11 +18,10 @@ from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value import dynamic_joiner
 from blogdata.planning.reaches import Around
 from quality.contracts import CONTRACTS
-from quality.contracts.ads import BOTH
 
 VISITS, ADS = "silver.visits", "silver.ads"
 DATASET = "silver.visits_with_ads"
-WITHOUT_AD, WITH_EVENT, PAIRS = "without_ad", "with_event", "pairs"
+WITHOUT_AD, WITH_EVENT = "without_ad", "with_event"
 READ = {read.dataset: read.reach for read in CONTRACTS[DATASET].reads if isinstance(read.reach, Around)}
 
 
@@ -31,16 +30,10 @@ def visits_with_ads(step: Step) -> Mapping[str, Commit]:
     """Join each hour's events and displays with those of its neighbours that may belong to them."""
     visits, ads = _near(step, VISITS), _near(step, ADS)
     displays = ad_visits.displays_of(ads)
-    joined = ad_visits.with_ads(ad_visits.naming_an_ad(visits), displays).where(
-        F.col("event_hour").isin(*step.partitions)
-    )
-    counted = _counted(step, visits, displays, joined)
+    joined = ad_visits.with_ads(ad_visits.naming_an_ad(visits), displays)
     return step.publish(
-        joined,
-        Upstream(
-            accounts=_accounts(step, counted),
-            expected={key: {"pairs": counted[key, PAIRS]} for key in step.partitions},
-        ),
+        joined.where(F.col("event_hour").isin(*step.partitions)),
+        Upstream(accounts=_accounts(step, _counted(step, visits, displays))),
     )
 
 
@@ -53,13 +46,12 @@ def _near(step: Step, dataset: str) -> DataFrame:
     return step.read(dataset, hours)
 
 
-def _counted(step: Step, visits: DataFrame, displays: DataFrame, joined: DataFrame) -> Counter[tuple[str, str]]:
-    """Count what is left out of each hour, and its pairs: a pair that is lost is missed in no input."""
+def _counted(step: Step, visits: DataFrame, displays: DataFrame) -> Counter[tuple[str, str]]:
+    """Count what is left out of each hour."""
     events, shown = ad_visits.naming_an_ad(visits), displays.withColumn("hour", hour_of(F.col("display_time")))
     parts = {
         WITHOUT_AD: visits.where(F.col("ad_id").isNull()).select(F.col("event_hour").alias("hour")),
         WITH_EVENT: dynamic_joiner.with_partner(shown, events, ad_visits.JOIN).select("hour"),
-        PAIRS: joined.where(F.col("side") == BOTH).select(F.col("event_hour").alias("hour")),
     }
     rows = reduce(DataFrame.unionByName, (frame.withColumn("part", F.lit(name)) for name, frame in parts.items()))
     found = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
