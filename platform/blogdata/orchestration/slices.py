@@ -92,10 +92,10 @@ def rows_to_read(found: Additions, contract: Contract, keys: Sequence[str]) -> C
 
 
 def rows_of(
-    whole: Iterable[str], pairs: Collection[str], column: str = "event_hour", slices: str = "arrival_hour"
+    whole: Collection[str], pairs: Collection[str], column: str = "event_hour", slices: str = "arrival_hour"
 ) -> Column:
     """Return the condition on the rows of whole partitions, and of slices of others, each as `partition slice`."""
-    rows = F.col(column).isin(*whole)
+    rows = F.col(column).isin(*whole) if whole else F.lit(False)
     if not pairs:
         return rows
     # The slices apart, too, so that the other files are skipped.
