@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -48,12 +47,10 @@ def _near(step: Step, dataset: str) -> DataFrame:
 
 def _counted(step: Step, visits: DataFrame, displays: DataFrame) -> Counter[tuple[str, str]]:
     """Count what is left out of each hour."""
-    events, shown = ad_visits.naming_an_ad(visits), displays.withColumn("hour", hour_of(F.col("display_time")))
-    parts = {
-        WITHOUT_AD: visits.where(F.col("ad_id").isNull()).select(F.col("event_hour").alias("hour")),
-        WITH_EVENT: dynamic_joiner.with_partner(shown, events, ad_visits.JOIN).select("hour"),
-    }
-    rows = reduce(DataFrame.unionByName, (frame.withColumn("part", F.lit(name)) for name, frame in parts.items()))
+    alone = visits.where("ad_id IS NULL").select(F.col("event_hour").alias("hour"), F.lit(WITHOUT_AD).alias("part"))
+    shown = displays.withColumns({"hour": hour_of(F.col("display_time")), "part": F.lit(WITH_EVENT)})
+    events = ad_visits.naming_an_ad(visits)
+    rows = alone.unionByName(dynamic_joiner.with_partner(shown, events, ad_visits.JOIN).select("hour", "part"))
     found = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
     return Counter({(row["hour"], row["part"]): int(row["count"]) for row in found})
 

@@ -102,11 +102,7 @@ class _Versioned(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Same(_Versioned):
-    """A partition reads the input partition with the same key.
-
-    Args:
-        delivered: Dataset of the arrivals by whose days late rows are due (:func:`_due`); None: at once.
-    """
+    """A partition reads the input partition with the same key; late rows are due by the days of `delivered`."""
 
     delivered: str | None = None
 
@@ -149,9 +145,7 @@ class Whole(_Versioned):
 class Within(_Versioned):
     """A period reads the hours within it; with a lookback, only while it is not final (Aligned Fan-In).
 
-    Args:
-        delivered: Dataset of the arrivals by whose days late rows are due (:func:`_due`), and of a week the hours of
-            the newest day; None: at once.
+    Late rows, and new hours of a week, are due by the days of `delivered` (:func:`_due`).
     """
 
     delivered: str | None = None
@@ -436,6 +430,7 @@ def _due(look: Look, above: str, delivered: str | None, *, by_day: bool = False)
     or when the next one begins. What replaces an hour is due at once.
 
     Args:
+        delivered: Dataset of the hours of arrival; None: everything is due at once.
         by_day: New hours of the newest day, and what is added to them, are due with that day, too.
     """
     hours = look.published(delivered) if delivered else {}
