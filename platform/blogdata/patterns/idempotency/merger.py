@@ -42,7 +42,7 @@ from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 DELETED = "is_deleted"
 """Column of the changes that marks a row as removed."""
@@ -69,7 +69,12 @@ def merge(changes: DataFrame, target: Target, provenance: Provenance, *, at: int
     contract = _mergeable(target.contract)
     distinct = unambiguous(all_marked(changes), contract)
     version = target.lake.version(contract.dataset) if at is None else at
-    version = _made(changes.sparkSession, target) if version is None else version
+    if version is None:
+        # Another run may be creating the table: even first rows need a version.
+        with translated(contract.dataset, ()):
+            tables.enforce(changes.sparkSession, target.lake, contract)
+        version = target.lake.version(contract.dataset)
+    assert version is not None
     return _merged(distinct, target, provenance, at=version)
 
 
@@ -202,16 +207,6 @@ def _is_older_than_its_key(current: DataFrame, target: Target) -> bool:
     # A key column that the table was created with is not nullable, so only added ones have to be searched for nulls.
     later = {field.name for field in table.schema().fields if field.nullable} & set(target.contract.key)
     return bool(later) and not current.where(reduce(Column.__or__, [F.col(name).isNull() for name in later])).isEmpty()
-
-
-def _made(spark: SparkSession, target: Target) -> int:
-    """Create the table and return its version: another run may be creating it, so even first rows need a version."""
-    dataset = target.contract.dataset
-    with translated(dataset, ()):
-        tables.enforce(spark, target.lake, target.contract)
-    version = target.lake.version(dataset)
-    assert version is not None
-    return version
 
 
 def _mergeable(contract: Contract) -> Contract:
