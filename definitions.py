@@ -20,14 +20,12 @@ from blogdata.orchestration.dataset import assets, calendar
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.run_values import values_only
 from blogdata.orchestration.streamed_dataset import streamed
-from blogdata.planning.snapshot import ended_at
 from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings, load
-from quality.contracts import LANDED
 from quality.data_docs import data_docs
 from quality.profiles import profiles
 from resources import connections
-from resources.zone import days_of, zone_of
+from resources.zone import days_of
 from sensors import JOBS, instigators, jobs
 
 
@@ -61,20 +59,15 @@ def build(settings: Settings) -> dg.Definitions:
     days = days_of(settings)
     partitions = calendar(days.first, days.last)
     loaded = landing.configured(settings, partitions)
-    ended = ended_at(zone_of(settings), LANDED.values()) is not None
-    refreshed = [
-        landing.hourly_access_logs,
-        *loaded,
-        *assets(lineage, partitions, ended=ended),
-        *[sink.asset(partitions, lineage.version) for sink in sinks],
-    ]
     resources = {**fixed(connections(settings)), "request": requested, RUNS: runs}
-    refresh = jobs.refresh(lineage, sinks).with_top_level_resources(resources)
-    sensors, schedules = instigators([refresh, *jobs.refreshed(refreshed)], automatic=settings.run_automatically)
+    sensors, schedules = instigators(automatic=settings.run_automatically)
     return dg.Definitions(
         assets=[
             *landing.specs(loaded),
-            *refreshed,
+            landing.hourly_access_logs,
+            *loaded,
+            *assets(lineage, partitions),
+            *[sink.asset(partitions, lineage.version) for sink in sinks],
             *(streamed(stream, version=lineage.version) for stream in STREAMS.values()),
             page_files(partitions[Grain.DAY]),
             frozen_years,
@@ -85,7 +78,7 @@ def build(settings: Settings) -> dg.Definitions:
             profiles,
         ],
         asset_checks=checks.CHECKS,
-        jobs=[refresh, *JOBS],
+        jobs=[jobs.refresh(lineage, sinks), *JOBS],
         schedules=schedules,
         sensors=sensors,
         resources=resources,

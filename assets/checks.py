@@ -1,7 +1,7 @@
 """Asset checks that depend on the time: due partitions have landed; data comes, is read, and is published in time.
 
-Nothing has to run for them to change, so the sensors `overdue` and `detectors` report their evaluations, and a person
-can execute them at any time. The check `skew` belongs to a publication, whose step reports it.
+Nothing has to run for them to change, so the sensor `detectors` reports their evaluations, and a person can
+execute them at any time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ import dagster as dg
 
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
+from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN, Reading
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals, Overdue
 from blogdata.planning.reach import landed_input
@@ -21,12 +21,13 @@ from quality.contracts import EVERY, GRAPH, LANDED
 from quality.contracts.streams import streamed_inputs
 
 OVERDUE = "overdue"
-TIMED: Mapping[str, str] = {
+CHECKED: Mapping[str, str] = {
     FLOW: "New data has come about as often as before (warning)",
+    SKEW: "The newest partitions have about as many rows as comparable ones, and keys are as even (warning)",
     LAG: "What is there to be read has been read within the promised time (warning)",
     SLA: "Partitions due since yesterday were published within the promise, by jobs of usual duration (warning)",
 }
-"""The detectors whose checks depend on the time, each with the description of its check."""
+"""The detectors, each with the description of its check."""
 
 
 def deployment_of(access: LakeResource, now: datetime) -> Observed:
@@ -71,7 +72,11 @@ def overdue_evaluation(contract: Contract, found: Overdue) -> dg.AssetCheckEvalu
         passed=found.warning is None,
         severity=dg.AssetCheckSeverity.WARN,
         description=found.warning,
-        metadata={OVERDUE: len(found.keys), **{why: list(keys) for why, keys in found.without.items()}},
+        metadata={
+            "verdict": found.warning or QUIET,
+            OVERDUE: len(found.keys),
+            **{why: list(keys) for why, keys in found.without.items()},
+        },
     )
 
 
@@ -100,10 +105,9 @@ def _of_arrivals(contract: Contract) -> dg.AssetChecksDefinition:
 def _of_detector(contract: Contract, detector: str) -> dg.AssetChecksDefinition:
     def evaluate(access: LakeResource) -> dg.AssetCheckEvaluation:
         reading = detectors.READERS[detector](deployment_of(access, datetime.now(timezone.utc)), contract)
-        detectors.record(access.events, [reading])
         return evaluation_of(reading)
 
-    return _check(dg.AssetCheckKey(asset_key(contract.dataset), detector), TIMED[detector], evaluate)
+    return _check(dg.AssetCheckKey(asset_key(contract.dataset), detector), CHECKED[detector], evaluate)
 
 
 CHECKS: Sequence[dg.AssetChecksDefinition] = (
@@ -111,7 +115,7 @@ CHECKS: Sequence[dg.AssetChecksDefinition] = (
     *(
         _of_detector(contract, detector)
         for contract in EVERY.values()
-        for detector in TIMED
+        for detector in CHECKED
         if getattr(contract.watch, detector) is not None
     ),
 )

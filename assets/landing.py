@@ -22,12 +22,9 @@ from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import MAX_RETRIES, failure, joined, reported
 from blogdata.patterns.ingestion.landed_partition import printable
 from blogdata.patterns.ingestion.log_splitter import SplitLog, split_all, unsplit_logs
-from blogdata.planning import arrivals
-from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known, splitting
-from quality.contracts import LANDED
 
 KEYS = {
     table_loads.DEVICES: dg.AssetKey(["landing", "devices_table"]),
@@ -47,7 +44,6 @@ KEYS = {
     pool="landing",
 )
 def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Load the table again, whatever has landed today."""
     with reported(context):
         return dg.MaterializeResult(metadata=table_loads.load_devices(context.resources.deployment.settings()))
 
@@ -169,11 +165,9 @@ def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResul
 
 @dg.op(required_resource_keys={"lake", "deployment", "request"}, out=dg.Out(dg.Nothing))
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
-    """Split pending logs and load due tables, unless the run is for other datasets, and compare touched files."""
+    """Split pending logs and load due tables, unless the run is for other datasets."""
     faults: list[Exception] = []
     access, request = access_of(context), context.resources.request
-    for dataset, keys in arrivals.compare(Snapshot(access.landing_zone, access.events), LANDED.values()).items():
-        context.log.warning(f"{dataset}: landed files have another content than was published: {', '.join(keys)}")
     if _is_wanted(READER, request) and unsplit_logs(access.landing_path):
         try:
             context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
@@ -215,5 +209,4 @@ def _split(context: Context) -> dict[str, Any]:
         "lines": sum(report.lines for report in reports),
         "hours": sorted({hour for report in reports for hour in report.parts.values()}),
         "hours_without_a_line": sorted({hour for report in reports for hour in report.empty_hours}),
-        "lines_without_a_time": sum(report.unreadable for report in reports),
     }

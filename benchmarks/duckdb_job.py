@@ -49,9 +49,6 @@ SHAPE = rf"""CASE
     WHEN octet_length(raw) = 0 OR regexp_full_match(text, '\s*') THEN 'empty_line'
     WHEN text IS NULL THEN 'not_utf8'
     WHEN regexp_matches(text, '^\s*\{{"') AND NOT regexp_matches(text, '\}}\s*$') THEN 'truncated'
-    WHEN regexp_matches(text, '^\s*\{{')
-        AND json_valid('[' || system.main.regexp_replace(text, '\}}\s*\{{', '}},{{', 'g') || ']')
-        THEN 'several_objects'
     ELSE 'not_json' END"""
 
 

@@ -1,7 +1,7 @@
 """ops.profiles: what is new in the observed datasets, profiled beside the hot path; drift and broken references."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -14,8 +14,7 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.retries import reported
 from blogdata.orchestration.run_values import table
 from blogdata.patterns.quality import constraints_enforcer, offline_observer
-from blogdata.patterns.quality.drift import Drift, drifts
-from blogdata.patterns.quality.offline_observer import Observation
+from blogdata.patterns.quality.offline_observer import Drift, Profile, drifts
 from blogdata.publish.contract import Contract
 from quality.contracts import EVERY
 
@@ -31,22 +30,13 @@ _NAMED = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """The periods that one look found new, by time, and the newest observation of each period with rows."""
+    """The periods that one look found new, by time, and what stands of this look and earlier ones."""
 
     dataset: str
-    found: Sequence[Observation]
-    seen: Sequence[Observation]
-
-    @property
-    def drifts(self) -> list[Drift]:
-        """The columns that differ from what was usual; they stand while there are no newer rows."""
-        return offline_observer.standing_drifts(self.seen)
-
-    @property
-    def orphans(self) -> dict[str, int]:
-        """Referenced dataset to the number of rows whose reference does not exist there, in all periods."""
-        found = offline_observer.standing_orphans(self.seen)
-        return {above: sum(rows.values()) for above, rows in found.items()}
+    found: Sequence[Profile]
+    drifts: Sequence[Drift]
+    orphans: Mapping[str, int]
+    """Referenced dataset to the number of rows whose reference does not exist there, in all periods."""
 
 
 def check_name(check: str, dataset: str) -> str:
@@ -67,8 +57,8 @@ def _specs() -> Iterator[dg.AssetCheckSpec]:
 
 @dg.asset(
     key=KEY,
-    description="Profiles of what was published since the last look: rows, shares of nulls, distributions of values, "
-    "and whether the rows that others refer to exist",
+    description="Profiles of what was published since the last look: rows, distributions of values, and whether "
+    "the rows that others refer to exist",
     group_name="ops",
     owners=["team:platform"],
     kinds={"spark"},
@@ -91,13 +81,13 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
                     {
                         "dataset": one.dataset,
                         "new_periods": len(one.found),
-                        "rows": sum(each.profile.rows for each in one.found),
+                        "rows": sum(each.rows for each in one.found),
                         "refer_to_nothing": sum(one.orphans.values()),
                     }
                     for one in looked
                 ],
             ),
-            **table("drifts", [_record(one.dataset, drift) for one in looked for drift in one.drifts]),
+            **table("drifts", [{"dataset": one.dataset, **vars(drift)} for one in looked for drift in one.drifts]),
         },
         check_results=[result for one in looked for result in _results(one)],
     )
@@ -105,25 +95,26 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
 
 def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: str) -> Looked:
     offline_observer.require_profilable(contract)
-    name = contract.dataset
+    name, found = contract.dataset, list[Profile]()
     published = access.events.publications(name)
-    seen = offline_observer.observations(access.events, name)
-    before = [one.profile for one in seen]
-    periods = offline_observer.unseen(kept(published), before, contract.grain)
+    before = offline_observer.standing(access.events, contract, published)
+    periods = iter(offline_observer.unseen(kept(published), before, contract.grain).items())
     version = access.lake.version(name)
-    if not periods or version is None:
-        return Looked(dataset=name, found=(), seen=offline_observer.of_rows_there(seen, published, contract.grain))
-    frame, found, left = access.lake.read(spark, name, version), list[Observation](), iter(periods.items())
-    while some := dict(islice(left, PERIODS_AT_ONCE)):
+    while version is not None and (some := dict(islice(periods, PERIODS_AT_ONCE))):
+        frame = access.lake.read(spark, name, version)
         orphans = _orphans(spark, access, contract, frame, some)
         for profile in offline_observer.profile(frame, contract, some, version):
-            drifted = drifts(profile, before, contract)
-            before.append(profile)
-            missing = orphans.get(profile.period, {})
-            found.append(Observation(profile=profile, drifts=drifted, orphans=missing, run_id=run_id))
-    access.events.append([offline_observer.event_of(name, one) for one in found])
-    every = offline_observer.newest_of_each([*seen, *found])
-    return Looked(dataset=name, found=found, seen=offline_observer.of_rows_there(every, published, contract.grain))
+            drifted = drifts(profile, [*before, *found], contract)
+            found.append(replace(profile, drifts=drifted, orphans=orphans.get(profile.period, {})))
+    access.events.append([offline_observer.event_of(name, one, run_id) for one in found])
+    seen = [*before, *found]
+    missing = offline_observer.standing_orphans(seen)
+    return Looked(
+        dataset=name,
+        found=found,
+        drifts=offline_observer.standing_drifts(seen),
+        orphans={above: sum(rows.values()) for above, rows in missing.items()},
+    )
 
 
 def _orphans(
@@ -171,8 +162,3 @@ def _result(
         description="; ".join(problems) or None,
         metadata={"periods": len(looked.found)},
     )
-
-
-def _record(dataset: str, drift: Drift) -> Mapping[str, Any]:
-    figures = {"found": round(drift.found, 3), "limit": round(drift.limit, 3)}
-    return {"dataset": dataset, "period": drift.period, "column": drift.column, "test": drift.test, **figures}

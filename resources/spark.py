@@ -32,8 +32,8 @@ class SparkResource(LazyPySparkResource):
     @property
     def spark_session(self) -> Any:
         """The session; a new one if the server was lost since the last use."""
-        return spark_attached.session(self.settings, self.spark_config)
+        return spark_attached.session(self.settings)
 
     def guard(self) -> AbstractContextManager[Any]:
         """Provide the session; `SparkServerLost` is raised if it was lost inside: the next use attaches again."""
-        return spark_attached.guarded(self.settings, self.spark_config)
+        return spark_attached.guarded(self.settings)

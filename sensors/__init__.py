@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import dagster as dg
 
 from sensors import jobs
 from sensors.consumers import consumers_called
-from sensors.detectors import detector_readings, overdue_arrivals, tell_people
+from sensors.dead_runs import end_dead_runs
+from sensors.detectors import detector_readings, tell_people
 from sensors.external_events import start_runs
-from sensors.maintenance import end_dead_runs, tables_scattered
 from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
 from sensors.schedules import schedules
@@ -19,19 +17,13 @@ from sensors.stream_ticks import ads_landed, sessions_landed, visits_landed
 JOBS = (*jobs.JOBS, write_page_files)
 
 
-def instigators(
-    refreshing: Sequence[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = (), *, automatic: bool
-) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
+def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
     """Build all sensors and schedules."""
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
-    # The detectors only look: without them their checks would stay empty.
-    watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
-    stale = whatever_is_stale(refreshing, sensing)
-    requesting = [stale, page_files_due(sensing), consumers_called(sensing)]
-    tidying = tables_scattered(sensing)
+    requesting = [whatever_is_stale(sensing), page_files_due(sensing), consumers_called(sensing)]
     landed = [visits_landed, ads_landed, sessions_landed]
-    return [*requesting, *watching, tidying, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
+    return [*requesting, detector_readings, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 
 __all__ = ["JOBS", "instigators"]

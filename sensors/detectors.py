@@ -1,4 +1,4 @@
-"""Evaluates the detectors, warns of overdue partitions, and tells people what stands: none of it fails a run."""
+"""Evaluates the checks that depend on the time, and tells people what stands: none of it fails a run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from assets.checks import TIMED, deployment_of, evaluation_of, overdue_evaluation
+from assets.checks import deployment_of, evaluation_of, overdue_evaluation
 from blogdata.operations.alerting import tell
-from blogdata.orchestration.checks import CARRIED, newest_evaluation
+from blogdata.orchestration.checks import newest_evaluation
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
@@ -16,38 +16,6 @@ from blogdata.services import dagster_home
 from blogdata.services.files import LockTimeout
 from quality.contracts import LANDED
 from sensors.run_requests import EVERYTHING
-
-
-def overdue_arrivals(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    return dg.sensor(
-        name="overdue",
-        minimum_interval_seconds=60,
-        default_status=status,
-        description="Warns, in its log and by the checks of the landing zone, of hours and deliveries that are overdue",
-        tags={"pattern/readiness-marker": "", **EVERYTHING},
-    )(_look)
-
-
-def _look(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Warn once per set of overdue partitions, report once when it is over, and update the checks."""
-    events, standing = list[dg.AssetCheckEvaluation](), list[str]()
-    for contract in LANDED.values():
-        found = Arrivals.of(contract, lake.landing_zone).overdue(lake.events, _now())
-        if found.warning:
-            standing.append(f"{len(found.keys)} of {found.table}")
-        result = overdue_evaluation(contract, found)
-        shown = newest_evaluation(context.instance, result.asset_check_key)
-        if shown is not None and (shown[0].passed, shown[0].description) == (result.passed, result.description):
-            continue
-        events.append(result)
-        if found.warning:
-            context.log.warning(found.warning)
-        elif shown is not None:
-            context.log.info(f"{found.table}: nothing is overdue any more")
-    return dg.SensorResult(
-        asset_events=events, skip_reason=f"overdue: {', '.join(standing)}" if standing else "nothing is overdue"
-    )
-
 
 ALERTS = "alerts"
 # Dagster ends a tick after a minute.
@@ -76,54 +44,48 @@ def tell_people(context: dg.SensorEvaluationContext, deployment: DeploymentResou
 NAME = "detectors"
 
 
-def detector_readings(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    return dg.sensor(
-        name=NAME,
-        minimum_interval_seconds=120,
-        default_status=status,
-        description="Warns, in its log, by checks and in ops.events, of data that stops, is skewed, unread or late",
-        tags={
-            "pattern/flow-interruption-detector": "",
-            "pattern/skew-detector": "",
-            "pattern/lag-detector": "",
-            "pattern/sla-misses-detector": "",
-            **EVERYTHING,
-        },
-    )(_tick)
-
-
-def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Read all detectors; record, log and show the verdicts that have changed."""
+@dg.sensor(
+    name=NAME,
+    minimum_interval_seconds=120,
+    # It only looks: without it its checks would stay empty.
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Warns, in its log and by checks, of data that is overdue, stops, is skewed, unread or late",
+    tags={
+        "pattern/readiness-marker": "",
+        "pattern/flow-interruption-detector": "",
+        "pattern/skew-detector": "",
+        "pattern/lag-detector": "",
+        "pattern/sla-misses-detector": "",
+        **EVERYTHING,
+    },
+)
+def detector_readings(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Evaluate the checks; log what has changed, and show again what a publication has hidden since."""
     # The checkpoints lie in the deployment's home.
     dagster_home.note_tick(lake.checkpoints_path.parent, NAME)
-    found = detectors.readings(deployment_of(lake, _now()))
-    for reading in detectors.record(lake.events, found):
-        if reading.stands:
-            context.log.warning(f"{reading.dataset}, {reading.detector}: {reading.what}; {reading.remedy}")
+    now = _now()
+    arrivals = [(one, Arrivals.of(one, lake.landing_zone)) for one in LANDED.values()]
+    found = [overdue_evaluation(contract, landed.overdue(lake.events, now)) for contract, landed in arrivals]
+    found += map(evaluation_of, detectors.readings(deployment_of(lake, now)))
+    events = []
+    for evaluation in found:
+        shown = newest_evaluation(context.instance, evaluation.asset_check_key)
+        verdict = evaluation.metadata["verdict"]
+        name = f"{'.'.join(evaluation.asset_key.path)}, {evaluation.check_name}"
+        if shown is None or shown[0].metadata.get("verdict") != verdict:
+            if not evaluation.passed:
+                context.log.warning(f"{name}: {evaluation.description}")
+            elif shown is not None:
+                context.log.info(f"{name}: over")
         else:
-            context.log.info(f"{reading.dataset}, {reading.detector}: over")
-    evaluations = [
-        evaluation
-        for evaluation in (evaluation_of(one) for one in found if one.detector in TIMED)
-        if not _is_shown(context.instance, evaluation)
-    ]
-    standing = [f"{one.dataset} {one.verdict}" for one in found if one.stands]
+            newest = context.instance.get_latest_materialization_event(evaluation.asset_key)
+            if newest is None or newest.timestamp < shown[1]:
+                continue
+        events.append(evaluation)
+    standing = [f"{'.'.join(one.asset_key.path)} {one.check_name}" for one in found if not one.passed]
     return dg.SensorResult(
-        asset_events=evaluations,
-        skip_reason=f"detected: {', '.join(standing)}" if standing else "nothing is detected",
+        asset_events=events, skip_reason=f"detected: {', '.join(standing)}" if standing else "nothing is detected"
     )
-
-
-def _is_shown(instance: dg.DagsterInstance, evaluation: dg.AssetCheckEvaluation) -> bool:
-    """Return whether the UI shows this verdict, as read since the newest publication."""
-    found = newest_evaluation(instance, evaluation.asset_check_key)
-    if found is None:
-        return False
-    shown, stored_at = found
-    if CARRIED in shown.metadata or shown.metadata.get("verdict") != evaluation.metadata["verdict"]:
-        return False
-    newest = instance.get_latest_materialization_event(evaluation.asset_key)
-    return newest is None or newest.timestamp < stored_at
 
 
 def _now() -> datetime:

@@ -10,13 +10,12 @@ from blogdata.orchestration.lake_resource import DeploymentResource
 from blogdata.orchestration.names import EVENT
 from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-from blogdata.patterns.ingestion.external_trigger import EventRefused, TriggerEvent, read, reused, set_aside, waiting
+from blogdata.patterns.ingestion.external_trigger import EventRefused, TriggerEvent, read, set_aside, waiting
 from quality.contracts import CONTRACTS
 from sensors import run_requests
 from sensors.run_requests import MOST_AT_ONCE
 
 NAME = "external_events"
-_DIGEST = f"{EVENT}digest"
 
 
 @dg.sensor(
@@ -45,14 +44,9 @@ def start_runs(tick: dg.SensorEvaluationContext, deployment: DeploymentResource)
 def _requested(tick: dg.SensorEvaluationContext, file: Path) -> list[dg.RunRequest]:
     try:
         event = read(file, CONTRACTS)
-        if event is None:
-            return []
-        run = _run_of(event, tick.instance)
-        if run is None:
+        if not _has_run(event, tick.instance):
             # Of two files with one key, too, Dagster starts one run.
             return [_request(event)]
-        if run.tags.get(_DIGEST) != event.digest:
-            raise reused(event)
         file.unlink(missing_ok=True)
     except EventRefused as error:
         set_aside(file, error)
@@ -60,10 +54,10 @@ def _requested(tick: dg.SensorEvaluationContext, file: Path) -> list[dg.RunReque
     return []
 
 
-def _run_of(event: TriggerEvent, instance: dg.DagsterInstance) -> dg.DagsterRun | None:
+def _has_run(event: TriggerEvent, instance: dg.DagsterInstance) -> bool:
     runs = instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": event.key, "dagster/sensor_name": NAME}))
     # A dying tick may have left one that was not launched: requested again, Dagster launches it.
-    return next((run for run in runs if run.status is not dg.DagsterRunStatus.NOT_STARTED), None)
+    return any(run.status is not dg.DagsterRunStatus.NOT_STARTED for run in runs)
 
 
 def _request(event: TriggerEvent) -> dg.RunRequest:
@@ -77,7 +71,6 @@ def _request(event: TriggerEvent) -> dg.RunRequest:
             f"{EVENT}id": event.id,
             f"{EVENT}source": event.source,
             f"{EVENT}time": event.time.isoformat(),
-            _DIGEST: event.digest,
             **({f"{EVENT}payload": event.payload} if event.payload else {}),
         },
     )

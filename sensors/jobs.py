@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import dagster as dg
@@ -12,12 +11,11 @@ from assets.gold.visits_weekly import frozen_years
 from assets.landing import split_access_logs
 from assets.ops import maintained_tables
 from assets.streams import STREAMS
-from blogdata.operations import copies, forget, replay, retention, rotate, share
+from blogdata.operations import copies, replay, retention, rotate, share
 from blogdata.orchestration.computation import LineageCode
 from blogdata.orchestration.feeds import PartnerFeed
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.refresh import refresh_job
-from blogdata.orchestration.refresh_request import JOB
 from blogdata.orchestration.sinks import Sink
 from blogdata.patterns.data_flow.concurrent_runner import ARRIVING
 from quality.data_docs import data_docs as data_docs_of_newest
@@ -27,21 +25,6 @@ from quality.profiles import profiles as profiles_of_new
 def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:
     served = [(sink.contract, sink.step()) for sink in sinks]
     return refresh_job(code, first=split_access_logs, served=served)
-
-
-def refreshed(assets: Sequence[dg.AssetsDefinition]) -> list[dg.UnresolvedAssetJobDefinition]:
-    """Build jobs that are never requested: by them, the UI names the sensor at every asset that `refresh` computes.
-
-    Dagster knows no assets of `refresh`, whose steps find their partitions when they run. It hides jobs with this
-    prefix, and a job's assets have the same partitions.
-    """
-    alike = defaultdict[dg.PartitionsDefinition | None, list[dg.AssetsDefinition]](list)
-    for asset in assets:
-        alike[asset.partitions_def].append(asset)
-    return [
-        dg.define_asset_job(f"__anonymous_asset_job_{JOB}_{number}", selection=dg.AssetSelection.assets(*group))
-        for number, group in enumerate(alike.values())
-    ]
 
 
 def _tick(name: str, stream: str, what: str) -> dg.UnresolvedAssetJobDefinition:
@@ -73,7 +56,7 @@ profiles = _over(
 lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
 report = _over("report", ops.report, "Write the page about the blog and its data")
 _ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
-_STEPS = (replay.job, retention.job, share.job, copies.export_job, copies.replicate_job, rotate.job, forget.job)
+_STEPS = (replay.job, retention.job, share.job, copies.export_job, copies.replicate_job, rotate.job)
 JOBS = (live, live_ads, live_sessions, *_ASSETS, *_STEPS)
 OPERATIONS = frozenset(job.name for job in (*_ASSETS, *_STEPS))
 """Names of the jobs that a person starts for what they do to the data."""

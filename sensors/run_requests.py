@@ -53,8 +53,6 @@ MOST_AT_ONCE = 24
 """Runs requested per tick; the rest follows at the next tick, so that a large delivery does not flood the queue."""
 _PAUSE_SECONDS = 60.0
 _DOUBLED_AT_MOST = 6
-# Databases limit the number of values in one query.
-_LOOKED_UP_AT_ONCE = 1000
 
 
 def digest(lines: Sequence[str]) -> str:
@@ -65,18 +63,14 @@ def request_runs(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest],
     """Request runs, except those under way and those whose last run ended a short while ago."""
     requests: list[dg.RunRequest] = []
     reasons: list[str] = []
-    for start in range(0, len(waiting), _LOOKED_UP_AT_ONCE):
-        part = waiting[start : start + _LOOKED_UP_AT_ONCE]
-        asked = _asked(instance, part)
-        for request in part:
-            before = asked.get(str(request.run_key), ())
-            reason = _reason_to_wait(before)
-            if reason is None:
-                requests.append(_numbered(request, len(before) + 1))
-            else:
-                reasons.append(reason)
-            if len(requests) == MOST_AT_ONCE:
-                return dg.SensorResult(run_requests=requests)
+    asked = _asked(instance, waiting)
+    for request in waiting:
+        before = asked.get(str(request.run_key), ())
+        reason = _reason_to_wait(before)
+        if reason is not None:
+            reasons.append(reason)
+        elif len(requests) < MOST_AT_ONCE:
+            requests.append(_numbered(request, len(before) + 1))
     reason = f"{len(reasons)} wait; the first: {reasons[0]}" if len(reasons) > 1 else "".join(reasons) or quiet
     return dg.SensorResult(run_requests=requests, skip_reason=None if requests else reason)
 

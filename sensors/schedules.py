@@ -6,17 +6,14 @@ Hours have no schedule: the sensor in `sensors/refresh.py` requests them when th
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime, timezone
 
 import dagster as dg
 
 from blogdata.operations import copies, retention
 from blogdata.orchestration.lake_resource import DeploymentResource
 from blogdata.orchestration.refresh_request import JOB, Request
-from blogdata.patterns.error_management import static_late_data_integrator
-from blogdata.planning.clock import lookback_of
 from blogdata.planning.staleness import Scope
-from blogdata.publish.partitions import Grain, between, key_of
+from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.schedule import Clock
 from quality.contracts import CONTRACTS
 from sensors import jobs, run_requests
@@ -37,34 +34,14 @@ def _clock(clock: Clock, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinit
         description=f"What is stale of each {_PERIODS[clock].value} that has ended, complete or not",
         tags={**EVERYTHING, "pattern/static-late-data-integrator": ""},
     )
-    def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        current, newest = _executions(context.scheduled_execution_time, _PERIODS[clock])
-        if all(_is_covered(name, current, newest) for name in datasets):
-            return dg.SkipReason(f"the tick of {newest} asks for all that is behind")
+    def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+        current = key_of(context.scheduled_execution_time - _PERIODS[clock].length, _PERIODS[clock])
         request = Request(datasets=datasets, scope=Scope.ENDED.value)
         return run_requests.refresh_request(
             current, request, about=f"{clock.name.lower()}, {current} and before", tags={}
         )
 
     return tick
-
-
-def _is_covered(dataset: str, current: str, newest: str) -> bool:
-    """Return whether a later tick that is due computes what this one would."""
-    lookback = lookback_of(CONTRACTS[dataset])
-    if lookback is None:
-        return current != newest
-    return current not in static_late_data_integrator.collapse(between(current, newest, lookback.grain), lookback)
-
-
-def _executions(due: datetime, grain: Grain) -> tuple[str, str]:
-    """Return the period of a tick, and that of the newest tick: after an outage Dagster catches up on several."""
-    overtaken_by = max(0, (_now() - due) // grain.length)
-    return key_of(due - grain.length, grain), key_of(due + (overtaken_by - 1) * grain.length, grain)
-
-
-def _now() -> datetime:
-    return datetime.now(timezone.utc)
 
 
 def _copies(
@@ -101,6 +78,7 @@ def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPE
         of_job("data_docs_at_four", jobs.data_docs, "0 4 * * *", "The Data Docs of the day"),
         of_job("profiles_at_a_quarter_past_four", jobs.profiles, "15 4 * * *", "The profiles of what is new"),
         of_job("lineage_at_half_past_four", jobs.lineage, "30 4 * * *", "The lineage of what was published"),
+        of_job("maintain_each_hour", jobs.maintain, "20 * * * *", "Compact tables, and remove files nobody needs"),
         of_job("report_each_hour", jobs.report, "10 * * * *", "The page about the blog and its data"),
         of_job("freeze_on_the_first", jobs.freeze, "0 5 1 * *", "Freeze the past years whose weeks are final"),
         of_job("retention_at_five", retention.job, "0 5 * * *", "Remove what is older than its contract keeps it"),

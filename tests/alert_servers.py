@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-
-from served_http import served
 
 
 @dataclass
@@ -50,6 +49,14 @@ def web_server() -> Iterator[Posted]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    with served(Handler) as address:
-        posted.address = f"{address}/hook"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    posted.address = f"http://127.0.0.1:{server.server_address[1]}/hook"
+    try:
         yield posted
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

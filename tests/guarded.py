@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -102,7 +103,7 @@ def serving(home: Path) -> Iterator[Guarded]:
     """Serve a deployment."""
     settings = config.load({"BLOGDATA_HOME": str(home), "PATH": os.environ.get("PATH", "")})
     dagster = dagster_home.render(settings)
-    folder = ui_command.socket_folder(dagster)
+    folder = Path(tempfile.mkdtemp(prefix="blogdata-"))
     location = CodeLocation(
         name=ANALYTICS,
         module="analytics.definitions",

@@ -1,10 +1,10 @@
 """Counts a landing zone line by line in plain Python, sharing no code with the platform.
 
 It reads the landed files with the json module and regular expressions, so it is slow and easy to check.
-Decisions where the rules leave a choice: white space around a line's JSON is no fault; objects separated by white space
-or a comma are several objects; NaN and Infinity are not JSON; a string with half a surrogate pair has no UTF-8 form and
-is of the wrong type; of a key that occurs twice the last value counts; an identifier of nothing but spaces is missing;
-a log line that parses but whose request is no `METHOD path PROTOCOL` is removed by the filter `method`.
+Decisions where the rules leave a choice: white space around a line's JSON is no fault; NaN and Infinity are not JSON; a
+string with half a surrogate pair has no UTF-8 form and is of the wrong type; of a key that occurs twice the last value
+counts; an identifier of nothing but spaces is missing; a log line that parses but whose request is no `METHOD path
+PROTOCOL` is removed by the filter `method`.
 """
 
 from __future__ import annotations
@@ -254,26 +254,7 @@ def _object(text: str) -> dict[str, Any] | str:
         pass
     except RecursionError:
         return "not_json"
-    if line.startswith('{"') and not line.endswith("}"):
-        return "truncated"
-    return "several_objects" if _objects(line) > 1 else "not_json"
-
-
-def _objects(line: str) -> int:
-    """Count the objects of a line; 0 if it contains anything else."""
-    found, at = 0, 0
-    while at < len(line):
-        try:
-            value, at = _DECODER.raw_decode(line, at)
-        except ValueError:
-            return 0
-        if not isinstance(value, dict):
-            return 0
-        found += 1
-        gap = re.compile(r"\s*,?\s*").match(line, at)
-        assert gap is not None
-        at = gap.end()
-    return found
+    return "truncated" if line.startswith('{"') and not line.endswith("}") else "not_json"
 
 
 def _is_blank(value: object) -> bool:

@@ -62,7 +62,6 @@ def _dataset(contract: Contract) -> Iterable[str]:
         yield f"- Time: due {contract.freshness_hours:g} h after the end of a partition; {kept}"
     left_out = "".join(f"; left out as {reason}: `{sql}`" for reason, sql in contract.reasons.items())
     yield f"- Account: its rows stand for `{contract.stands_for}` rows{left_out}"
-    yield f"- Schema: {contract.compatibility.value} compatible"
     if contract.wide is not None:
         names, key = (", ".join(map("`{}`".format, some)) for some in (contract.wide.names, contract.wide.key))
         yield f"- View `{contract.dataset}{WHOLE}`: also {names} of `{contract.wide.of}`, joined by {key}"

@@ -14,5 +14,4 @@ from blogdata.publish.partitions import Grain
 def ads(step: Step) -> Mapping[str, Commit]:
     """Replicate every landed line, with its reject reasons in a column; no line is dropped."""
     landed = Landed.of(step, "ads", Grain.HOUR)
-    landed.announce_new_fields()
     return step.publish(landed.rows(AdLines()).withColumnRenamed("partition", "arrival_hour"), landed.source())

@@ -30,7 +30,6 @@ def _rejected(step: Step, judged: str) -> DataFrame:
 
 
 def _all_but(step: Step, judged: str, *usable: str) -> Upstream:
-    """Account for all judged rows but those that some measures count as usable."""
     return Upstream(
         accounts={
             key: Account(

@@ -22,7 +22,6 @@ def users(step: Step) -> Mapping[str, Commit]:
     """Load what landed on each day next to earlier days, unless the size of a full delivery shows that it is broken."""
     landed = Landed.of(step, "users", Grain.DAY)
     _require_believable(step, landed)
-    landed.announce_new_fields()
     rows = landed.rows(UserLines()).withColumnRenamed("partition", "load_date")
     return step.publish(rows, landed.source())
 
@@ -78,14 +77,12 @@ def devices(step: Step) -> Mapping[str, Commit]:
     if full_loader.ACCEPT_SIZE not in step.accepted:
         full_loader.guard(last.rows_out if last else None, landed.line_count(day), where="bronze.devices")
     landed.require_published_lines()
-    landed.announce_new_fields()
     rows = landed.rows(DeviceLines()).withColumnRenamed("partition", "load_date")
     state = landed.states()[day]
     source = Upstream(
         accounts={WHOLE_TABLE: landed.accounts()[day]},
         files={WHOLE_TABLE: landed.files()[day]},
         landed={WHOLE_TABLE: f"{day}:{state}"},
-        # By the end of the state, too: a rewrite with the same size and time is another delivery.
-        copy=f"v{day}-{state[:8]}{state[-4:]}",
+        copy=f"v{day}-{state[:12]}",
     )
     return step.publish(rows, source)

@@ -21,7 +21,6 @@ from blogdata.patterns.data_flow import unaligned_fan_in
 from blogdata.patterns.data_flow.unaligned_fan_in import Gathered
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
-from blogdata.planning.reaches import Available
 from blogdata.publish.partitions import Grain, finer
 from quality.contracts import CONTRACTS
 from quality.contracts.daily_report import FIGURES
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
 
 VISITS, DEAD_LETTERS, ADS = "silver.visits_enriched", "bronze.dead_letters", "silver.ads"
+DELIVERED = {VISITS: "bronze.visits", DEAD_LETTERS: "bronze.visits", ADS: "bronze.ads"}
+"""The deliveries of each source."""
 COUNTS = (
     Measure(name="views"),
     Measure(name="visits", how=How.DISTINCT, column="visit_id"),
@@ -88,12 +89,11 @@ def daily_report(step: Step) -> Mapping[str, Commit]:
     within = [hour for keys in hours.values() for hour in keys]
     frames, there, rows = {}, {}, dict.fromkeys(step.partitions, 0)
     for read in step.contract.reads:
-        assert isinstance(read.reach, Available)
         # Never read itself: a delivery arrives through the source.
-        delivered = step.events.publications(read.reach.delivered)
+        delivered = step.events.publications(DELIVERED[read.dataset])
         published = accounts.entries(step, read.dataset, within) if step.exists(read.dataset) else {}
         # Dead letters are those of the hour of arrival: they are there when it was delivered, held or not.
-        held = () if read.dataset == DEAD_LETTERS else not_taken_in(step.events, read.reach.delivered, within)
+        held = () if read.dataset == DEAD_LETTERS else not_taken_in(step.events, DELIVERED[read.dataset], within)
         there[read.dataset] = unaligned_fan_in.PeriodSource(published=published, delivered=delivered, held=held)
         if published:
             column = CONTRACTS[read.dataset].partition_column

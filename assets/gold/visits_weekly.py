@@ -27,7 +27,6 @@ from blogdata.orchestration.run_values import table
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.idempotency import fast_metadata_cleaner
-from blogdata.patterns.idempotency.fast_metadata_cleaner import Frozen
 from blogdata.patterns.security.pseudo_anonymizer import keyed_hash, token
 from blogdata.patterns.storage import bucket, sorter
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
@@ -44,12 +43,12 @@ from quality.contracts.page_views import USER_BUCKETS
 _YEAR = len("2026")
 
 
-def visitors_of(spark: SparkSession, lake: Lake, year: Frozen, visible: Sequence[Member]) -> str:
+def visitors_of(spark: SparkSession, lake: Lake, year: Member, visible: Sequence[Member]) -> str:
     """Count the visitors of a frozen year, and those of them who had come in the year before, in words."""
     before = str(int(year.partitions[0][:_YEAR]) - 1)
     earlier = [week for member in visible for week in member.partitions if week.startswith(before)]
     try:
-        visitors, returned = count_visitors(spark, lake, year.version, year.partitions, earlier)
+        visitors, returned = count_visitors(spark, lake, year.since_version, year.partitions, earlier)
     except UsersNotTogether as error:
         return f"visitors not counted, {error.what}"
     return f"{visitors:,}, of whom {returned:,} had come in the year before"
@@ -146,7 +145,7 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
                 spark, target, final_before=first_open_week(access), arrange=partial(sorter.sort, spark)
             )
             visible = fast_metadata_cleaner.visible(access.lake, DATASET)
-            visitors = [f"{year.member}: {visitors_of(spark, access.lake, year, visible)}" for year in frozen]
+            visitors = [f"{year.name}: {visitors_of(spark, access.lake, year, visible)}" for year in frozen]
     except PlatformError as error:
         raise failure(context, error) from error
     view = [
@@ -161,7 +160,7 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
     ]
     return dg.MaterializeResult(
         metadata={
-            "frozen_now": ", ".join(f"{year.member}: {len(year.partitions)} weeks" for year in frozen) or "nothing",
+            "frozen_now": ", ".join(f"{year.name}: {len(year.partitions)} weeks" for year in frozen) or "nothing",
             "rows_frozen_now": sum(year.rows for year in frozen),
             "visitors_frozen_now": "; ".join(visitors) or "nothing",
             "tables_in_the_view": len(visible),

@@ -13,7 +13,7 @@ from assets.report.page_views import DATASET, DAY, DailyRankings, PageViews, key
 from assets.report.referrers import ReferrerKind, Referrers, known
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.report.page import Audience, Chart, Figure, Ranking, RankingKind, ReportPeriod, Unit
+from blogdata.report.page import Audience, Chart, Figure, Ranking, RankingKind, ReportPeriod
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.sessions import PAUSE
 
@@ -121,35 +121,23 @@ def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> R
 
 
 def _figures(views: PageViews, span: _Span) -> Iterator[Figure]:
-    now = _values(views, span.first, span.last)
-    before: Mapping[str, float | None] = {} if span.compared is None else _values(views, *span.compared)
+    now = views.counted(span.first, span.last)
+    before: Mapping[str, float | None] = {} if span.compared is None else views.counted(*span.compared)
     for name, label, definition, unit in (
-        ("views", "Page views", "Pages opened in the period.", Unit.COUNT),
-        ("visits", "Visits", "Distinct visits with a page view in the period.", Unit.COUNT),
-        ("visitors", "Visitors", "Distinct visitors with a page view in the period.", Unit.COUNT),
-        ("views_per_visit", "Pages a visit", "Page views divided by visits.", Unit.RATIO),
-        ("bounce", "Bounce rate", "Share of visits with exactly one page view in the period.", Unit.SHARE),
+        ("views", "Page views", "Pages opened in the period.", "count"),
+        ("visits", "Visits", "Distinct visits with a page view in the period.", "count"),
+        ("visitors", "Visitors", "Distinct visitors with a page view in the period.", "count"),
+        ("views_per_visit", "Pages a visit", "Page views divided by visits.", "ratio"),
+        ("bounce", "Bounce rate", "Share of visits with exactly one page view in the period.", "share"),
         (
             "seconds",
             "Visit length",
             "Median time from the first to the last page view, of visits with several; how long the last page was read "
             "is not known.",
-            Unit.SECONDS,
+            "seconds",
         ),
     ):
         yield Figure(name=name, label=label, value=now[name], before=before.get(name), definition=definition, unit=unit)
-
-
-def _values(views: PageViews, first: int, last: int) -> Mapping[str, float | None]:
-    counted = views.counted(first, last)
-    return {
-        "views": counted.views,
-        "visits": counted.visits,
-        "visitors": counted.visitors,
-        "views_per_visit": counted.views / counted.visits if counted.visits else None,
-        "bounce": counted.bounced / counted.visits if counted.visits else None,
-        "seconds": counted.seconds,
-    }
 
 
 def _chart(views: PageViews, span: _Span) -> Chart:

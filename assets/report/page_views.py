@@ -133,21 +133,6 @@ Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counted:
-    """What a span of hours has.
-
-    `bounced` are its visits with exactly one page view in the span; `seconds` is the median time from the first to the
-    last page view of those with several, None without such.
-    """
-
-    views: int
-    visits: int
-    visitors: int
-    bounced: int
-    seconds: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class PageViews:
     """Page views ordered by hour; visits, visitors and dimensions are numbers that index their names.
 
@@ -205,18 +190,24 @@ class PageViews:
         begins, ends = np.searchsorted(self.hours, [first, last + 1])
         return self.rows.slice(int(begins), int(ends - begins))
 
-    def counted(self, first: int, last: int) -> Counted:
+    def counted(self, first: int, last: int) -> Mapping[str, float | None]:
+        """Compute the figures of a span of hours; None where one is not defined.
+
+        A bounce is a visit with exactly one page view in the span; `seconds` is the median time from the first to the
+        last page view of the others.
+        """
         rows = self.within(first, last)
         visits = rows.group_by("visit_id").aggregate([([], "count_all"), ("time", "min"), ("time", "max")])
         views = visits["count_all"].to_numpy()
         lengths = (visits["time_max"].to_numpy() - visits["time_min"].to_numpy())[views > 1] / 1_000_000
-        return Counted(
-            views=rows.num_rows,
-            visits=visits.num_rows,
-            visitors=len(np.unique(rows["user_id"].to_numpy())),
-            bounced=int((views == 1).sum()),
-            seconds=float(np.median(lengths)) if len(lengths) else None,
-        )
+        return {
+            "views": rows.num_rows,
+            "visits": visits.num_rows,
+            "visitors": len(np.unique(rows["user_id"].to_numpy())),
+            "views_per_visit": rows.num_rows / visits.num_rows if visits.num_rows else None,
+            "bounce": int((views == 1).sum()) / visits.num_rows if visits.num_rows else None,
+            "seconds": float(np.median(lengths)) if len(lengths) else None,
+        }
 
     def series(self, first: int, last: int, length: int) -> Mapping[str, Sequence[int]]:
         """Count `views`, `visits` and `visitors` of each slot of so many hours, zeros included."""

@@ -1,9 +1,8 @@
 """What kind of site readers came from, by its host: a table of the project's own, and files that the settings name.
 
-A file is a text with one host a line, or YAML: lists of hosts by kind, or by the name of a site, each a host or `urls`
-of hosts, as in the public lists of search engines and social networks. A host stands for its subdomains, too, and that
-of a search engine for itself alone: it has much that is no search. `{}` stands for a country. Entries with a path are
-passed over, because a page view keeps no more of its referrer than the host.
+A file lists hosts by kind, in YAML. A host stands for its subdomains, too, and that of a search engine for itself
+alone: it has much that is no search. `{}` stands for a country. Entries with a path are passed over, because a page
+view keeps no more of its referrer than the host.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -36,20 +34,16 @@ class ReferrerKind(str, Enum):
     UNKNOWN = "unknown"
 
 
-_IN_NAMES = {
+_KINDS = {
     "spam": ReferrerKind.SPAM,
     "search": ReferrerKind.SEARCH,
     "social": ReferrerKind.SOCIAL,
     "assistant": ReferrerKind.ASSISTANT,
     "mail": ReferrerKind.MAIL,
-}
-"""Words in the name of a file that say of which kind its hosts are; the first that is found counts."""
-_KINDS = {
-    **_IN_NAMES,
     ReferrerKind.ASSISTANT.value: ReferrerKind.ASSISTANT,
     ReferrerKind.OTHER.value: ReferrerKind.OTHER,
 }
-"""Names of the kinds in a file that has several."""
+"""Names of the kinds in a file."""
 _NO_HOSTS = {DIRECT: ReferrerKind.DIRECT, UNKNOWN: ReferrerKind.UNKNOWN, ReferrerKind.SPAM.value: ReferrerKind.SPAM}
 _BEFORE, _AFTER = r"[a-z]{2}\.", r"\.(?:(?:com|org|net|co|it|edu)\.)?[a-z]{2}"
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?((?:\{\}\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?:\.\{\})?)/?")
@@ -111,44 +105,16 @@ def _pattern(host: str) -> re.Pattern[str]:
 
 
 def _entries(file: Path) -> Iterator[tuple[str, ReferrerKind]]:
-    for kind, text in _texts(file):
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        listed = [(_KINDS[kind], str(host)) for kind, hosts in content.items() for host in hosts]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, yaml.YAMLError) as error:
+        raise ConfigurationError(
+            what=f"the list of referrers cannot be read: {type(error).__name__}: {error}",
+            where=f"{file}, named by [logs] referrers",
+            next_step=f"make it YAML: lists of hosts by kind, which is one of {', '.join(_KINDS)}",
+        ) from error
+    for kind, text in listed:
         found = _HOST.fullmatch(text.strip().lower())
         if found is not None:
             yield found[1].removeprefix("www."), kind
-
-
-def _texts(file: Path) -> Iterator[tuple[ReferrerKind, str]]:
-    try:
-        text = file.read_text(encoding="utf-8")
-        content = yaml.safe_load(text) if file.suffix.lower() in (".yml", ".yaml") else text.splitlines()
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise _unusable(file, f"cannot be read: {error}") from error
-    if isinstance(content, dict) and content.keys() <= _KINDS.keys():
-        for name, hosts in content.items():
-            yield from ((_KINDS[name], host) for host in _strings(file, hosts))
-        return
-    name = file.name.lower()
-    kind = next((kind for word, kind in _IN_NAMES.items() if word in name), None)
-    if kind is None:
-        raise _unusable(file, "does not say of which kind its hosts are")
-    for part in content.values() if isinstance(content, dict) else [content]:
-        yield from ((kind, host) for host in _strings(file, part))
-
-
-def _strings(file: Path, part: Any) -> Iterator[str]:
-    if not isinstance(part, list):
-        raise _unusable(file, "has something else where a list of hosts is expected")
-    for each in part:
-        if isinstance(each, dict):
-            yield from _strings(file, each.get("urls"))
-        else:
-            yield str(each)
-
-
-def _unusable(file: Path, why: str) -> ConfigurationError:
-    return ConfigurationError(
-        what=f"the list of referrers {why}",
-        where=f"{file}, named by [logs] referrers",
-        next_step="give it a name with one of the words " + ", ".join(_IN_NAMES) + "; its lines are hosts, or its YAML "
-        "lists hosts by site or by kind",
-    )

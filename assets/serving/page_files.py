@@ -27,7 +27,7 @@ from blogdata.orchestration.retries import reported
 from blogdata.patterns.data_flow.exclusive_choice import Choice, taken
 from blogdata.patterns.data_flow.parallel_split import Writer, compare, split
 from blogdata.patterns.ingestion.whole_files import write_whole
-from blogdata.planning.sources import input_not_published
+from blogdata.planning.snapshot import input_not_published
 from quality.contracts import CONTRACTS
 
 SOURCE = CONTRACTS["gold.page_stats"]

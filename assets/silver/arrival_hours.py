@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms.received_lines import ReceivedLines
+from assets.transforms.visit_lines import ReceivedLines
 from blogdata.lake.commit import Entry
 from blogdata.landing.lines import completed
 from blogdata.landing.log_formats import COMMENT

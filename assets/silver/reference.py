@@ -12,7 +12,7 @@ from assets.transforms import user_changes
 from assets.transforms import users as user_rules
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
-from blogdata.orchestration import accounts, encryption
+from blogdata.orchestration import accounts, keys
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Changes, FullDelivery, Step, Upstream
 from blogdata.patterns.error_management import dead_letter
@@ -79,7 +79,7 @@ def identities(step: Step) -> Mapping[str, Commit]:
     contract = step.contract
     assert contract.encrypted is not None
     name = contract.encrypted.key
-    key = encryption.offer(step.spark, step.deployment.settings(), name)
+    key = keys.offer(step.spark, step.deployment.settings(), name)
     landed, delivered = accounts.entries(step, "bronze.users").values(), _delivered(step)
     # What a deletion says of its user is used by nothing, so it is not encrypted.
     account = _account(landed, deleted=sum(int(day.measures.get("deletions", 0)) for day in landed))
@@ -161,7 +161,7 @@ def users_current(step: Step) -> Mapping[str, Commit]:
     landed = accounts.entries(step, "bronze.users")
     usable = [day for day, entry in sorted(landed.items()) if usable_rows(entry)]
 
-    def delivery(day: str) -> FullDelivery | Changes:
+    def delivery(day: str) -> FullDelivery:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.
         newest = max((one for one in usable if one <= day and delivered_rows(landed[one])), default=None)
         days = [one for one in usable if (newest or "") <= one <= day] or [day]

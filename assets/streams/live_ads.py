@@ -121,7 +121,6 @@ def _placed(rows: DataFrame, names: tuple[str, str]) -> DataFrame:
 
 
 def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
-    """Read what is published of some hours."""
     return live_lines.published(batch, WITH_ADS_LIVE).where(F.col("event_hour").isin(*hours))
 
 

@@ -53,7 +53,7 @@ def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
     for source, (reader, rows_of, time, counts_for) in zip(batch.sources, sides, strict=True):
         paths: dict[str, list[Path]] = {}
         for file in batch.files:
-            if file.hour is not None and file.name.startswith(f"{source.table}/"):
+            if file.name.startswith(f"{source.table}/"):
                 paths.setdefault(file.hour, []).append(place.landing / file.name)
         rows = rows_of(read(batch.spark, place.landing, paths, reader, place.bounds))
         behind = rows.where(F.col(time) <= F.lit(mark - counts_for))

@@ -24,7 +24,6 @@ from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
 from blogdata.patterns.error_management.checkpointer import next_turn
-from blogdata.patterns.error_management.late_data_detector import StreamProgress
 from blogdata.patterns.error_management.streamed_files import SCHEMA, by_hour, figures_by_hour
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.publish import kept_rows
@@ -35,8 +34,6 @@ from quality.contracts.visits import WATERMARK
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
-_SOURCE = "landing"
-"""Source name for the watermark: the landing zone is one source; a topic would be one per partition."""
 
 
 def take_in(batch: MicroBatch) -> None:
@@ -46,23 +43,23 @@ def take_in(batch: MicroBatch) -> None:
     with kept_rows.computed(live_lines.received(batch.lines)) as lines:
         landed = _land(batch, lines)
         before = _newest(batch, VISITS.dataset)
-        progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
+        kept = before.info["appended"]["notes"]["progress"]["watermark"] if before else None
+        watermark = datetime.fromisoformat(kept) if kept else None
         # Counted before they are parsed and held against others: what gets lost on the way does not add up.
         usable = lines.where((F.size("reasons") == 0) & F.col("filtered_by").isNull())
         counted = {row["event_hour"]: row["count"] for row in usable.groupBy("event_hour").count().collect()}
         events = usable.withColumn("_replay", is_replay())
         published = live_lines.published(batch, VISITS).where(F.col("event_hour").isin(*counted))
-        with kept_rows.computed(judged(events, published, progress.watermark)) as verdicts:
+        with kept_rows.computed(judged(events, published, watermark)) as verdicts:
             by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
-            readings = late_data_detector.readings_of(
+            newest = late_data_detector.newest_of(
                 verdicts,
-                source=F.lit(_SOURCE),
                 taken_in=datetime.fromtimestamp(landed.info["started_at"], tz=timezone.utc),
                 partition="arrival_hour",
                 event_time="event_time",
             )
             accounts = live_lines.accounts(by_verdict, {})
-            after = progress.advance(readings, WATERMARK.allowed, WATERMARK.combined)
+            after = late_data_detector.advanced(watermark, newest, WATERMARK.allowed)
             batch.append(
                 verdicts.where(F.col("verdict") == Verdict.FIRST.value),
                 VISITS,
@@ -71,7 +68,7 @@ def take_in(batch: MicroBatch) -> None:
                     for hour, rows in counted.items()
                 },
                 turn=turn,
-                progress=after.as_json(),
+                progress={"watermark": after and after.isoformat()},
             )
 
 
@@ -149,7 +146,7 @@ STREAM = Stream(
     readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=IDENTITY,
-    watermark=f"{WATERMARK.combined.value} of sources less {WATERMARK.allowed}",
+    watermark=f"max of sources less {WATERMARK.allowed}",
     contracts=(BRONZE, VISITS),
     process=take_in,
 )

@@ -24,8 +24,6 @@ _AT = [column.name for column in AD].index(_TIME)
 
 
 class AdLines(LineReader):
-    """Reads lines of displayed ads."""
-
     contract = RECEIVED
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:

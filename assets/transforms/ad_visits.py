@@ -34,7 +34,6 @@ def naming_an_ad(visits: DataFrame, more: Sequence[str] = ()) -> DataFrame:
 
 
 def displays_of(ads: DataFrame, more: Sequence[str] = ()) -> DataFrame:
-    """Select the columns that the joined rows have of a display."""
     return ads.select("visit_id", "ad_id", "display_time", "campaign", F.col("page").alias("display_page"), *more)
 
 

@@ -5,7 +5,7 @@ How it works: an agent is a crawler's if one of two lists names it. `crawler-use
 `crawlerdetect` knows more names, and what to remove from an agent before it looks for them. The tags, and a small table
 of well-known names, decide the category. The lists are packages: an upgrade of a package is an upgrade of a list.
 The trap: a list is data that decides what is published. Its version is recorded with every publication
-(:func:`versions`), so that the hours that an upgrade changes can be found.
+(:func:`versions`).
 When not to use it: against crawlers that send a browser's agent; see `[logs] exclude`.
 """
 
@@ -130,7 +130,6 @@ def _lists(
 
 @lru_cache(maxsize=1)
 def installed() -> Lists:
-    """Read the lists of the installed packages."""
     from crawlerdetect.providers import crawlers, exclusions
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 

@@ -62,8 +62,6 @@ class UserLines(LineReader):
 
 
 class DeviceLines(LineReader):
-    """Reads lines of devices."""
-
     contract = DEVICES_DELIVERED
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:

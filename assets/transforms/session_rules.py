@@ -27,7 +27,6 @@ SPEC = SessionSpec(
 
 
 def page_views(visits: DataFrame, *more: Column) -> DataFrame:
-    """Select what sessions are computed from."""
     columns = ("user_id", "event_time", "visit_id", "page", "referral", "keep_private")
     # A correction arrived later than the rows of its hour, as in silver.visits.
     return visits.select(*columns, "arrival_hour", is_replay().alias("replayed"), "source_file", "source_offset", *more)

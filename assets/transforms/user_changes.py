@@ -21,7 +21,6 @@ SHAPE: Shape = {field.name: field.name for field in landed.CHANGED_USER}
 
 
 def is_of_table(file: str) -> bool:
-    """Return whether a landed file has changes, by its name."""
     return file.startswith(f"{PREFIX}-")
 
 
@@ -53,7 +52,6 @@ def order() -> Column:
 
 
 def midnight(day: Column) -> Column:
-    """Build the TIMESTAMP at which a day (`2026-01-31`) begins."""
     return F.to_timestamp(F.concat(day, F.lit("T00:00:00Z")))
 
 

@@ -182,7 +182,6 @@ def changed(changes: DataFrame, before: DataFrame, day: str) -> DataFrame:
 
 
 def applied(changes: DataFrame, rows: DataFrame) -> DataFrame:
-    """Apply :func:`changed` users to the users that they are computed from."""
     left = changes.where(~F.col(DELETED)).select(*rows.columns)
     return rows.join(changes, "user_id", "left_anti").unionByName(left)
 

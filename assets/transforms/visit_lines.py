@@ -11,9 +11,12 @@ from pathlib import PurePath
 
 from assets.transforms import legacy_visits, link_campaigns
 from assets.transforms.arrival_times import IMPOSSIBLE, hours_of
+from assets.transforms.request_lines import LogLines
 from blogdata.landing.json_lines import Field, Kind, reader
+from blogdata.landing.landed_formats import extension
 from blogdata.landing.records import LineReader, Values
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED
+from blogdata.services.config import LogSettings
 from quality.contracts.columns import CONTEXT, REQUEST
 from quality.contracts.visits import FOUND, RECEIVED
 
@@ -79,3 +82,17 @@ class VisitLines(LineReader):
 
 
 _NOTHING, _NO_REQUEST = (None,) * len(FOUND), (None,) * len(REQUEST)
+
+
+class ReceivedLines(LineReader):
+    """Reads lines of landed visits, and of access logs if it has their settings; `older` as of :class:`VisitLines`."""
+
+    contract = RECEIVED
+
+    def __init__(self, logs: LogSettings | None, *, older: bool = False) -> None:
+        self._visits, self._logs = VisitLines(older=older), LogLines(logs) if logs is not None else None
+
+    def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
+        reader = self._logs if extension(file) == "log" else self._visits
+        assert reader is not None, f"the settings of access logs are missing, for {file}"
+        return reader.of_file(file, partition)

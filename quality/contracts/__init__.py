@@ -59,7 +59,7 @@ EVERY: Mapping[str, Contract] = _by_layer({**CONTRACTS, **STREAMED})
 SERVED = _declared(serving)
 """Datasets served to a database; they are not tables of the lake."""
 RELEASED = Path(__file__).with_name("released.json")
-"""The released versions of the schemas, written by `blogdata schema release`."""
+"""The released schemas, written by `blogdata schema release`."""
 DECLARED: Mapping[str, Contract] = MappingProxyType({**EVERY, **SERVED})
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from blogdata.planning.reaches import Available
+from blogdata.planning.reach import WITHIN
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Audit, Column, RowRule
@@ -32,9 +32,9 @@ DAILY_REPORT = Contract(
     owner="team:platform",
     consumers=("team:analytics",),
     reads=(
-        Read(dataset="silver.visits_enriched", reach=Available(delivered="bronze.visits"), optional=True),
-        Read(dataset="bronze.dead_letters", reach=Available(delivered="bronze.visits"), optional=True),
-        Read(dataset="silver.ads", reach=Available(delivered="bronze.ads"), optional=True),
+        Read(dataset="silver.visits_enriched", reach=WITHIN, optional=True),
+        Read(dataset="bronze.dead_letters", reach=WITHIN, optional=True),
+        Read(dataset="silver.ads", reach=WITHIN, optional=True),
     ),
     runs=Runs(on=On.DEADLINE, at=Clock.NIGHTLY),
     columns=(

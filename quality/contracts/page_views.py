@@ -5,13 +5,12 @@ from datetime import date, timedelta
 from functools import partial
 
 from blogdata.planning.reach import WITHIN, Within
-from blogdata.publish.compatibility import Rename
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.migrations import migrating
 from blogdata.publish.partitions import Grain
 from blogdata.publish.privacy import withheld_rule
 from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Audit, Buckets, Column, Failed, Partitioning, RowRule
+from blogdata.publish.schema import Audit, Buckets, Column, Migration, Partitioning, RowRule
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
 from blogdata.publish.writes import ByPeriod, Slices, Sorted
 from quality.contracts import columns as c
@@ -245,7 +244,7 @@ PAGE_STATS = replace(
     ),
     statistics=("page",),
     # Editors compare days: one with half of its visits is looked at before they see it.
-    watch=replace(WATCHED, flow=Flow(), skew=Skew(tolerance=0.4, too_few=Failed.REFUSES)),
+    watch=replace(WATCHED, flow=Flow(), skew=Skew(tolerance=0.4)),
 )
 
 REFERRAL_STATS = migrating(
@@ -263,7 +262,7 @@ REFERRAL_STATS = migrating(
             HOURS_SINCE_COUNTED,
         ),
         # What it counts are no rows of silver.users: most visitors have never registered.
-        migrations=(Rename(old="users", new="visitors", since=date(2026, 11, 25), grace=timedelta(days=90)),),
+        migrations=(Migration(old="users", new="visitors", since=date(2026, 11, 25), grace=timedelta(days=90)),),
         key=("event_date", "referral_host"),
         rules=(COUNTED, HOURS_OF_A_COUNTED_DAY),
         audits=(COUNTED_THROUGHOUT,),

@@ -8,7 +8,7 @@ from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, WHOLE, InTurn, Landed
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Audit, Column, Encrypted, Mask, RowRule
+from blogdata.publish.schema import Audit, Column, Encrypted, RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import InOrder
 from quality.contracts import columns as c
@@ -31,7 +31,7 @@ USERS_DELIVERED = Contract(
         *c.SOURCE,
         c.LOAD_DATE,
         c.of_user(name="id", description="The user"),
-        *(replace(column, mask=Mask.EMAIL) if column.name == "email" else column for column in c.USER),
+        *(replace(column, masked=True) if column.name == "email" else column for column in c.USER),
         c.REASONS,
         c.user_time(
             name="updated_at",

@@ -2,7 +2,6 @@
 
 from datetime import date, timedelta
 
-from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.patterns.quality.online_observer import observed
 from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarked
@@ -232,7 +231,6 @@ WHOLE_VISITS = observed(
             sla=Sla(),
         ),
     ),
-    distinct=("user_id",),
 )
 VISITS = split(
     WHOLE_VISITS,
@@ -261,12 +259,7 @@ VISIT_CONFLICTS = Contract(
     patterns=("Windowed Deduplicator", "Transactional Writer"),
 )
 
-# The fastest: a blog may have only one of the two, and then the slowest would make nothing late, ever.
-WATERMARK = Watermarked(
-    allowed=timedelta(minutes=15),
-    measures={"visits": "max_event_time", "access logs": "max_logged_time"},
-    combined=Strategy.MAX,
-)
+WATERMARK = Watermarked(allowed=timedelta(minutes=15), measures=("max_event_time", "max_logged_time"))
 LATE_VISITS = Contract(
     dataset="silver.late_visits",
     description="Visit events that arrived after the watermark, with how late they were",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,12 +11,11 @@ import pytest
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.log_splitter import refused_logs
-from blogdata.patterns.ingestion.readiness_marker import LandingZone, mark
-from blogdata.planning.arrivals import Arrivals, link_warnings, warnings
-from blogdata.planning.plan import Planner
+from blogdata.patterns.ingestion.readiness_marker import mark
+from blogdata.planning.arrivals import Arrivals, warnings
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain
-from quality.contracts import CONTRACTS, GRAPH
+from quality.contracts import CONTRACTS
 
 ASTRAY = (
     "visits.json",
@@ -57,18 +55,6 @@ def test_files_outside_of_all_hours_are_named(tmp_path: Path, name: str) -> None
     assert "date=YYYY-MM-DD/hour=HH" in warning
 
 
-def test_a_clock_that_is_ahead_holds_no_hour(tmp_path: Path) -> None:
-    for hour in ("03", "04"):
-        file = put(tmp_path / "visits" / "date=2026-01-05" / f"hour={hour}" / "visits.json")
-        os.utime(file, (time.time() + 70 * YEAR,) * 2)
-    zone = LandingZone(folder=tmp_path, convention="next_exists")
-    look = Snapshot(zone, EventLog(Lake(root=str(tmp_path / "lake"))))
-    first, _ = Arrivals.of(CONTRACTS["bronze.visits"], zone).partitions
-    assert first.files[0].came_ns == first.files[0].ctime_ns
-    assert first.lacks is not None, "it has just come"
-    assert Planner(graph=GRAPH, look=look).all_stale().get("bronze.visits", {}) == {}
-
-
 def test_no_name_reaches_a_log_or_a_terminal_raw(tmp_path: Path) -> None:
     landing, evil = tmp_path / "landing", "\x1b]0;owned\x07\n2026 error\u202e.log"
     hour = landing / "visits" / "date=2026-01-05" / "hour=03"
@@ -82,12 +68,10 @@ def test_no_name_reaches_a_log_or_a_terminal_raw(tmp_path: Path) -> None:
     (hour.with_name("hour=04") / evil / evil).symlink_to("/etc/passwd")
     put(landing / "access_logs" / evil / "a.log")
     contract = CONTRACTS["bronze.visits"]
-    events = EventLog(Lake(root=str(tmp_path / "lake")))
     found = Arrivals.of(contract, landing)
     lines = [
         *said(landing, "bronze.visits"),
-        *(line for _, line in found.changed_warnings(Snapshot(landing, events))),
-        *(text for one in found.refused for link in one.links for text in (str(link), *link_warnings([link]))),
+        *(text for one in found.refused for link in one.links for text in (str(link), link.refusal().where)),
         *(str(one) for one in refused_logs(landing)),
     ]
     assert sum("owned" in line for line in lines) >= 6

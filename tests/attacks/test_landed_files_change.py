@@ -7,8 +7,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta, timezone
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,13 +17,10 @@ from hypothesis import strategies as st
 
 import published
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.ingestion import landed_content, landed_partition, readiness_marker, vanished_lines
+from blogdata.patterns.ingestion import landed_content, vanished_lines
 from blogdata.patterns.ingestion.landed_content import Line
-from blogdata.patterns.ingestion.landed_partition import Lack
-from blogdata.patterns.ingestion.readiness_marker import late_files, scan
+from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.patterns.ingestion.vanished_lines import Loss
-from blogdata.planning import arrivals
-from blogdata.planning.arrivals import warnings
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain
@@ -156,7 +152,7 @@ def publish(lake: LakeResource) -> None:
         "bronze.visits",
         "arrival_hour",
         {HOUR: len(rows)},
-        landed={HOUR: landed_partition.state_of(partition)},
+        landed={HOUR: partition.fingerprint},
         measures={HOUR: {"dead": 0, "max_event_time": None}},
         breakdowns={"event_hours": []},
         content=content,
@@ -168,111 +164,16 @@ def stale(lake: LakeResource) -> list[str]:
     return list(planner.all_stale().get("bronze.visits", {}))
 
 
-def found_touched(lake: LakeResource) -> list[str]:
-    return list(arrivals.touched_in(Snapshot(lake.landing_zone, lake.events), VISITS))
-
-
-def compare(lake: LakeResource) -> dict[str, list[str]]:
-    return arrivals.compare(Snapshot(lake.landing_zone, lake.events), [VISITS])
-
-
-def rewrite(file: Path, content: str) -> None:
-    """Rewrite a file as `rsync -t --inplace` does: same size, original modification time."""
-    before = file.stat()
-    assert len(content) == before.st_size
-    file.write_text(content)
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource) -> None:
-    publish(lake)
-    assert (stale(lake), found_touched(lake)) == ([], [])
-    folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
-    rewrite(folder / "a.json", "1\n7\n")
-    assert (stale(lake), found_touched(lake)) == ([], [HOUR]), "only its content differs"
-    look = Snapshot(lake.landing_zone, lake.events)
-    (warning,) = [line for line in warnings([VISITS], look, datetime.now(timezone.utc)) if HOUR in line]
-    assert "the next run compares their content" in warning
-    assert compare(lake) == {"bronze.visits": [HOUR]}
-    assert (stale(lake), found_touched(lake)) == ([HOUR], [])
-    publish(lake)
-    assert (stale(lake), found_touched(lake)) == ([], [])
-
-
-def test_touched_files_of_the_same_content_are_compared_once(lake: LakeResource) -> None:
+def test_rewritten_files_are_stale_and_another_permission_or_link_is_not(lake: LakeResource) -> None:
     publish(lake)
     folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
-
-    def replace_folder() -> None:
-        shutil.copytree(folder, folder.with_name("kept"))
-        restore(folder)
-
-    touches: tuple[Callable[[], None], ...] = (
-        lambda: os.utime(folder / "a.json", (1, 1)),
-        lambda: (folder / "a.json").chmod(0o640),
-        lambda: os.link(folder / "b.json", folder / ".linked"),
-        replace_folder,
-    )
-    for touch in touches:
-        touch()
-        assert (stale(lake), found_touched(lake)) == ([], [HOUR])
-        assert compare(lake) == {}
-        assert (stale(lake), found_touched(lake)) == ([], []), "nothing is computed again, and nothing read again"
-
-
-def restore(folder: Path) -> None:
-    shutil.rmtree(folder)
-    folder.with_name("kept").rename(folder)
-
-
-def test_an_unreadable_touched_file_is_left_to_the_run(lake: LakeResource) -> None:
-    folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
-    write(folder, {"c.json.gz": ["4"]})
-    publish(lake)
-    file = folder / "c.json.gz"
-    before = file.stat()
-    file.write_bytes(b"x" * before.st_size)
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert compare(lake) == {"bronze.visits": [HOUR]}
+    (folder / "a.json").chmod(0o640)
+    os.link(folder / "b.json", folder / ".linked")
+    assert stale(lake) == []
+    (folder / "a.json").write_text("1\n7\n")
     assert stale(lake) == [HOUR]
-
-
-def flagless(table: Path, after: timedelta) -> Lack | None:
-    (first, *_) = scan(table, Grain.HOUR, convention="next_exists", now=datetime.now(timezone.utc) + after)
-    return first.lacks
-
-
-def test_preserved_times_do_not_complete_half_a_delivery(tmp_path: Path) -> None:
-    """As after `rsync -t`, `cp -p` or tar: one of two files is there, and a later hour, both with old modification
-    times.
-    """
-    for hour in ("10", "11"):
-        folder = tmp_path / "date=2026-01-05" / f"hour={hour}"
-        write(folder, {"a.json": ["1"]})
-        os.utime(folder / "a.json", (0, 0))
-    assert flagless(tmp_path, timedelta(minutes=1)) is Lack.QUIET
-    assert flagless(tmp_path, timedelta(minutes=6)) is None
-    assert flagless(tmp_path, timedelta(minutes=4)) is Lack.QUIET
-
-
-def test_a_file_that_came_after_the_flag_is_late_whatever_its_time(tmp_path: Path) -> None:
-    folder = tmp_path / "date=2026-01-05" / "hour=10"
-    write(folder, {"a.json": ["1"]})
-    readiness_marker.mark(folder)
-    write(tmp_path, {"b.json": ["2"]})
-    os.utime(tmp_path / "b.json", (0, 0))
-    wait_for_the_clock(folder / "_SUCCESS", tmp_path / "tick")
-    shutil.copy2(tmp_path / "b.json", folder / "b.json")
-    (hour,) = scan(tmp_path, Grain.HOUR)
-    assert [file.name for file in late_files(hour)] == ["b.json"]
-
-
-def wait_for_the_clock(file: Path, tick: Path) -> None:
-    """Wait until a file changed now gets a later modification time; the file system's clock is coarse."""
-    while True:
-        tick.touch()
-        if tick.stat().st_ctime_ns > file.stat().st_ctime_ns:
-            return
+    publish(lake)
+    assert stale(lake) == []
 
 
 READERS = ("bronze.visits", "bronze.users", "bronze.devices")
@@ -312,7 +213,7 @@ def test_no_published_row_vanishes_with_its_file(deploy: Deploy) -> None:
     cut = made.folder(HOURS["cut"]) / "one.json"
     cut.write_bytes(cut.read_bytes().splitlines(keepends=True)[0])
     same = made.folder(HOURS["same"]) / "two.json"
-    rewrite(same, same.read_text().replace("/same/3", "/same/4"))
+    same.write_text(same.read_text().replace("/same/3", "/same/4"))
     moved = made.folder(HOURS["moved"]) / "two.json"
     moved.with_name("renamed.json.gz").write_bytes(gzip.compress(moved.read_bytes()))
     moved.unlink()
@@ -341,11 +242,3 @@ def test_no_published_row_vanishes_with_its_file(deploy: Deploy) -> None:
     assert pages(made, HOURS["cut"]) == ["/cut/1", "/cut/3"]
     assert pages(made, HOURS["cleaned"]) == [f"/cleaned/{at}" for at in (1, 2, 3)]
     assert made.problems() == []
-
-    # The landing zone is restored from a backup, without its times: every file is read once, nothing recomputed.
-    versions = {name: version for name, version in made.versions().items() if name != "ops.events"}
-    shutil.copytree(made.landing, made.landing.with_name("backup"), copy_function=shutil.copyfile)
-    shutil.rmtree(made.landing)
-    made.landing.with_name("backup").rename(made.landing)
-    assert (made.run(for_=READERS).problems, made.run(for_=READERS).runs) == ([], 0)
-    assert {name: version for name, version in made.versions().items() if name != "ops.events"} == versions

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from blogdata.lake.store_faults import LandedFileUnreadable
+from blogdata.errors import PlatformError
 from blogdata.landing.lines import read
 from blogdata.landing.log_formats import formats
 from blogdata.landing.sizes import LandedSize, measure
@@ -98,7 +98,7 @@ def test_a_byte_order_mark_belongs_to_the_place_of_the_first_line_and_not_to_its
 )
 def test_damage_is_noticed_to_the_last_byte(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(LandedFileUnreadable) as told:
+    with pytest.raises(PlatformError) as told:
         measure(tmp_path / "a.json")
     assert told.value.where == str(tmp_path / "a.json")
 

@@ -18,7 +18,8 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.observability import column_readers, fine_grained_tracker
+from blogdata.patterns.observability import fine_grained_tracker
+from blogdata.patterns.quality import schema_migrator
 from blogdata.planning.reach import SAME
 from blogdata.publish import kept_rows
 from blogdata.publish.contract import Read
@@ -68,7 +69,7 @@ def sources(lake: Lake, commit: Commit) -> dict[str, set[str]]:
 def readers(lake: Lake, column: str, contracts: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Return the readers of a column of the clicks, and the evidence for each."""
     declared = contracts or {COPY.dataset: COPY}
-    found = column_readers.readers(lake, EventLog(lake), declared, CLICKS, column, landing="/landing")
+    found = schema_migrator.readers(lake, EventLog(lake), declared, CLICKS, column, landing="/landing")
     return {reader.name: reader.how for reader in found}
 
 
@@ -104,7 +105,7 @@ def test_a_column_is_read_whatever_it_is_used_for(spark: Any, lake: Lake, clicks
         commit = publish(filled(used), Path(lake.root), use)
     assert sources(lake, commit).get("page") is None
     assert read(lake, commit) == {"click", "page"}
-    assert readers(lake, "page") == {COPY.dataset: "filters, joins or sorts by it"}
+    assert readers(lake, "page") == {COPY.dataset: "column lineage"}
     assert readers(lake, "stands_for") == {}
 
 
@@ -148,9 +149,7 @@ def test_a_dataset_without_lineage_counts_as_reading_everything(spark: Any, lake
     one = frame.where("page <> ''").limit(1).localCheckpoint()
     assert read(lake, publish(filled(one.select(F.lit(1).cast("bigint").alias("click"))), root, "chosen")) is None
     publish(filled(frame), root, "found")
-    assert {column: set(readers(lake, column)) for column in ALL if readers(lake, column)} == {
-        "click": {f"{COPY.dataset}.click"}
-    }
+    assert {column: set(readers(lake, column)) for column in ALL if readers(lake, column)} == {"click": {COPY.dataset}}
 
 
 def recorded(lake: Lake, dataset: str, *, read: list[str] | None, code: str = "new", **more: Any) -> None:
@@ -181,7 +180,7 @@ def test_the_newest_code_decides_what_a_dataset_reads(tmp_path: Path) -> None:
     # Each partition may show another part of what the current code reads.
     recorded(lake, COPY.dataset, read=["page"], **hour("b"))
     recorded(lake, COPY.dataset, read=["click"], **hour("c"))
-    assert set(readers(lake, "page")) == set(readers(lake, "click")) == {f"{COPY.dataset}.page"}
+    assert set(readers(lake, "page")) == set(readers(lake, "click")) == {COPY.dataset}
     recorded(lake, COPY.dataset, read=["click"], **hour("b"))
     assert readers(lake, "page") == {}
     # A platform rolled back to an earlier version, or without the engine, for one hour.
@@ -202,7 +201,7 @@ def test_a_restoration_hides_no_reader(tmp_path: Path, moved: dict[str, Any]) ->
     lake = Lake(root=str(tmp_path))
     recorded(lake, COPY.dataset, read=["page"], code="old", **hour("a"))
     recorded(lake, COPY.dataset, read=[], **hour("a"), **moved)
-    assert set(readers(lake, "page")) == {f"{COPY.dataset}.page"}
+    assert set(readers(lake, "page")) == {COPY.dataset}
 
 
 def test_a_table_whose_log_no_longer_says_what_it_read_reads_everything(tmp_path: Path) -> None:

@@ -51,87 +51,42 @@ WITH x AS (SELECT 'a' AS a) INSERT INTO delta.`{lake}/silver/visits` SELECT * FR
 FROM silver.visits INSERT OVERWRITE LOCAL DIRECTORY '{folder}/copy' USING csv SELECT page;
 INSERT OVERWRITE LOCAL DIRECTORY '{folder}/copy' USING csv SELECT 1;
 DELETE FROM silver.visits;
-UPDATE silver.visits SET page = 'x';
-MERGE INTO silver.visits USING (SELECT 1 AS a) ON false WHEN NOT MATCHED THEN INSERT *;
-TRUNCATE TABLE silver.visits;
 DROP VIEW silver.visits;
 CREATE TABLE t USING parquet LOCATION '{folder}/t' AS SELECT 1 AS a;
-CREATE TEMPORARY VIEW v AS SELECT 1;
 CREATE TEMPORARY VIEW v USING text OPTIONS (path '{secret}');
 CREATE TEMPORARY FUNCTION f AS 'java.lang.System';
-CREATE FUNCTION f() RETURNS INT RETURN 1;
 SELECT * FROM text.`{secret}`;
-SELECT * FROM (SELECT * FROM text.`{secret}`) WHERE 1 IN (SELECT 1);
 SELECT (SELECT max(value) FROM text.`{secret}`);
-SELECT page FROM silver.visits WHERE EXISTS (SELECT 1 FROM text.`{secret}` WHERE value LIKE 't%');
 WITH x AS (SELECT * FROM text.`{secret}`) SELECT * FROM x;
-SELECT * FROM silver.visits, LATERAL (SELECT * FROM text.`{secret}`);
 SELECT transform(array(1), x -> (SELECT max(value) FROM text.`{secret}`));
-TABLE text.`{secret}`;
 FROM text.`{secret}` |> SELECT value;
-SELECT 1 UNION ALL SELECT value FROM text.`{secret}`;
-SELECT * FROM csv.`{secret}`;
-SELECT * FROM json.`{secret}`;
 SELECT * FROM binaryFile.`{secret}`;
-SELECT * FROM parquet.`{lake}/silver/visits`;
 SELECT * FROM delta.`{lake}/silver/visits`;
-SELECT * FROM delta.`{lake}/silver/visits` VERSION AS OF 0;
 SELECT * FROM `audited-write`.`x`;
 EXPLAIN SELECT * FROM text.`{secret}`;
-EXPLAIN DELETE FROM delta.`{lake}/silver/visits`;
 DESCRIBE QUERY SELECT * FROM text.`{secret}`;
-DESCRIBE TABLE delta.`{lake}/silver/visits`;
 DESCRIBE HISTORY delta.`{lake}/silver/visits`;
-DESCRIBE DETAIL '{lake}/silver/visits';
-DESCRIBE EXTENDED default.t;
 DESCRIBE FUNCTION reflect;
-DESCRIBE DATABASE default;
 SELECT reflect('java.lang.System', 'getenv', 'HOME');
 SELECT java_method('java.lang.System', 'getProperty', 'user.home');
-SELECT try_reflect('java.lang.System', 'getenv', 'HOME');
-SELECT REFLECT('java.lang.System', 'getenv', 'HOME') FROM silver.visits;
 SELECT `reflect`('java.lang.System', 'getenv', 'HOME');
 SELECT system.builtin.reflect('java.lang.System', 'getenv', 'HOME');
 SELECT IDENTIFIER('reflect')('java.lang.System', 'getenv', 'HOME');
-SELECT page FROM silver.visits ORDER BY reflect('java.lang.System', 'getenv', page);
 SELECT page, sum(1) OVER (ORDER BY reflect('java.lang.System', 'getenv', page)) FROM silver.visits;
 SELECT * FROM IDENTIFIER('text.`{secret}`');
 SELECT TRANSFORM (page) USING 'cat {secret}' AS (a STRING) FROM silver.visits;
-FROM silver.visits MAP page USING 'cat' AS (a STRING);
 SELECT from_xml('<a/>', 'a INT');
 SELECT from_protobuf(CAST('x' AS BINARY), 'm', '{secret}');
 EXECUTE IMMEDIATE 'SELECT * FROM text.`{secret}`';
-EXECUTE IMMEDIATE 'DELETE FROM delta.`{lake}/silver/visits`';
 BEGIN SELECT 1; END;
-BEGIN DELETE FROM delta.`{lake}/silver/visits`; END;
-DECLARE VARIABLE x INT;
-SET VAR x = 1;
-SET;
 SET spark.sql.variable.substitute=true;
-SET TIME ZONE 'Europe/Berlin';
-RESET;
 ADD JAR '{secret}';
-ADD FILE '{secret}';
-LIST JARS;
-CACHE TABLE silver.visits;
 CACHE TABLE x AS SELECT * FROM text.`{secret}`;
-CLEAR CACHE;
 REFRESH '{secret}';
-REFRESH TABLE silver.visits;
-ANALYZE TABLE silver.visits COMPUTE STATISTICS;
-LOAD DATA LOCAL INPATH '{secret}' INTO TABLE silver.visits;
 CALL system.run('x');
-USE default;
 CREATE DATABASE d LOCATION '{folder}/d';
-SHOW TABLES;
 SHOW CREATE TABLE silver.visits;
-OPTIMIZE delta.`{lake}/silver/visits`;
-VACUUM delta.`{lake}/silver/visits` RETAIN 0 HOURS;
-RESTORE TABLE delta.`{lake}/silver/visits` TO VERSION AS OF 0;
-CONVERT TO DELTA parquet.`{folder}`;
-ALTER TABLE delta.`{lake}/silver/visits` ADD COLUMN x INT;
-COMMENT ON TABLE silver.visits IS 'x';
-KILL QUERY 'x'
+RESTORE TABLE delta.`{lake}/silver/visits` TO VERSION AS OF 0
 """
 
 
@@ -211,7 +166,7 @@ def test_other_statements_are_refused_without_effect(
             attack: outcome for attack, outcome in told.items() if outcome not in ("refused", "PARSE_SYNTAX_ERROR")
         } == {}
         assert list(told.values()).count("PARSE_SYNTAX_ERROR") < 10
-        for attack in (attacks[0], attacks[14], attacks[40]):
+        for attack in (attacks[0], attacks[9], attacks[15]):
             code, out, err = said("sql", attack)
             assert (code, out) == (2, "")
             assert "only queries are run here, over the lake's tables" in err

@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.cli.main import app
-from blogdata.services import config, doctor
-from blogdata.services.doctor import Diagnosis
+from blogdata.operations import doctor
+from blogdata.operations.doctor import Diagnosis
+from blogdata.services import config
 
 CANARY = "a-canary-of-a-password"
 

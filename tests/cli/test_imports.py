@@ -91,9 +91,7 @@ def test_a_reading_command_in_a_wrong_folder_begins_nothing_and_names_it(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"), [("led", "ledger"), ("land sim", "simulate"), ("plan --rep", "--replay")]
-)
+@pytest.mark.parametrize(("typed", "completed"), [("led", "ledger"), ("land sim", "simulate"), ("plan --j", "--json")])
 def test_a_shell_completes_commands_and_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, completed: str
 ) -> None:

@@ -19,12 +19,6 @@ DAY = "2026-01-05"
 HOURS = finer(DAY, Grain.DAY, Grain.HOUR)
 
 
-def test_a_week_needs_168_hours_from_its_monday() -> None:
-    week = completeness([DAY], Grain.WEEK, Grain.HOUR, HOURS)[DAY]
-    assert (len(week.needed), week.present) == (168, 24)
-    assert (week.needed[0], week.needed[-1]) == ("2026-01-05T00", "2026-01-11T23")
-
-
 def test_an_hour_whose_own_delivery_is_held_is_not_there(tmp_path: Path) -> None:
     """Early rows that arrived with the hour before published it; rows alone do not prove that its own delivery was
     read.

@@ -14,26 +14,26 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster_graphql import DagsterGraphQLClientError
 
 from analytics import gold
 from analytics.definitions import defs as analytics_definitions
 from analytics.definitions import report_materialized
 from blogdata.cli import ui_command
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
-from blogdata.patterns.data_flow.isolated_sequencer import ConsumerUnreachable, call
 from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
+from blogdata.services.files import locked
 from blogdata.services.processes import free_port
 from definitions import build
 from guarded import Guarded, serving
 from published import deployment, publish
 from quality.contracts import EVERY
-from sensors.consumers import CALLS, CAUSE, DagsterConsumer, consumers_called
+from sensors.consumers import CAUSE, DATASET, NAME, consumers_called, start
 
-WEEK, NEXT = "2026-01-05", "2026-01-12"
+WEEK = "2026-01-05"
 DAYS = between(WEEK, "2026-01-11", Grain.DAY)
-(NEWSLETTER,) = CALLS
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +58,6 @@ def runs(server: Guarded) -> list[dict[str, str]]:
     return [{name: value for name, value in run.tags.items() if name in kept} for run in found]
 
 
-def consumer_of(server: Guarded) -> DagsterConsumer:
-    return DagsterConsumer(url=server.url, token=server.token)
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> LakeResource:
     return deployment(tmp_path / "home")
@@ -77,6 +73,21 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 Tick = Callable[[], tuple[str, list[str]]]
 
 
+Served = Callable[[str], None]
+
+
+@pytest.fixture
+def served_at(instance: dg.DagsterInstance) -> Iterator[Served]:
+    """Says where the UI is served, by the lock that its process holds."""
+    file = Path(instance.root_directory) / dagster_home.UI
+
+    def served(address: str) -> None:
+        file.write_text(address.removeprefix("http://"))
+
+    with locked(file, seconds=0):
+        yield served
+
+
 @pytest.fixture
 def tick(lake: LakeResource, instance: dg.DagsterInstance, guarded: Guarded) -> Tick:
     """Evaluates the sensor with the cursor it left; returns its skip reason and the requested runs."""
@@ -88,24 +99,24 @@ def tick(lake: LakeResource, instance: dg.DagsterInstance, guarded: Guarded) -> 
         data = consumers_called().evaluate_tick(context)
         cursor[0] = data.cursor
         assert data.cursor is not None
-        return str(data.skip_message), json.loads(data.cursor)["called"].get(NEWSLETTER.name, [])
+        return str(data.skip_message), json.loads(data.cursor)["called"].get(NAME, [])
 
     return evaluate
 
 
 def published(lake: LakeResource, *days: str, hours: int = 24) -> None:
     measures = {day: {"parts": hours} for day in days}
-    publish(lake.lake, NEWSLETTER.dataset, "event_date", dict.fromkeys(days, 1), measures=measures)
+    publish(lake.lake, DATASET, "event_date", dict.fromkeys(days, 1), measures=measures)
 
 
 def test_a_daily_dataset_calls_a_weekly_job_once(
-    lake: LakeResource, server: Guarded, tick: Tick, instance: dg.DagsterInstance
+    lake: LakeResource, server: Guarded, tick: Tick, request: pytest.FixtureRequest
 ) -> None:
     published(lake, *DAYS[:6])
     assert tick() == ("nothing is there that a consumer was not called for", [])
     published(lake, DAYS[6])
     assert "no UI of this deployment is served" in tick()[0]
-    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
+    request.getfixturevalue("served_at")(server.url)
     said, called = tick()
     (run,) = server.instance.get_runs()
     assert (said, called) == (f"analytics/newsletter {WEEK}: run {run.run_id}", [WEEK])
@@ -120,7 +131,7 @@ def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
     lake: LakeResource,
     server: Guarded,
     tick: Tick,
-    instance: dg.DagsterInstance,
+    served_at: Served,
     monkeypatch: pytest.MonkeyPatch,
     rest_comes: bool,
 ) -> None:
@@ -128,7 +139,7 @@ def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
         monkeypatch.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
         return tick()[1]
 
-    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
+    served_at(server.url)
     published(lake, *DAYS[:6])
     # A person runs the unfinished day.
     published(lake, DAYS[6], hours=12)
@@ -154,19 +165,19 @@ def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInst
     assert asked[1] != asked[3]
 
 
-def test_an_unreachable_consumer_is_called_again(server: Guarded) -> None:
-    nowhere = DagsterConsumer(url=f"http://127.0.0.1:{free_port()}", token=server.token)
-    result = call(nowhere, NEWSLETTER, [WEEK, NEXT])
-    assert list(result.faults) == [WEEK], "no further call is tried"
-    assert isinstance(result.faults[WEEK], ConsumerUnreachable)
-    with pytest.raises(ConsumerUnreachable, match="nothing answers"):
-        nowhere.start(NEWSLETTER, WEEK)
-    # A token of another deployment is a permanent fault.
-    stranger = DagsterConsumer(url=server.url, token="0" * 64)
-    refused = call(stranger, NEWSLETTER, [WEEK, NEXT])
-    assert [str(fault.what) for fault in refused.faults.values()] == ["the web server answers 401"] * 2
+def test_an_unreachable_consumer_is_called_again(
+    lake: LakeResource, server: Guarded, tick: Tick, served_at: Served
+) -> None:
+    published(lake, *DAYS)
+    served_at(f"127.0.0.1:{free_port()}")
+    said, called = tick()
+    assert (said.startswith(f"{NAME} {WEEK}: Error when connecting to url"), called) == (True, [])
+    # A token of another deployment is refused.
+    with pytest.raises(DagsterGraphQLClientError, match="401"):
+        start(server.url, "0" * 64, WEEK)
     assert not server.instance.get_runs()
-    assert list(call(consumer_of(server), NEWSLETTER, [WEEK, NEXT]).runs) == [WEEK, NEXT]
+    served_at(server.url)
+    assert tick()[1] == [WEEK]
 
 
 def test_the_other_team_relies_on_declared_columns() -> None:

@@ -56,18 +56,6 @@ def test_one_read_feeds_both_writers_and_rounded_percents_agree(files: Files, mo
     assert sorted(typed["page"].to_pylist()) == sorted(PAGES)
 
 
-def test_a_day_without_page_views_has_empty_files(files: Files) -> None:
-    files.publish(NEXT)
-    files.publish(DAY, pages=())
-    run = files.run(DAY)
-    assert run.success
-    assert files.file(CSV).read_text(encoding="utf-8").splitlines() == [
-        "Seite;Aufrufe;Besuche;Besucher;Anteil in Prozent"
-    ]
-    assert pq.read_table(files.file(PARQUET)).num_rows == 0
-    assert metadata(run)["equal"] == 0
-
-
 @pytest.mark.parametrize(("failing", "other"), [(CSV, PARQUET), (PARQUET, CSV)], ids=["csv", "parquet"])
 def test_a_failed_writer_stops_no_other_and_its_readers_keep_the_old_file(
     files: Files, failing: Writer, other: Writer

@@ -47,13 +47,6 @@ class Runner:
         return day
 
 
-def test_120_days_run_in_order() -> None:
-    runner = Runner()
-    shuffled = sorted(MANY, key=lambda day: day[::-1])
-    assert in_turn(shuffled, runner.due, runner.execute) == list(MANY)
-    assert runner.executed == list(MANY)
-
-
 @given(st.sets(st.sampled_from(MANY)), st.sets(st.sampled_from(MANY)))
 def test_nothing_runs_after_a_failed_day(asked: set[str], failing: set[str]) -> None:
     runner = Runner(*failing)

@@ -80,15 +80,6 @@ def test_a_missing_part_replaces_the_report_when_it_comes(lake: Lake) -> None:
     assert runs(lake, f"{NEXT}T09:00") == [DAY]
 
 
-def test_a_day_without_any_part_is_reported(lake: Lake) -> None:
-    versions = delivered(lake, [HOURS[0], "2026-01-07T00"])
-    for day in (DAY, "2026-01-07"):
-        reported(lake, day, versions)
-    assert runs(lake, "2026-01-08T03:00") == [NEXT]
-    reported(lake, NEXT, {})
-    assert runs(lake, "2026-01-08T03:00") == []
-
-
 def test_a_source_counts_from_its_first_delivery() -> None:
     sources = {
         "visits": PeriodSource(published=HOURS, delivered=HOURS),

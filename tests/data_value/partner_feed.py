@@ -60,8 +60,7 @@ def target(server: Partner, timeout: float = 0.1) -> Iterator[HttpTarget]:
 
 def as_it_is(one: Delivery) -> dict[str, Any]:
     """What is sent of a record, without tokens."""
-    correction = {"correction": True} if one.correction else {}
-    return {"key": one.key, "sequence": one.sequence, "payload": json.loads(one.payload), **correction}
+    return {"key": one.key, "sequence": one.sequence, "payload": json.loads(one.payload)}
 
 
 def expected(taken: Sequence[Row]) -> dict[str, list[tuple[int, int]]]:

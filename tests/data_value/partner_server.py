@@ -85,7 +85,7 @@ class Partner(ThreadingHTTPServer):
         """Take records, and return the answer."""
         records = json.loads(body)["records"]
         assert 1 <= len(records) <= MOST_RECORDS
-        assert all(one.keys() - {"correction"} == {"key", "sequence", "payload"} for one in records)
+        assert all(one.keys() == {"key", "sequence", "payload"} for one in records)
         with self._lock:
             self.requests += 1
             lost = {index for index in range(len(records)) if self._random.random() < self.faults.partial}
@@ -102,9 +102,8 @@ class Partner(ThreadingHTTPServer):
         return {"failed": [{"index": index, "code": "internal"} for index in sorted(lost)]}
 
 
-class Answering(BaseHTTPRequestHandler):
-    """Answers in JSON."""
-
+class _Handler(BaseHTTPRequestHandler):
+    server: Partner
     protocol_version = "HTTP/1.1"
     # Headers and body are two writes; with Nagle's algorithm the second one waits for the client's acknowledgement.
     disable_nagle_algorithm = True
@@ -112,23 +111,15 @@ class Answering(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.respond(self.rfile.read(int(self.headers["Content-Length"])))
 
-    def respond(self, body: bytes) -> None:
-        raise NotImplementedError
-
-    def answer(self, status: int, content: object, headers: Mapping[str, str] | None = None) -> None:
+    def answer(self, status: int, content: object) -> None:
         body = json.dumps(content).encode()
         self.send_response(status)
-        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
-            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
-
-
-class _Handler(Answering):
-    server: Partner
 
     def respond(self, body: bytes) -> None:
         """Answer a request, or fail as configured."""
@@ -139,7 +130,7 @@ class _Handler(Answering):
         elif self.path != _PATH:
             self.answer(404, {"error": "there is no such path"})
         elif chance(faults.rate_limit):
-            self.answer(429, {"error": "too many requests"}, {"Retry-After": "0.05"})
+            self.answer(429, {"error": "too many requests"})
         elif chance(faults.unavailable):
             self.answer(503, {"error": "unavailable"})
         else:

@@ -12,4 +12,4 @@ from data_value.partner_feed import as_it_is
 
 box = Outbox(path=Path(sys.argv[1]))
 with box.alone(), HttpTarget(sys.argv[2], key=None, timeout=2.0, record=as_it_is) as there:
-    deliver(BinPacker(box.due(before="9999"), size=8), box, there, patience=20)
+    deliver(BinPacker(box.due(before="9999"), size=8), box, there)

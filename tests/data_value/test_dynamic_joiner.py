@@ -74,14 +74,6 @@ def drawn(seed: int, days: int = 1, visits: int = 40) -> tuple[list[Click], list
     return sorted(clicks), sorted(displays)
 
 
-def test_both_ends_of_the_bound_belong(spark: Any) -> None:
-    displays = [("v", "a", at(10), "c"), ("w", "a", at(10), "c")]
-    clicks = [("v", "a", at(time)) for time in (9.99, 10, 40, 40.01)] + [("w", "b", at(10))]
-    found = got(batch(spark, clicks, displays))
-    assert found == expected(clicks, displays)
-    assert [row[-1] for row in found].count("both") == 2
-
-
 def test_a_batch_equals_a_comparison_of_everything(spark: Any) -> None:
     clicks, displays = drawn(1)
     found = got(batch(spark, clicks, displays))

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.fifo_orderer import Fifo
-from blogdata.patterns.data_value.ordered_delivery import MOST_TRIES, deliver
+from blogdata.patterns.data_value.ordered_delivery import deliver
+from blogdata.patterns.data_value.outbox import MOST_TRIES
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
 from data_value.partner_server import PartnerFaults
 
@@ -22,7 +24,7 @@ def test_retries_keep_the_order(tmp_path: Path) -> None:
     taken, file = rows(12, 3), tmp_path / "partner.jsonl"
     box = outbox(tmp_path, taken)
     with partner(file, PartnerFaults.every(0.05), seed=5) as server, target(server) as there:
-        assert deliver(Fifo(box.due(before=LATER)), box, there, patience=20) == len(taken)
+        assert deliver(Fifo(box.due(before=LATER)), box, there) == len(taken)
     found = received(file)
     assert by_key(found) == expected(taken)
     times = [one["payload"]["at"] for one in found]
@@ -40,11 +42,14 @@ def test_a_record_that_is_never_taken_ends_the_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("naive", "kept"), [(True, 2), (False, 1)], ids=["naive", "by-number"])
-def test_sending_and_acknowledging_is_not_exactly_once(naive: bool, kept: int, tmp_path: Path) -> None:
+def test_sending_and_acknowledging_is_not_exactly_once(
+    naive: bool, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Why records are numbered durably: what has no answer is sent again, and is there twice unless recognized."""
+    monkeypatch.setattr(ordered_delivery, "PAUSES", ())
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path, rows(1, 1)[:1])
     with partner(file, PartnerFaults(late_error=1.0), naive=naive) as server, target(server) as there:
         for _ in range(2):
             with pytest.raises(Exception, match="500"):
-                deliver(Fifo(box.due(before=LATER)), box, there, patience=0)
+                deliver(Fifo(box.due(before=LATER)), box, there)
     assert len(received(file)) == kept

@@ -65,15 +65,6 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
-def test_a_row_joins_to_its_writing_run(spark: Any, lake: Lake) -> None:
-    context = context_table(spark, lake).where("dataset = 'silver.pages' AND current")
-    rows = lake.read(spark, "silver.pages").withColumnRenamed("day", "partition").join(context, "partition")
-    assert {(row["page"], row["run_id"], row["attempt"]) for row in rows.collect()} == {
-        ("/run-1", "run-1", 1),
-        ("/run-2", "run-2", 3),
-    }
-
-
 def test_a_row_joins_to_its_runs_event(spark: Any, lake: Lake) -> None:
     rows = context_table(spark, lake).where("current").orderBy("partition").collect()
     assert [(row["trigger"], row["event"]) for row in rows] == [
@@ -101,18 +92,9 @@ def test_the_context_table_keeps_what_was_replaced(spark: Any, lake: Lake) -> No
     assert [(row["partition"], row["run_id"]) for row in replaced] == [("2026-01-06", "run-1")]
 
 
-def test_a_consumer_sees_neither_personal_nor_technical_columns(spark: Any, lake: Lake) -> None:
-    assert consumer_view(lake.read(spark, "silver.pages"), PAGES).columns == ["day", "page"]
-
-
-def test_a_personal_key_column_is_hidden(spark: Any, lake: Lake) -> None:
-    keyed = replace(PAGES, key=("login",))
-    assert "login" not in consumer_view(lake.read(spark, "silver.pages"), keyed).columns
-
-
-def test_an_undeclared_column_is_hidden(spark: Any, lake: Lake) -> None:
+def test_a_personal_key_and_an_undeclared_column_are_hidden(spark: Any, lake: Lake) -> None:
     frame = lake.read(spark, "silver.pages").selectExpr("*", "'x' AS debug")
-    assert "debug" not in consumer_view(frame, PAGES).columns
+    assert consumer_view(frame, replace(PAGES, key=("login",))).columns == ["day", "page"]
 
 
 def test_no_view_of_the_lake_shows_a_person_or_a_line() -> None:

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from blogdata.errors import PlatformError
+from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.ordered_delivery import Refused, Undelivered, deliver
 from blogdata.patterns.data_value.outbox import Outbox, OutboxUnusable
@@ -31,16 +30,18 @@ UNKNOWN = pytest.mark.parametrize(
 )
 
 
-def send(box: Outbox, server: Partner, patience: float = 5.0) -> int:
+def send(box: Outbox, server: Partner) -> int:
     with target(server) as there:
-        return deliver(BinPacker(box.due(before=LATER), size=500), box, there, patience=patience)
+        return deliver(BinPacker(box.due(before=LATER), size=500), box, there)
 
 
 def unanswered(box: Outbox, server: Partner, faults: PartnerFaults) -> None:
     """Send one request, and do not learn what became of it."""
     server.faults = faults
-    with pytest.raises(Undelivered):
-        send(box, server, patience=0.0)
+    with pytest.MonkeyPatch.context() as once:
+        once.setattr(ordered_delivery, "PAUSES", ())
+        with pytest.raises(Undelivered):
+            send(box, server)
     server.faults = PartnerFaults()
 
 
@@ -93,12 +94,11 @@ def test_what_has_no_answer_is_sent_again_first_and_as_it_was(faults: PartnerFau
     assert found.pop("user-001") == [(1, 0), (2, -1), (3, 1)]
     assert found.items() <= expected(taken).items()
     (line,) = box.lines()
-    assert (line.states, line.corrected, line.missing) == ({"delivered": len(taken) + 1}, 4, 0)
+    assert (line.states, line.missing) == ({"delivered": len(taken) + 1}, 0)
     assert ["page" in one["payload"] for one in received(file) if one["sequence"] == 1] == [False] * 4
-    assert [one["sequence"] for one in received(file) if one.get("correction")] == [2]
 
 
-def test_late_rows_are_sent_as_corrections(tmp_path: Path) -> None:
+def test_late_rows_take_the_next_numbers(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path)
     with partner(file) as server:
         box.take(PARTITION, "1", [row("a", 10), row("b", 10)], rows_in=2, private=0)
@@ -116,7 +116,6 @@ def test_late_rows_are_sent_as_corrections(tmp_path: Path) -> None:
         )
         send(box, server)
     assert by_key(received(file)) == {"a": [(1, 10), (2, 5), (3, 11), (4, 7)], "b": [(1, 10)], "c": [(1, 5)]}
-    assert [one["sequence"] for one in received(file) if one.get("correction")] == [2, 4]
     assert states(box) == {"delivered": 6}
 
 
@@ -155,41 +154,26 @@ def test_a_row_that_was_withdrawn_is_not_sent_again(faults: PartnerFaults, tmp_p
     assert states(box) == {"delivered": 3}
 
 
-def test_an_old_request_that_was_withdrawn_keeps_its_numbers(tmp_path: Path) -> None:
-    """Earlier releases noted numbers at their answers only; the partner may have had the request."""
-    file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 1), row("a", 2)])
-    with partner(file) as server:
-        unanswered(box, server, PartnerFaults(late_error=1.0))
-        with closing(sqlite3.connect(box.path)) as earlier, earlier:
-            earlier.execute("DELETE FROM keys")
-        box.take(PARTITION, "2", [row("a", 3)], rows_in=3, private=2)
-        send(box, server)
-    assert by_key(received(file)) == {"a": [(1, 1), (2, 3)]}
-
-
 def test_corrected_rows_are_sent_as_they_are(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 1)])
     box.take(PARTITION, "2", [row("a", 1, page="/b")], rows_in=1, private=0)
     with partner(file) as server:
         send(box, server)
         assert received(file)[0]["payload"] == {"at": 1, "page": "/b"}
-        line = box.take(PARTITION, "3", [row("a", 1, page="/c")], rows_in=1, private=0)
-        assert (line.states, line.corrected) == ({"delivered": 1}, 1)
+        box.take(PARTITION, "3", [row("a", 1, page="/c")], rows_in=1, private=0)
         assert send(box, server) == 0
 
 
-def test_what_a_partner_refuses_is_sent_as_its_row_is_then(tmp_path: Path) -> None:
+def test_what_a_partner_refuses_is_sent_again_under_its_number(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 1)])
     with partner(file, key="another") as server:
         with pytest.raises(Refused):
             send(box, server)
-        box.take(PARTITION, "2", [row("a", 1, page="/b"), row("a", 0)], rows_in=2, private=0)
+        box.take(PARTITION, "2", [row("a", 1), row("a", 0)], rows_in=2, private=0)
         server.key = None
         send(box, server)
-    assert [one["payload"] for one in received(file)] == [{"at": 0}, {"at": 1, "page": "/b"}]
-    assert [(one["sequence"], "correction" in one) for one in received(file)] == [(1, False), (2, False)]
-    (line,) = box.lines()
-    assert (line.states, line.corrected) == ({"delivered": 2}, 0)
+    assert by_key(received(file)) == {"a": [(1, 1), (2, 0)]}
+    assert states(box) == {"delivered": 2}
 
 
 def test_rows_that_do_not_add_up_are_refused(tmp_path: Path) -> None:

@@ -95,14 +95,6 @@ def test_the_account_refuses_a_doubled_fact(spark: Any, tmp_path: Path) -> None:
         overwrite_table(found, target, Provenance(accounts={WHOLE_TABLE: Account(rows_in=2)}))
 
 
-EMAILS = [("a@", 1, 3), ("b@", 3, 7), ("c@", 7, None)]
-
-
-def test_figure_5_1_history_answers_for_the_time_of_the_fact(spark: Any) -> None:
-    then = joined(facts(spark, 2, 3, 9), versions(spark, *EMAILS))
-    assert [row.login for row in then] == ["a@", "b@", "c@"]
-
-
 @pytest.mark.usefixtures("usual_plans")
 def test_small_reference_data_is_broadcast_without_moving_facts(spark: Any) -> None:
     frame = static_joiner.join_as_of(

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from blogdata.cli.main import app
+from blogdata.operations import alerting
 from blogdata.operations.query import TABLE, VERSIONS
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management.checkpointer import STREAM_OFFSETS
@@ -22,7 +23,7 @@ from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish import refused
 from blogdata.publish.privacy import CONSUMERS
 from blogdata.secrets.secrets_pointer import Secret
-from blogdata.services import alert_channels, config, secrets
+from blogdata.services import config, secrets
 from docs.pages import PAGES, PROJECT, ROOT, blocks, commands, parse, text
 from published import deployment
 from quality.contracts import EVERY, GRAPH
@@ -92,7 +93,7 @@ def test_the_configuration_table_has_exactly_the_settings() -> None:
     table = page[page.index("| environment |") : page.index("```toml")]
     documented = set(re.findall(r"^\| `([A-Z_]+)`", table, re.MULTILINE))
     places = set(config.places(config.Settings))
-    variables = {place[-1] for place in places if re.match(r"BLOGDATA_.*[A-Z]$|SPARK_|BAO_", place[-1])}
+    variables = {place[-1] for place in places if re.match(r"BLOGDATA_.*[A-Z]$|SPARK_", place[-1])}
     assert documented == variables
     for section, key, *below in (place for place in places if len(place) > 1 and place[-1].islower()):
         if section != "alerts":
@@ -105,8 +106,8 @@ def test_the_channels_of_the_page_are_accepted(tmp_path: Path) -> None:
     settings = config.load({"BLOGDATA_HOME": str(tmp_path)})
     assert settings.alerting.repeat_after == config.AlertingSettings().repeat_after
     for channel in settings.alerts:
-        secrets.files(settings).add(channel.secret or "none", Secret("xoxb-123456789012-abcdefghijkl"), after=0)
-        alert_channels.check(settings, channel)
+        secrets.pointer(settings, channel.secret or "none").add(Secret("xoxb-123456789012-abcdefghijkl"), after=0)
+        alerting.check(settings, channel)
 
 
 def test_the_metrics_table_has_exactly_the_metrics(tmp_path: Path) -> None:

@@ -1,17 +1,15 @@
-"""The documentation site: no dead link, nothing loaded from another host, and every page in its menu."""
+"""The documentation site: it builds, loads nothing from another host, and every page is in its menu."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
@@ -21,7 +19,6 @@ from docs.pages import ROOT
 DOCS = ROOT / "docs"
 GENERATED = {"changelog.md", "contributing.md"}
 """Pages of the site that are files beside docs/; the hooks add them."""
-LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 
 
 class _Tolerant(yaml.SafeLoader):
@@ -31,60 +28,21 @@ class _Tolerant(yaml.SafeLoader):
 _Tolerant.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
 
 
-@dataclass
-class Html(HTMLParser):
-    """Addresses that a built page loads, its links, and its ids."""
-
-    loads: list[str] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
-    ids: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Record the addresses and the id of an element."""
-        values = {name: value for name, value in attrs if value is not None}
-        self.ids |= {values[name] for name in ("id", "name") if name in values}
-        if LOADED.get(tag) in values and values.get("rel") not in ("canonical", "next", "prev"):
-            self.loads.append(values[LOADED[tag]])
-        if tag == "a" and "href" in values:
-            self.links.append(values["href"])
-
-    @classmethod
-    def of(cls, text: str) -> Html:
-        """Parse a page."""
-        page = cls()
-        page.feed(text)
-        return page
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Html]:
-    """Every page of the built site."""
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """MkDocs warns of links to pages and anchors that are not there."""
     if find_spec("mkdocs") is None:
         pytest.skip("MkDocs is not installed; make setup-site installs it")
-    folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
         cwd=ROOT,
-        env={**os.environ, "BLOGDATA_HOME": str(folder / "home")},
+        env={**os.environ, "BLOGDATA_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
         check=False,
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    # A server shows 404.html at any address, so its links begin at the root.
-    pages = [file for file in folder.rglob("*.html") if file.name != "404.html"]
-    return {file: Html.of(file.read_text(encoding="utf-8")) for file in pages}
-
-
-def test_no_page_loads_anything_from_another_host(site: dict[Path, Html]) -> None:
-    assert foreign(site) == []
-
-
-def test_every_link_leads_to_an_existing_target(site: dict[Path, Html]) -> None:
-    assert dead(site) == []
+    address = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//""")
+    assert [page for page in tmp_path.rglob("*.html") if address.search(page.read_text(encoding="utf-8"))] == []
 
 
 def test_the_menu_names_pages_that_exist() -> None:
@@ -112,25 +70,3 @@ def entries(nav: Any) -> Iterator[str]:
         yield nav
     for item in nav.values() if isinstance(nav, dict) else nav if isinstance(nav, list) else ():
         yield from entries(item)
-
-
-def foreign(site: dict[Path, Html]) -> list[str]:
-    """List the addresses with a host that pages load."""
-    return [
-        f"{file.name}: {address}" for file, page in site.items() for address in page.loads if urlsplit(address).netloc
-    ]
-
-
-def dead(site: dict[Path, Html]) -> list[str]:
-    """List links and loaded files without a target on the site."""
-    found = []
-    for file, page in site.items():
-        for address in (*page.loads, *page.links):
-            parts = urlsplit(address)
-            if parts.scheme or parts.netloc:
-                continue
-            target = Path(os.path.normpath(file.parent / unquote(parts.path))) if parts.path else file
-            anchor = unquote(parts.fragment)
-            if not target.is_file() or (anchor and target in site and anchor not in site[target].ids):
-                found.append(f"{file.name}: {address}")
-    return found

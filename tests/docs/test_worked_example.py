@@ -190,21 +190,6 @@ def test_the_dataset_is_computed_and_its_account_adds_up(project: Project) -> No
     assert DATASET in shown(project)["tonight"]
 
 
-@pytest.mark.campaign
-def test_cutting_the_tail_is_refused_by_the_ledger(project: Project) -> None:
-    assert project.command("run").returncode == 0
-    module = project.root / PATTERN
-    whole = module.read_text(encoding="utf-8")
-    head, _, _ = whole.partition("    rank = F.row_number()")
-    module.write_text(f"{head}    return frame.orderBy(measure, ascending=False).limit(keep)\n", encoding="utf-8")
-    before = counted(project)
-    refused = project.command("run", "--from", DAY, "--to", "2026-01-06", "--select", DATASET)
-    module.write_text(whole, encoding="utf-8")
-    assert refused.returncode == 1, refused.stdout + refused.stderr
-    assert "ledger" in refused.stdout + refused.stderr
-    assert counted(project) == before
-
-
 def counted(project: Project) -> dict[str, int]:
     """Return the rows of the new dataset."""
     return dict(project.deployment.rows(DATASET, "browser", "events"))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import sqlite3
 import time
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +19,10 @@ from deltalake import DeltaTable, write_deltalake
 import toy
 from blogdata.erasure.clearing import Clearing, look
 from blogdata.lake.lake import Lake
-from blogdata.lake.shares import Held, Share
 from blogdata.orchestration import turns
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
 from blogdata.patterns.data_value.outbox import Outbox, Row
-from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, How, Subject, Whose
-from blogdata.publish.writes import InOrder, Write
 from blogdata.services import config, secrets
 from blogdata.services.config import Settings
 from blogdata.suppression.landed_persons import Identifiers
@@ -97,7 +92,7 @@ def clear(settings: Settings, notes: dict[str, str] | None = None, **changed: An
     """Clear the deployment; returns what was left."""
     kept = {} if notes is None else notes
     now = time.time()
-    asked = {"contracts": (LETTERS,), "persons": PERSONS, "began": now, "computed": now, "note": kept.__setitem__}
+    asked = {"contracts": (LETTERS,), "persons": PERSONS, "began": now, "note": kept.__setitem__}
     return Clearing(settings=settings, **{**asked, **changed}).clear()
 
 
@@ -152,43 +147,6 @@ def test_the_partner_may_have_records_whose_outcome_is_not_known(settings: Setti
     notes: dict[str, str] = {}
     assert clear(settings, notes) == []
     assert notes["partner.sqlite"].startswith("the partner has 2 of their records, or may have them")
-
-
-@pytest.mark.parametrize(
-    ("write", "gone"), [(LETTERS.write, [0, 2]), (InOrder(period=Grain.DAY), [0])], ids=["by itself", "in order"]
-)
-def test_a_kept_version_is_gone_by_name_unless_it_was_made_of_clean_rows(
-    settings: Settings, write: Write, gone: list[int]
-) -> None:
-    """One made between the beginning and the computation is clean only if its periods build on one another."""
-    began, lake = time.time(), Lake(root=str(settings.lake))
-    share_two_versions(settings)
-    notes: dict[str, str] = {}
-    contracts = (replace(LETTERS, write=write),)
-    assert clear(settings, notes, contracts=contracts, began=began, computed=time.time() + 1) == []
-    assert [f"version {one} of {LETTERS.dataset} is gone" in notes[LETTERS.dataset] for one in (0, 2)] == [
-        one in gone for one in (0, 2)
-    ]
-    whole = [lake.is_whole(LETTERS.dataset, version) for version in range(4)]
-    assert whole == [False, False, 2 not in gone, True]
-    assert found(settings) == set()
-
-
-def share_two_versions(settings: Settings) -> None:
-    """Publish two more versions, and share the oldest one and one of these: a share stands for every reason."""
-    folder = settings.lake / "silver" / "letters"
-    for _ in range(2):
-        write_deltalake(folder, rows(OTHER), mode="overwrite")
-    for file in folder.rglob("*.parquet"):
-        os.utime(file, (0, 0))
-    identity = str(DeltaTable(folder).metadata().id)
-    for version in (0, 2):
-        held = {LETTERS.dataset: Held(id=identity, version=version)}
-        at = datetime(2026, 1, 6, tzinfo=timezone.utc)
-        share = Share(dataset=LETTERS.dataset, version=version, since=at, files=1, rows=1, tables=held)
-        record = settings.lake / "_shares" / LETTERS.dataset / share.name / "_share.json"
-        record.parent.mkdir(parents=True)
-        record.write_text(json.dumps(share.as_json()))
 
 
 def test_hidden_files_of_producers_and_those_in_use_are_left(settings: Settings) -> None:

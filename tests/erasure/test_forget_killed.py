@@ -102,7 +102,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     box.taken(due)
     for name in (SECRET, TOKENS):
         secrets.read(made, name)
-    Journal.of(made).write(FORGOTTEN)
+    Journal(made.home).write(FORGOTTEN)
     return home
 
 

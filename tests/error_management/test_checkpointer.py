@@ -98,12 +98,6 @@ def test_unplanned_and_uncommitted_files_are_unfinished(tmp_path: Path) -> None:
     assert checkpoint.unfinished() == (path(11),)
 
 
-def test_a_fully_committed_checkpoint_has_nothing_unfinished(tmp_path: Path) -> None:
-    checkpoint = open_checkpoint(tmp_path, SPEC)
-    assert checkpoint.unfinished() == ()
-    assert used(checkpoint, 3, committed=3).unfinished() == ()
-
-
 def test_the_offsets_are_a_table(tmp_path: Path) -> None:
     used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
     open_checkpoint(tmp_path, replace(SPEC, name="unused"))

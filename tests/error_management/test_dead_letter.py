@@ -29,7 +29,7 @@ def test_a_share_over_the_bound_is_an_error() -> None:
     [
         ({"T03": (100, 100), "T04": (7, 500)}, "hour = 'T03'"),
         ({"T00": (9, 9), "T01": (40, 40), "T02": (40, 40), "T03": (40, 40)}, "hour BETWEEN 'T01' AND 'T03'"),
-        ({"T00": (40, 40), "T01": (40, 40), "T02": (1, 900), "T03": (40, 40)}, "hour IN ('T00', 'T01', 'T03')"),
+        ({"T00": (40, 40), "T01": (40, 40), "T02": (1, 900), "T03": (40, 40)}, "hour BETWEEN 'T00' AND 'T03'"),
     ],
 )
 def test_the_suggested_query_selects_the_judged_hours(hours: dict[str, tuple[int, int]], selection: str) -> None:

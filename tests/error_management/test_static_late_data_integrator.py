@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from blogdata.orchestration import driver
-from blogdata.patterns.error_management.static_late_data_integrator import Lookback, collapse, due, run_order, too_late
-from blogdata.publish.partitions import Grain, between, coarser
+from blogdata.patterns.error_management.static_late_data_integrator import Lookback, due, run_order, too_late
+from blogdata.publish.partitions import Grain, coarser
 from orchestration.stepped import step
 from published import deployment, publish
 from quality.contracts import CONTRACTS
 
 FOUR_DAYS = Lookback(length=4, grain=Grain.DAY)
-DAYS = between("2024-09-20", "2024-10-20", Grain.DAY)
 
 
 # Table 3-3: a lookback of four days.
@@ -31,21 +27,6 @@ DAYS = between("2024-09-20", "2024-10-20", Grain.DAY)
 )
 def test_table_3_3_executions_take_four_earlier_days(execution: str, executed: list[str]) -> None:
     assert list(FOUR_DAYS.window(execution)) == sorted(executed)
-
-
-def test_table_3_3_overlapping_executions_collapse_to_newest() -> None:
-    assert collapse(["2024-10-11", "2024-10-10", "2024-10-12"], FOUR_DAYS) == ["2024-10-12"]
-
-
-@given(st.sets(st.sampled_from(DAYS)), st.integers(0, 6))
-def test_a_kept_execution_covers_every_omitted_one(executions: set[str], length: int) -> None:
-    lookback = Lookback(length=length, grain=Grain.DAY)
-    kept = collapse(executions, lookback)
-    assert set(kept) <= executions
-    for older, newer in pairwise(kept):
-        assert older not in lookback.window(newer)
-    for execution in executions - set(kept):
-        assert any(execution in lookback.window(other) for other in kept)
 
 
 def test_days_before_the_window_are_final() -> None:

@@ -68,16 +68,6 @@ def test_winners_and_their_counts_equal_brute_force(spark: SparkSession) -> None
     assert found == by_hand(rows)
 
 
-def test_every_input_row_is_in_exactly_one_count(spark: SparkSession) -> None:
-    rows = random_rows(300)
-    frame = frame_of(spark, rows)
-    winners = winners_of(frame)
-    total = winners.agg(F.sum("occurrences"), F.sum("conflicts")).first()
-    assert total is not None
-    assert total[0] == len(rows)
-    assert conflicting(frame, key=KEY, order=ORDER, payload=F.col("raw")).count() == total[1]
-
-
 def test_naive_dropping_neither_counts_nor_picks_first(spark: SparkSession) -> None:
     rows: list[Row] = [("a", "x", "2026-01-31T02", 0, b"later"), ("a", "x", "2026-01-31T01", 9, b"first")]
     frame = frame_of(spark, rows).coalesce(1)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -66,19 +64,6 @@ def test_claims_on_two_datasets_are_independent(lake: Lake) -> None:
     claims(lake).take([H0], "one")
     assert claims(lake, "gold.page_stats").take([H0], "other") == [H0]
     assert list(claims(lake).held()) == [H0]
-
-
-def test_a_claim_that_came_with_a_copy_of_the_lake_does_not_count(lake: Lake) -> None:
-    here, elsewhere = f"{socket.gethostname()} one", "another-host one"
-    claims(lake).take([H0], here)
-    claims(lake).take([H1], elsewhere)
-    copy = Lake(root=f"{lake.root}-copied")
-    shutil.copytree(lake.root, copy.root)
-    assert list(claims(copy).held()) == [H1], "there, the path may be another lake's: its claim has its lease"
-    assert claims(copy).take([H0], "other") == [H0]
-    assert {claim.owner for claim in claims(lake).held().values()} == {here, elsewhere}
-    Path(lake.root).rename(f"{lake.root}-moved")
-    assert list(claims(Lake(root=f"{lake.root}-moved")).held()) == [H0, H1], "its owner may still write it"
 
 
 def test_taking_or_releasing_nothing_writes_nothing(lake: Lake) -> None:

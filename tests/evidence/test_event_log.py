@@ -51,13 +51,6 @@ def recorded(lake: Lake) -> list[int]:
     return [entry.rows_out for entry in EventLog(lake).history("silver.visits")]
 
 
-def test_of_two_compactions_at_once_one_succeeds(lake: Lake) -> None:
-    first, second = opened(lake), opened(lake)
-    assert (store.compact(first), store.compact(second)) == (True, False)
-    assert recorded(lake) == [0, 1, 2]
-    assert len(opened(lake).file_uris()) == 1
-
-
 def test_a_stale_compaction_is_refused_and_loses_nothing(lake: Lake) -> None:
     before = opened(lake)
     one_more(lake, 3)
@@ -121,24 +114,6 @@ def test_a_growing_log_is_compacted_and_checkpointed(lake: Lake, monkeypatch: py
     assert recorded(lake) == list(range(20))
     assert len(opened(lake).file_uris()) <= 5
     assert list(Path(lake.path(EVENTS), "_delta_log").glob("*.checkpoint.parquet"))
-
-
-def test_readers_open_a_log_again_only_when_it_changed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    times: list[str] = []
-    table = Lake.table
-
-    def noted(self: Lake, name: str) -> DeltaTable | None:
-        times.append(name)
-        return table(self, name)
-
-    monkeypatch.setattr(Lake, "table", noted)
-    log = EventLog(lake)
-    for _ in range(3):
-        assert [entry.rows_out for entry in log.history("silver.visits")] == [0, 1, 2]
-        assert log.recorded("silver.visits") == 2
-    assert times.count(EVENTS) == times.count("silver.visits") == 1
-    one_more(lake, 3)
-    assert [entry.rows_out for entry in log.history("silver.visits")] == [0, 1, 2, 3]
 
 
 def test_lines_are_read_again_only_when_their_dataset_has_new_events(

@@ -42,13 +42,6 @@ def recorded(lake: Lake) -> pa.Table:
     return DeltaTable(lake.path(EVENTS)).to_pyarrow_table()
 
 
-def test_a_sound_publication_adds_up(lake: Lake) -> None:
-    lines = ledger.audit(lake, EventLog(lake), CONTRACT)
-    assert [(line.entry.partition, line.rows_there, line.problem) for line in lines] == [
-        (hour, 50, None) for hour in HOURS
-    ]
-
-
 def test_rows_deleted_or_added_outside_the_platform_are_found(lake: Lake) -> None:
     DeltaTable(lake.path(DATASET)).delete("click = 7")
     rows = {"hour": [HOURS[1], "2026-01-05T09"], "click": [500, 501]}

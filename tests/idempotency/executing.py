@@ -26,8 +26,6 @@ from toy import LETTERS, resting, target
 
 CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.HOUR))
 Change = tuple[str, str | None, bool]
-EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
-SEVEN = "2026-01-05T07"
 DAYS = ("2024-10-05", "2024-10-06", "2024-10-07", "2024-10-08")
 DAILY: Mapping[str, Sequence[Change]] = {
     "2024-10-05": [("A", "5th", False), ("B", "5th", False)],
@@ -125,12 +123,6 @@ class Table:
         self.runs += 1
         aim = target(self.root, f"compaction-{self.runs}", contract=self.contract)
         assert compact(self.spark, aim, (), small=SMALL_BYTES, most=TARGET_BYTES) is not None
-
-    def files(self, version: int) -> list[str]:
-        opened = self.lake.caught_up(self.contract.dataset)
-        assert opened is not None
-        opened.load_as_version(version)
-        return sorted(opened.file_uris())
 
     def operations(self) -> list[str]:
         opened = self.lake.caught_up(self.contract.dataset)

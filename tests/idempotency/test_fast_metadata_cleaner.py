@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members
@@ -18,7 +19,7 @@ from blogdata.lake.commit import Account, Added, Commit
 from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency import fast_metadata_cleaner
-from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
+from blogdata.patterns.idempotency.fast_metadata_cleaner import freeze, replace_periods
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning, RowRule
@@ -169,7 +170,7 @@ def test_a_final_year_freezes_into_one_table(spark: Any, lake: Lake) -> None:
         return at + 1
 
     (year,) = freeze(spark, aim, final_before=NEW, arrange=arrange)
-    assert (year.member, year.partitions, year.rows) == ("2025", (OLD, LAST), 5)
+    assert (year.name, year.partitions, year.rows) == ("2025", (OLD, LAST), 5)
     assert [one.version for one in fast_metadata_cleaner.visible(lake, WEEKS.dataset) if one.frozen] == arranged
     assert list(tables(lake)) == ["2025", NEW]
     assert there(spark, lake) == BEFORE
@@ -177,7 +178,7 @@ def test_a_final_year_freezes_into_one_table(spark: Any, lake: Lake) -> None:
     assert problems(lake) == [], "the weeks keep the accounts of their publication"
     assert freeze(spark, aim, final_before=NEW) == []
     version = lake.version(WEEKS.dataset)
-    with pytest.raises(FrozenPeriod, match=f"{LAST} is frozen") as refused:
+    with pytest.raises(PlatformError, match=f"{LAST} is frozen") as refused:
         publish(spark, lake, {LAST: {9}, NEW: {7}}, "late")
     assert "--accept frozen" in refused.value.next_step
     assert lake.version(WEEKS.dataset) == version

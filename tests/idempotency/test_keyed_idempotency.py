@@ -61,15 +61,6 @@ def test_figure_4_8_late_records_keep_the_id(spark: Any) -> None:
     assert len(set(after.values())) == 1
 
 
-def test_figure_4_8_event_time_changes_the_id(spark: Any) -> None:
-    def began(*minutes: int) -> set[datetime]:
-        rows = [("a", NINE + timedelta(minutes=minute)) for minute in minutes]
-        frame = spark.createDataFrame(rows, "user_id string, event_time timestamp")
-        return {row["visit_start"] for row in visits_by_inactivity.sessionize(frame).collect()}
-
-    assert began(69, 72) != began(69, 72, 55)
-
-
 def test_corrections_of_dead_letters_come_after_all_lines(spark: Any) -> None:
     corrected = View(55, 0, file=f"visits/date=2026-01-05/hour=09/{REPLAY_PREFIX}0123.log", hour="2026-01-05T09")
     assert set(ids(spark, [View(69, 0), corrected]).values()) == set(ids(spark, [View(69, 0)]).values())

@@ -19,7 +19,7 @@ from blogdata.publish import tables
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance
-from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, UnmarkedChange
+from blogdata.publish.write_faults import AuditFailed, WriteRefused
 from blogdata.publish.writes import Merge
 from idempotency.executing import step
 from toy import LETTERS, resting, target
@@ -94,13 +94,13 @@ SEVERAL: dict[str, Callable[[str], list[Change]]] = {
 def test_several_changes_of_one_key_are_refused(spark: Any, lake_root: Path) -> None:
     letters = Letters(spark, lake_root)
     for several in SEVERAL.values():
-        with pytest.raises(AmbiguousChange):
+        with pytest.raises(WriteRefused, match="key of one row"):
             letters.merge(*new("A"), *several("B"))
     letters.merge(*new("A"), ("B", "x", False))
     # A equals one of the changes, B differs, and C is missing.
     for letter in "ABC":
         for what, several in SEVERAL.items():
-            with pytest.raises(AmbiguousChange) as refused:
+            with pytest.raises(WriteRefused, match="key of one row") as refused:
                 letters.merge(*several(letter), ("D", "new", False))
             assert "decide" in refused.value.next_step
             assert letters.rows() == [("A", "new"), ("B", "x")], (letter, what)
@@ -109,13 +109,13 @@ def test_several_changes_of_one_key_are_refused(spark: Any, lake_root: Path) -> 
 
 
 def test_a_change_without_a_mark_is_refused(spark: Any, lake_root: Path, abc: Letters) -> None:
-    with pytest.raises(UnmarkedChange):
+    with pytest.raises(WriteRefused, match="marked as removed or not"):
         Letters(spark, lake_root).merge(*new("A"), ("B", "new", None))
     letters, before = Letters(spark, abc.root), abc.rows()
     letters.runs = 1
     # For A it would be an update, B stays unchanged, and D is missing.
     for change in (("A", "changed", None), ("B", "new", None), ("D", "new", None)):
-        with pytest.raises(UnmarkedChange) as refused:
+        with pytest.raises(WriteRefused, match="marked as removed or not") as refused:
             letters.merge(change, ("E", "new", False))
         assert "false" in refused.value.next_step
         assert letters.rows() == before, change

@@ -19,18 +19,12 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from blogdata.errors import TransientError
 from blogdata.patterns.idempotency import transactional_sink
-from blogdata.patterns.idempotency.transactional_sink import (
-    Overtaken,
-    Receipt,
-    RowsRefused,
-    ServedTable,
-    SinkDelivery,
-)
-from blogdata.publish.compatibility import Rename
+from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.schema import Column, Migration, Partitioning
 from blogdata.services import postgres_connection
 from blogdata.services.postgres_connection import PostgresUnreachable
 
@@ -125,50 +119,25 @@ def test_a_retry_changes_nothing_despite_other_rows(database: str) -> None:
     assert shown(database) == both(1)
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ("ALTER TABLE shop.returns ALTER item TYPE varchar(6)", "StringDataRightTruncation"),
-        (
-            "ALTER TABLE shop.returns ADD CHECK (sold < 2)",
-            r"CheckViolation.*table: returns, constraint: returns_sold_check",
-        ),
-        ("ALTER TABLE shop.returns ALTER sold TYPE smallint", "NumericValueOutOfRange"),
-    ],
-    ids=["too long", "constraint", "out of range"],
-)
-def test_a_row_one_table_refuses_rolls_back_both(database: str, change: str, reason: str) -> None:
+def test_a_row_one_table_refuses_rolls_back_both(database: str) -> None:
     deliver(database, delivery(1))
     with psycopg.connect(database) as connection:
-        connection.execute(change)
-    long = {"item that is long": 70_000}
-    worse = SinkDelivery(partition=DAY, parts=[part("sales", 2, long), part("returns", 2, long)], run_id="run")
-    with pytest.raises(RowsRefused, match=reason):
-        deliver(database, worse)
+        connection.execute("ALTER TABLE shop.returns ADD CHECK (sold < 2)")
+    with pytest.raises(RowsRefused, match=r"CheckViolation.*table: returns, constraint: returns_sold_check"):
+        deliver(database, delivery(2))
     assert shown(database) == both(1)
 
 
-def test_without_a_transaction_the_first_table_leads(database: str) -> None:
-    """Why the pattern is needed."""
+def test_rows_that_contradict_the_ledger_are_not_served(database: str) -> None:
     deliver(database, delivery(1))
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE shop.sales SET sold = 2")
-        with pytest.raises(psycopg.DataError):
-            connection.execute("UPDATE shop.returns SET sold = sold / 0")
-    assert shown(database)["sales", DAY] != shown(database)["returns", DAY]
-
-
-@pytest.mark.parametrize("rows", [2, 4], ids=["more than the ledger says", "fewer than the ledger says"])
-def test_rows_that_contradict_the_ledger_are_not_served(database: str, rows: int) -> None:
-    deliver(database, delivery(1))
-    with pytest.raises(RowsRefused, match=f"has {rows} rows by its ledger, but 3 arrived"):
-        deliver(database, delivery(2, rows=rows))
+    with pytest.raises(RowsRefused, match="has 4 rows by its ledger, but 3 arrived"):
+        deliver(database, delivery(2, rows=4))
     assert shown(database) == both(1)
 
 
 def test_an_older_version_never_replaces_a_newer_one(database: str) -> None:
     deliver(database, delivery(2))
-    with pytest.raises(Overtaken) as refused:
+    with pytest.raises(TransientError) as refused:
         deliver(database, delivery(1))
     assert refused.value.transient
     assert shown(database) == both(2)
@@ -194,7 +163,7 @@ def test_a_renamed_column_is_served_under_both_names(database: str) -> None:
     for day in (DAY, OTHER_DAY):
         deliver(database, delivery(1, day))
     sales, returns = delivery(2).parts
-    renamed = Rename(old="sold", new="quantity", since=date(2026, 1, 1), grace=timedelta(days=9))
+    renamed = Migration(old="sold", new="quantity", since=date(2026, 1, 1), grace=timedelta(days=9))
     new = Column(name="quantity", type="BIGINT", description="How often")
     columns = (*sales.contract.columns, new)
 

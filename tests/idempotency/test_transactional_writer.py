@@ -20,7 +20,6 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
 from blogdata.lake.commit import Commit
-from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.publish.contract import Contract
@@ -28,7 +27,7 @@ from blogdata.publish.schema import Column
 from blogdata.publish.target import Companion, Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import AppearsWith
-from laws.stepping import Held, Probe
+from laws.stepping import Probe
 from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
 
 MAIN = replace(CONTRACT, measures={"disputed": "count_if(stands_for = 3)"})
@@ -44,14 +43,7 @@ BESIDE = Contract(
     partitioning=CONTRACT.partitioning,
     write=AppearsWith(main=MAIN.dataset),
 )
-NOT_PUBLISHED = (
-    "audited",
-    "companion.audited",
-    "companion.written",
-    "companion.opened",
-    "written",
-    "opened",
-)
+NOT_PUBLISHED = ("audited", "companion.audited", "opened")
 pytestmark = pytest.mark.matrix(4)
 
 
@@ -185,27 +177,6 @@ def test_concurrent_readers_follow_a_commit_once(world: World, crashed: World) -
     assert crashed.disputed() == (disputes_among(30), disputes_among(30))
 
 
-@pytest.mark.campaign
-def test_two_runs_of_different_hours_both_publish(world: World, probe: Probe) -> None:
-    with Held(lambda: world.write(30, "two", HOURS[:1], probe=probe), probe, "audited") as held:
-        world.write(90, "three", HOURS[1:])
-    assert held.error is None
-    now = disputes_among(30, HOURS[:1]) | disputes_among(90, HOURS[1:])
-    assert world.disputed() == (now, now)
-    assert world.problems() == []
-
-
-@pytest.mark.campaign
-@pytest.mark.matrix(8)
-@pytest.mark.parametrize("phase", ["companion.written", "audited"])
-def test_one_of_two_runs_publishes_both_tables(world: World, probe: Probe, phase: str) -> None:
-    with Held(lambda: world.write(30, "two", probe=probe), probe, phase) as held:
-        world.write(90, "three")
-    assert isinstance(held.error, ConcurrentWrite)
-    assert world.disputed() == (disputes_among(90), disputes_among(90))
-    assert world.problems() == []
-
-
 class Watched:
     """A lake to which several runs have published while somebody looked, again and again, at both tables."""
 
@@ -243,20 +214,9 @@ def test_each_companion_version_belongs_to_main_versions(watched: Watched) -> No
         assert {click for _, click in resting(watched.world.root, BESIDE.dataset, at)} == disputes_among(size)
 
 
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        (lambda frame: frame.where("click <> 2"), "account.accounted"),
-        (lambda frame: frame.unionByName(frame.where("click = 2")), "unique.click"),
-        (lambda frame: frame.withColumn("hour", F.lit("2026-01-07T00")), "partition_is_declared"),
-    ],
-    ids=["vanished", "doubled", "elsewhere"],
-)
-def test_a_companion_that_breaks_its_contract_blocks_both(world: World, change: Any, rule: str) -> None:
-    with pytest.raises(Exception) as refused:
-        world.write(30, "two", disputes=change)
-    assert isinstance(refused.value, AuditFailed) or rule == "partition_is_declared", refused.value
-    if isinstance(refused.value, AuditFailed):
-        assert refused.value.dataset == BESIDE.dataset
-        assert rule in {item.rule for item in refused.value.violations}
+def test_a_companion_that_breaks_its_contract_blocks_both(world: World) -> None:
+    with pytest.raises(AuditFailed) as refused:
+        world.write(30, "two", disputes=lambda frame: frame.where("click <> 2"))
+    assert refused.value.dataset == BESIDE.dataset
+    assert "account.accounted" in {item.rule for item in refused.value.violations}
     assert world.disputed() == (disputes_among(60), disputes_among(60))

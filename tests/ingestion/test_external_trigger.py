@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +20,17 @@ from hypothesis import strategies as st
 
 from blogdata.orchestration import external_events
 from blogdata.patterns.ingestion.external_trigger import (
-    FOLDER,
     MOST_BYTES,
-    REFUSED,
     EventRefused,
     keep,
     parse,
     read,
-    set_aside,
     waiting,
 )
 
 TOKEN = "t0ken-of-the-senders-that-nobody-else-has"
 DATASETS = ("raw.items", "raw.ads")
 EVENT = {"id": "42", "source": "shop", "time": "2026-01-05T09:59:00Z", "datasets": ["raw.items"]}
-Notify = Callable[..., Path]
 
 DYING = """
 import os, signal, socket, sys
@@ -59,20 +53,6 @@ server.run(sockets=[socket.socket(fileno=int(sys.argv[4]))])
 def event(**changes: Any) -> bytes:
     """Build an event; a change to None omits the field."""
     return json.dumps({name: value for name, value in {**EVENT, **changes}.items() if value is not None}).encode()
-
-
-@pytest.fixture
-def notify(tmp_path: Path) -> Notify:
-    """Writes files of events, ten minutes ago."""
-
-    def write(name: str = "a.json", body: bytes | None = None, **changes: Any) -> Path:
-        file = tmp_path / FOLDER / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(event(**changes) if body is None else body)
-        os.utime(file, (time.time() - 600,) * 2)
-        return file
-
-    return write
 
 
 @pytest.fixture
@@ -104,33 +84,20 @@ def call(port: int, body: bytes | None, *, token: str | None = TOKEN, **headers:
 
 
 def ids(landing: Path) -> list[str]:
-    events = [read(file, DATASETS) for file in waiting(landing)]
-    return [one.id for one in events if one is not None]
+    return [read(file, DATASETS).id for file in waiting(landing)]
 
 
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
         (b"", "Invalid JSON"),
-        (b"[]", "should be an object"),
-        (b"\xff\xfe", "Invalid JSON"),
         (b"[" * 60_000, "recursion limit"),
         (b" " * (MOST_BYTES + 1), "more than 65536 bytes"),
-        (b'{"id": "42"}', "time: Field required"),
-        (event(id=42), "id: "),
-        (event(id="4\n2"), "id: "),
         (event(id="42\n"), "id: "),
-        (event(id="x" * 201), "id: "),
         (event(source="../shop"), "source: "),
         (event(time="2026-01-05T09:59:00"), "timezone"),
-        (event(time="2026-02-30T09:59:00Z"), "time: "),
-        (event(time=1767607140), "time: "),
         (event(payload="a\nb"), "payload: "),
         (event(payload="ä" * 1001), "at most 2000 bytes"),
-        (event(payload="\ud800"), "Invalid JSON"),
-        (event(payload={"path": "x"}), "payload: "),
-        (event(datasets="raw.items"), "datasets: "),
-        (event(datasets=[]), "datasets: "),
         (event(datasets=["raw.items"] * 101), "datasets: "),
         (event(datasets=["raw.item"]), "no dataset is called raw.item"),
         (event(command="rm -rf /"), "command: Extra inputs"),
@@ -153,31 +120,11 @@ def test_any_json_is_an_event_or_refused(value: Any) -> None:
         assert parse(parsed.model_dump_json().encode(), DATASETS) == parsed
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_are_refused(body: bytes) -> None:
-    with pytest.raises(EventRefused):
-        parse(body, DATASETS)
-
-
 def test_one_event_is_one_file_however_it_is_written(tmp_path: Path) -> None:
     spaced = json.dumps(dict(reversed(EVENT.items())), indent=4).encode()
     for body in (event(), spaced, event(id="43")):
         keep(parse(body, DATASETS), tmp_path)
     assert sorted(ids(tmp_path)) == ["42", "43"]
-
-
-def test_a_half_written_file_is_left_until_it_is_whole_or_settled(tmp_path: Path, notify: Notify) -> None:
-    file = notify(body=event()[:-1])
-    os.utime(file)
-    assert read(file, DATASETS) is None
-    file.write_bytes(event())
-    assert ids(tmp_path) == ["42"]
-    with pytest.raises(EventRefused) as refused:
-        read(notify(body=b"{"), DATASETS)
-    set_aside(file, refused.value)
-    assert waiting(tmp_path) == {}
-    assert (tmp_path / FOLDER / REFUSED / "a.json").read_bytes() == b"{"
-    assert "Invalid JSON" in (tmp_path / FOLDER / REFUSED / "a.json.reason").read_text(encoding="utf-8")
 
 
 def test_a_call_is_answered_by_what_it_sends(tmp_path: Path, port: int) -> None:

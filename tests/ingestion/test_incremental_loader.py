@@ -208,22 +208,6 @@ def test_incremental_loader_writes_over_no_file_when_earlier_ones_are_removed(
     assert load(source, landed).new == {}
 
 
-def test_incremental_loader_carries_soft_deletes_and_sees_no_hard_ones(
-    source: psycopg.Connection, landed: Path
-) -> None:
-    for number in range(6):
-        add(source, number, "10:00")
-    load(source, landed)
-    source.execute("UPDATE legacy SET is_deleted = true, at = '2026-01-05 12:00+00' WHERE id = 0")
-    source.execute("UPDATE legacy SET text = 'changed', at = '2026-01-05 10:30+00' WHERE id = 1")
-    source.execute("DELETE FROM legacy WHERE id IN (2, 3)")
-    found = load(source, landed)
-    assert found.new == {FIRST: 1, LAST: 1}
-    assert [(row["id"], row["is_deleted"]) for hour, row in lines(landed) if hour == LAST] == [("0", True)]
-    # Nothing downstream sees a hard delete.
-    assert {row["id"] for _, row in lines(landed)} == set("012345")
-
-
 def test_incremental_loader_does_not_bring_back_rows_of_forgotten_persons(
     source: psycopg.Connection, landed: Path
 ) -> None:

@@ -86,7 +86,8 @@ def test_an_outward_folder_link_is_not_followed(
     replaced(landing, place, outside)
     found = hours(landing)
     assert [one for one, hour in found.items() if hour.ready] == list(left)
-    assert ([getattr(link, "target", None) for link in found[key].links], found[key].files) == ([str(outside)], ())
+    (link,) = found[key].links
+    assert (link.why, found[key].files) == (f"leads out of the landing zone, to {outside}", ())
 
 
 def test_a_link_within_the_landing_zone_is_followed(landing: Path) -> None:

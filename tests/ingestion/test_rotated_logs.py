@@ -21,7 +21,6 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.cli.land_commands import app
-from blogdata.errors import ConfigurationError
 from blogdata.landing.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import PART, split_all
 
@@ -198,65 +197,14 @@ def test_hourly_landings_of_rotated_logs_equal_one_landing_of_all_lines(
         assert b"".join(each for _, each in sorted(by_hour(landing, site).items())) == server.written
 
 
-def lines(first: int, end: int, *, seconds: float = 7, address: str = "192.0.2.1", agent: str = "-") -> bytes:
-    times = [f"{START + timedelta(seconds=seconds * at):%d/%b/%Y:%H:%M:%S +0000}" for at in range(first, end)]
+def lines(first: int, end: int) -> bytes:
+    times = [f"{START + timedelta(seconds=7 * at):%d/%b/%Y:%H:%M:%S +0000}" for at in range(first, end)]
     requests = enumerate(times, start=first)
-    return b"".join(
-        f'{address} - - [{time}] "GET /a/{at} HTTP/1.1" 200 5 "-" "{agent}"\n'.encode() for at, time in requests
-    )
+    return b"".join(f'192.0.2.1 - - [{time}] "GET /a/{at} HTTP/1.1" 200 5 "-" "-"\n'.encode() for at, time in requests)
 
 
 def taken(landing: Path) -> bytes:
     return b"".join(each for _, each in sorted(by_hour(landing, "a").items()))
-
-
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_logs_that_first_landed_as_one_are_known_when_they_land_one_by_one(
-    tmp_path: Path, pack: Callable[[bytes], bytes]
-) -> None:
-    landing, now = tmp_path / "landing", START + timedelta(days=9)
-    whole, old, current = (tmp_path / name for name in ("all.log", "access.log.1", "access.log"))
-    whole.write_bytes(pack(lines(0, 900)))
-    land(landing, [whole], now)
-    for end in (900, 950, 1000):
-        old.write_bytes(lines(300, 600))
-        current.write_bytes(pack(lines(600, end)))
-        land(landing, [old, current], now + timedelta(minutes=end))
-        assert taken(landing) == lines(0, end)
-    # Also a log without its first lines.
-    current.write_bytes(lines(990, 1100))
-    land(landing, [current], now + timedelta(days=1))
-    assert taken(landing) == lines(0, 1100)
-    assert [file.name for file in (landing / "access_logs").glob("[a-z]*")] == ["all.log"]
-
-
-def test_a_log_is_known_within_another_one_however_much_a_minute_it_has(tmp_path: Path) -> None:
-    landing, now = tmp_path / "landing", START + timedelta(days=9)
-    busy = [
-        lines(begin, begin + 1800, seconds=0.05, address="2001:db8:10:20:30:40:50:60", agent="x" * 300)
-        for begin in (0, 1800)
-    ]
-    whole, current = tmp_path / "all.log", tmp_path / "access.log"
-    whole.write_bytes(b"".join(busy))
-    current.write_bytes(busy[1])
-    land(landing, [whole], now)
-    land(landing, [current], now + timedelta(minutes=1))
-    assert taken(landing) == whole.read_bytes()
-
-
-@pytest.mark.parametrize("tail", [b"", lines(200, 230)])
-def test_logs_that_landed_one_by_one_are_refused_in_one_file(tmp_path: Path, tail: bytes) -> None:
-    landing, now = tmp_path / "landing", START + timedelta(days=9)
-    for number, (begin, end) in enumerate(((0, 200), (230, 500), (500, 700))):
-        (tmp_path / f"access.log.{number}").write_bytes(lines(begin, end))
-        land(landing, [tmp_path / f"access.log.{number}"], now + timedelta(minutes=number))
-    before = taken(landing)
-    (tmp_path / "all.log").write_bytes(lines(0, 200) + tail + lines(230, 701))
-    refused = CliRunner().invoke(app, ["logs", str(tmp_path / "all.log"), "--landing", str(landing)]).exception
-    assert isinstance(refused, ConfigurationError)
-    assert f"from its byte {len(lines(0, 200) + tail):,} on" in str(refused)
-    assert not list(split_all(landing, formats(), now=now))
-    assert taken(landing) == before
 
 
 def test_equal_lines_around_a_rotation_count_twice(tmp_path: Path) -> None:

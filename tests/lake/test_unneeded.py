@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -86,15 +84,6 @@ def test_held_versions_stay_readable(weeks: Table) -> None:
     assert weeks.readable() == [17, 39]
 
 
-def test_a_version_that_was_restored_for_a_while_stays_readable(weeks: Table) -> None:
-    table = DeltaTable(weeks.folder)
-    table.restore(10)
-    write_deltalake(weeks.folder, pa.table({"part": ["c"], "n": [99]}), mode="overwrite", partition_by=["part"])
-    assert weeks.rows(40) == 2, "readers that began between the two commits read it"
-    unneeded.remove(weeks.unneeded())
-    assert weeks.readable() == [10, 39, 40, 41]
-
-
 def test_files_of_writes_that_were_cut_off_go_when_they_are_old(weeks: Table) -> None:
     unneeded.remove(weeks.unneeded())
     left = weeks.folder / "part=c" / "part-left.parquet"
@@ -155,29 +144,3 @@ def test_a_log_does_not_begin_with_a_part_of_a_checkpoint(weeks: Table) -> None:
     whole.rename(log / f"{20:020}.checkpoint.{1:010}.{2:010}.parquet")
     (log / "_last_checkpoint").unlink()
     assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == []
-
-
-def test_a_removal_that_is_cut_off_is_completed(weeks: Table) -> None:
-    DeltaTable(weeks.folder, version=20).create_checkpoint()
-    found = unneeded.log_files(weeks.lake, NAME, 39, NOW)
-    unneeded.remove(found[: len(found) // 2])
-    assert weeks.rows() == 2
-    assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == found[len(found) // 2 :]
-
-
-def test_removals_at_once_do_not_disturb_one_another(weeks: Table) -> None:
-    for version in (10, 35):
-        DeltaTable(weeks.folder, version=version).create_checkpoint()
-    at_once = threading.Barrier(8)
-
-    def remove() -> None:
-        at_once.wait()
-        for found in (weeks.unneeded(), unneeded.log_files(weeks.lake, NAME, 39, NOW)):
-            assert all(size > 0 for size in unneeded.sizes(found))
-            unneeded.remove(found)
-
-    with ThreadPoolExecutor(8) as pool:
-        for removal in [pool.submit(remove) for _ in range(8)]:
-            removal.result()
-    assert weeks.rows() == 2
-    assert (weeks.unneeded(), unneeded.log_files(weeks.lake, NAME, 39, NOW)) == ([], [])

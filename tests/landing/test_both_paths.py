@@ -12,8 +12,8 @@ import pytest
 import blog_log
 from assets.transforms.ad_lines import AdLines
 from assets.transforms.legacy_visits import PREFIX
-from assets.transforms.received_lines import ReceivedLines
 from assets.transforms.reference_lines import DeviceLines, UserLines
+from assets.transforms.visit_lines import ReceivedLines
 from blogdata.landing import lines
 from blogdata.landing.records import LineReader
 from blogdata.services.config import LogSettings

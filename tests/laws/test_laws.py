@@ -20,11 +20,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Commit
 from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
-from blogdata.publish.write_faults import (
-    AmbiguousChange,
-    AuditFailed,
-    SchemaMismatch,
-)
+from blogdata.publish.write_faults import AuditFailed, WriteRefused
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer
 from toy import HOURS
@@ -220,8 +216,8 @@ def _with(column: str, sql: str) -> Callable[[Any], Any]:
 
 
 DRIFTS: dict[str, tuple[Callable[[Any], Any], type[Exception] | tuple[type[Exception], ...]]] = {
-    "a column is gone": (lambda frame: frame.drop("page"), SchemaMismatch),
-    "a column has another name": (lambda frame: frame.withColumnRenamed("page", "path"), SchemaMismatch),
+    "a column is gone": (lambda frame: frame.drop("page"), WriteRefused),
+    "a column has another name": (lambda frame: frame.withColumnRenamed("page", "path"), WriteRefused),
     "text where numbers were": (_with("click", "concat('no number ', click)"), PlatformError),
     "null where none may be": (_with("click", "CAST(NULL AS BIGINT)"), AuditFailed),
     "a number too large": (_with("stands_for", "CAST(9223372036854775807 AS DECIMAL(38, 0)) + 1"), PlatformError),
@@ -261,7 +257,7 @@ def test_a_vanished_row_is_refused(world: World, writer: Writer) -> None:
 @every_writer
 def test_a_row_that_came_twice_is_refused(world: World, writer: Writer) -> None:
     version = world.version()
-    with pytest.raises((AuditFailed, AmbiguousChange)):
+    with pytest.raises((AuditFailed, WriteRefused)):
         world.write(AFTER, "run", change=lambda frame: frame.unionByName(frame.where("click = 65")))
     assert (world.version(), world.rows()) == (version, BEFORE.model())
 

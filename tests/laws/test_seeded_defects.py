@@ -28,7 +28,8 @@ from blogdata.patterns.error_management.dynamic_late_data_integrator import Part
 from blogdata.planning import expiry, reach
 from blogdata.planning.reaches import Complete
 from blogdata.planning.staleness import Staleness
-from blogdata.publish import observed, publication
+from blogdata.publish import observed
+from blogdata.publish import publish as publication
 from blogdata.publish.audit import specify, weigh
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.partitions import Grain, coarser

@@ -169,7 +169,7 @@ class Deployment:
         return pipeline.run_job(**pipeline._asked(request)).outcome
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
-        """Replay as `blogdata plan --replay DATASET --partitions ... --yes` does."""
+        """Replay as the job does."""
         plan = self.planner.plan_of_replay({dataset: dict.fromkeys(partitions, ASKED)})
         return Pipeline(self.settings, quiet=True).run_plan(plan)
 

@@ -78,7 +78,7 @@ def landed_while_rotated(landing: Path, server: Path) -> list[str]:
         elif step % 4 == 3:
             (server / f"access.log-{step}.gz").write_bytes(gzip.compress(current.read_bytes()))
             os.truncate(current, 0)
-    land_logs(landing, str(server))
+    land_logs(landing, *map(str, server.iterdir()))
     return sorted(map(str, server.iterdir()))
 
 

@@ -13,11 +13,9 @@ import dagster as dg
 import pytest
 
 from assets.ops import FOLDER, lineage
-from blogdata.operations import alerting
 from blogdata.orchestration import dead_runs
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.observability import column_readers
-from blogdata.planning.findings import unannounced
+from blogdata.patterns.quality import schema_migrator
 from declared import computed_from
 from lineage.command_line import Said
 from lineage.conftest import Deploy
@@ -44,10 +42,8 @@ def test_every_table_is_written_with_zstd(deployment: Deployment) -> None:
     assert {name: used for name, used in found.items() if used not in ({"ZSTD"}, set())} == {}
 
 
-def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Deployment) -> None:
+def test_retiring_columns_are_listed_and_new_fields_kept(said: Said, deployment: Deployment) -> None:
     """Patterns: Schema Compatibility Enforcer, Schema Migrator, Fine-Grained Tracker."""
-    (finding,) = unannounced(alerting.observed(deployment.settings))
-    assert (finding.identity, "scroll" in finding.what) == ("new_fields/bronze.visits/2026-01-05T10", True)
     assert b'"scroll": 3' in deployment.rows("bronze.visits", "raw")[1]
 
     def migration() -> dict[str, object]:
@@ -63,11 +59,9 @@ def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Depl
     assert (code, "the contract still has users" in err) == (2, True)
 
     asked = (deployment.lake, deployment.events, DECLARED, "silver.visits_enriched", "referral_host")
-    found = column_readers.readers(*asked, landing=str(deployment.landing))
-    datasets = ("visits_cube_daily", "visits_cube_weekly", "visits_weekly", "referral_stats")
-    top = {f"gold.daily_report.{column}" for column in ("detail", "value")}
-    top |= {f"gold.audience_hourly.{column}" for column in ("dimension", "value")}
-    assert {reader.name for reader in found} == {f"gold.{name}.referral_host" for name in datasets} | top
+    found = schema_migrator.readers(*asked, landing=str(deployment.landing))
+    datasets = "visits_cube_daily visits_cube_weekly visits_weekly referral_stats daily_report audience_hourly".split()
+    assert {reader.name for reader in found} == {f"gold.{name}" for name in datasets}
     assert {reader.owner for reader in found} == {"team:analytics", "team:platform"}
 
 
@@ -115,30 +109,17 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         assert len(err.splitlines()) == 3
 
 
-def test_plan_shows_runs_and_reasons_without_running(said: Said, deployment: Deployment) -> None:
-    before = deployment.versions()
-    code, out, err = said("plan", "--replay", "silver.visits", "--partitions", "2026-01-05T10")
-    assert (code, err, deployment.versions()) == (0, "", before)
-    lines = out.splitlines()
-    assert lines[1].split()[:2] == ["1", "silver.visits"]
-    assert sum("silver.visits_enriched" in line.split()[:2] for line in lines) == 1
-    assert "reads silver.visits_enriched 2026-01-05T10" in out
-    assert lines[-1] == "nothing was run; to run it: --yes"
-
-
-def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployment: Deployment) -> None:
-    """For a dataset with few readers; the plan above is for the one with the most."""
+def test_a_replay_runs_its_plan_and_commits_record_its_trigger(said: Said, deployment: Deployment) -> None:
     before, contents = deployment.versions(), deployment.contents()
-    arguments = ("plan", "--replay", "silver.sessions", "--partitions", "2026-01-05")
-    code, _, err = said(*arguments, "--yes")
-    assert code == 2
-    assert "silver.sessions has no partition 2026-01-05T00, 2026-01-05T01, 2026-01-05T02 …" in err
-    code, out, err = said(*arguments[:-1], "2026-01-05T10..2026-01-05T10", "--yes", "--json")
+    arguments = ("job", "replay", "dataset=silver.sessions")
+    code, _, err = said(*arguments, "partitions=2026-01-05")
+    assert code == 1
+    code, out, err = said(*arguments, "partitions=2026-01-05T10..2026-01-05T10", "--json")
     told = json.loads(out)
-    assert (code, err, told["result"]["runs"]) == (0, "", 1)
+    assert (code, err, told["ok"]) == (0, "", True)
     read = {"silver.sessions"} | computed_from("silver.sessions")
     assert read == {"silver.sessions", "silver.sessions_pending", "gold.sessions_daily"}
-    assert {dataset for run in told["runs"] for dataset in run["datasets"]} == read
+    assert {name for run in told["result"]["plan"] for name in run["datasets"].split(", ")} == read
     after = deployment.versions()
     moved = {dataset for dataset, version in after.items() if version != before[dataset]}
     assert moved == {*read, "ops.events"}
@@ -146,7 +127,7 @@ def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployme
     code, out, _ = said(
         "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.sessions_daily' AND current", "--json"
     )
-    assert [row["trigger"] for row in json.loads(out)] == ["command:blogdata plan"]
+    assert [row["trigger"] for row in json.loads(out)] == ["command:job replay"]
     assert dead_runs.own().items() <= newest_tags(deployment).items(), "otherwise nobody knows when it is dead"
 
 
@@ -165,7 +146,7 @@ def test_a_run_that_does_nothing_says_why(said: Said, arguments: tuple[str, ...]
 
 
 def test_plan_lists_the_runs_of_changed_inputs(said: Said, deployment: Deployment) -> None:
-    assert json.loads(said("plan", "--json")[1]) == json.loads(said("plan", "--json", "--yes")[1]) == {"runs": []}
+    assert json.loads(said("plan", "--json")[1]) == {"runs": []}
     assert "nothing to do" in said("plan")[1]
     file = deployment.land("2026-01-05T10", [event("10:07", "/c")], name="visits-2.json")
     runs = json.loads(said("plan", "--json")[1])["runs"]

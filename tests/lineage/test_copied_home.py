@@ -1,4 +1,4 @@
-"""A home that was copied without the times of its files is as up to date as the one it was copied from."""
+"""A home that was copied with the times of its files is as up to date as the one it was copied from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ("deploy",)
 
 def test_nothing_of_a_copied_home_is_computed_again(deploy: Deploy, tmp_path: Path) -> None:
     home = tmp_path / "moved"
-    shutil.copytree(deploy.published("original", three_hours).settings.home, home, copy_function=shutil.copyfile)
+    shutil.copytree(deploy.published("original", three_hours).settings.home, home)
     made = Deployment(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))
     try:
         versions = {name: version for name, version in made.versions().items() if name != EVENTS}

@@ -19,7 +19,7 @@ from blogdata.lake.checksums import mismatch, sums_of
 from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.lost_tables import replace_log
+from blogdata.orchestration.lost_tables import take_log
 from blogdata.planning import plan
 from blogdata.planning.arrivals import removed
 from blogdata.planning.clock import now
@@ -94,22 +94,25 @@ def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deploym
     # The ledger looks at names and sizes, doctor at every byte.
     problems = {line["dataset"]: line["problem"] for line in json.loads(said("ledger", "--json")[1]) if line["problem"]}
     assert problems.keys() == {GONE, MERGED, UNREADABLE}
-    assert f"blogdata plan --replay {GONE} --partitions 2026-01-05" in problems[GONE]
+    assert f"blogdata job replay dataset={GONE} partitions=2026-01-05" in problems[GONE]
     assert "move the folder of the table away" in problems[MERGED]
     looks = [one for one in json.loads(said("doctor", "--json")[1]) if one["name"] == "lake"]
     (replay,) = [one["detail"] for one in looks if one["detail"].startswith(f"{FLIPPED} ")]
     hour = flipped.parent.name.partition("=")[2]
-    assert f"blogdata plan --replay {FLIPPED} --partitions {hour}" in replay
+    assert f"blogdata job replay dataset={FLIPPED} partitions={hour}" in replay
     (move,) = [one["next_step"] for one in looks if UNREADABLE in one["detail"]]
     assert "move the folder of the table away, and compute it again: blogdata run" in move
     # What they say is done.
     for name in (UNREADABLE, MERGED):
         shutil.move(lake.path(name), deployment.settings.home / name)
-    code, _, errors = said("plan", "--replay", FLIPPED, "--partitions", hour, "--yes")
+    code, _, errors = said("job", "replay", f"dataset={FLIPPED}", f"partitions={hour}")
     assert code == 0, errors
-    for name in LOST:
+    for name in {dataset for main in LOST for dataset in GRAPH.task_of(main).datasets}:
         shutil.rmtree(lake.path(name))
     older(Path(lake.path(OLDER)))
+    code, _, errors = said("run", "--for", OLDER)
+    assert (code, f"{OLDER} is gone, or older than what was published of it" in errors) == (1, True)
+    shutil.rmtree(lake.path(OLDER))
     code, out, _ = said("ledger", "bronze.visits")
     assert (code, f"version {versions['bronze.visits']} was published" in out) == (1, True)
     assert json.loads(said("plan", "--json")[1])["runs"][0]["datasets"][0] == "bronze.visits"
@@ -145,13 +148,14 @@ def test_a_lost_table_is_stale_and_its_versions_never_come_twice(tmp_path: Path,
     assert (events.gone(BRONZE), events.publications(BRONZE), events.publications(BRONZE, HOURS)) == (version, {}, {})
     look = Snapshot(home.landing_zone, events)
     (planned,) = (run for run in plan.Planner(graph=GRAPH, look=look).outstanding().runs if run.task.main == BRONZE)
-    assert (planned.keys, dict(planned.reasons)) == (HOURS, {plan.LOST: 2})
+    assert (planned.keys, dict(planned.reasons)) == (HOURS, {plan.NEW: 2})
     assert [one.dataset for one in lost(Observed(graph=GRAPH, look=look, now=now()))] == [BRONZE]
     (line,) = ledger.audit(lake, events, CONTRACTS[BRONZE])
     assert f"version {version} was published, and the table is gone or older" in str(line.problem)
-    events.begin_anew(BRONZE)
-    (folder / ".model").mkdir(parents=True, exist_ok=True)
-    replace_log(folder, version + 1, model.rename(folder / ".model" / "1"))
+    shutil.rmtree(folder, ignore_errors=True)
+    events.begin_anew(BRONZE, version)
+    (folder / ".model").mkdir(parents=True)
+    take_log(folder, model.rename(folder / ".model" / "1"), version + 1)
     assert (lake.version(BRONZE), lake.row_counts(BRONZE, "arrival_hour")) == (version + 1, {})
     assert (events.publications(BRONZE), events.history(BRONZE), events.gone(BRONZE)) == ({}, [], -1)
     assert published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}}) == version + 2
@@ -200,7 +204,7 @@ def test_the_ledger_goes_on_beside_a_damaged_table(home: Home, harm: Callable[[P
     harm(file := data_files(home.lake, ENRICHED)[0])
     code, out, _ = home("ledger", ENRICHED)
     assert (code, str(file) in out.replace(" ", "")) == (1, True)
-    assert f"blogdata plan --replay {ENRICHED} --partitions {HOURS[0]}" in out
+    assert f"blogdata job replay dataset={ENRICHED} partitions={HOURS[0]}" in out
     harm(min(log_of(home.lake, ENRICHED).glob("*.json")))
     code, out, errors = home("ledger")
     assert (code, BRONZE in out, ENRICHED in errors) == (1, True, True)

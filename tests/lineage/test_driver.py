@@ -16,8 +16,9 @@ import pytest
 
 from blogdata.orchestration.names import asset_key, step_of
 from blogdata.orchestration.step import Step
+from blogdata.patterns.idempotency import data_overwrite
 from blogdata.patterns.observability.reading import FLOW, LAG, SLA
-from blogdata.publish import publication
+from blogdata.publish import publish
 from blogdata.services import dagster_home
 from definitions import build
 from lineage.conftest import Deploy
@@ -140,7 +141,6 @@ def test_a_command_reaches_the_commit_by_the_functions_of_the_page(
     page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\d+\. `(?:\w+\.)?(\w+)` \(\[[^]]+\]\(\.\./\.\./([^)]+)\)\)", page, re.MULTILINE)
     found: list[tuple[str, str]] = []
-    write = publication.write
 
     def noted(*given: Any, **named: Any) -> Any:
         codes = [frame.f_code for frame, _ in traceback.walk_stack(sys._getframe(1))]
@@ -150,9 +150,9 @@ def test_a_command_reaches_the_commit_by_the_functions_of_the_page(
             for name, file in places
             if file.is_relative_to(ROOT) and file.relative_to(ROOT).parts[0] in ("platform", "assets")
         ]
-        return write(*given, **named)
+        return publish.publish(*given, **named)
 
-    monkeypatch.setattr(publication, "write", noted)
+    monkeypatch.setattr(data_overwrite, "publish", noted)
     world.command("bronze.visits", HOURS[0], HOURS[0])
-    assert [*found, (write.__name__, "platform/blogdata/publish/publication.py")] == listed
+    assert [*found, ("publish", "platform/blogdata/publish/publish.py")] == listed
     assert len(listed) <= MOST

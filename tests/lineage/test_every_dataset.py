@@ -16,8 +16,9 @@ from assets.streams import STREAMS
 from assets.transforms import visit_lines
 from blogdata.erasure.search import search
 from blogdata.patterns.data_flow import local_sequencer
-from blogdata.patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
+from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
+from blogdata.patterns.quality import schema_migrator
 from lineage import canaries, found_values, live, odd_lines
 from lineage.canaries import Canaries
 from lineage.conftest import Deploy
@@ -162,13 +163,13 @@ def test_each_dataset_counts_as_a_reader_of_its_columns(deployment: Deployment) 
     asked = (deployment.lake, deployment.events, EVERY)
 
     def readers(dataset: str, column: str) -> dict[str, str]:
-        found = column_readers.readers(*asked, dataset, column, landing=str(deployment.landing))
-        return {each.name.removeprefix("silver.").partition(".")[0]: each.how for each in found}
+        found = schema_migrator.readers(*asked, dataset, column, landing=str(deployment.landing))
+        return {each.name.removeprefix("silver."): each.how for each in found}
 
     by_sessions = {"sessions": "column lineage", "sessions_pending": "column lineage"}
     assert by_sessions.items() <= readers("silver.visits", "arrival_hour").items()
     assert readers("silver.visits", "ip")["places"] == "reads it outside Spark, as its contract says"
-    assert readers("silver.devices", "valid_to")["visits_enriched"] == "filters, joins or sorts by it"
+    assert readers("silver.devices", "valid_to")["visits_enriched"] == "column lineage"
     # A lost lineage would make a dataset a reader of any column of its inputs, even of a missing one.
     inputs = {read.dataset for contract in EVERY.values() for read in contract.reads if read.dataset in EVERY}
     assert {name: found for name in inputs if (found := readers(name, "nobody_reads_it"))} == {}

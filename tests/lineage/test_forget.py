@@ -223,7 +223,7 @@ def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypa
     code, done, errors = said("forget")
     assert (code, errors) == (0, "")
     assert forget.STEPS.keys() & {*done.splitlines()} == {"computed again", "cleared elsewhere"}
-    assert not Journal.of(home).path.exists()
+    assert not Journal(home.home).path.exists()
 
 
 def test_no_byte_of_the_home_is_a_value_and_a_certificate_says_so(before: Before, said: Said) -> None:

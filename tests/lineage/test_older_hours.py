@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from pyspark import cloudpickle
 
-from assets.transforms.received_lines import ReceivedLines
+from assets.transforms.visit_lines import ReceivedLines
 from blogdata.landing.records import Values
 from blogdata.publish.partitions import Grain, start_of
 from lineage.conftest import Deploy

@@ -17,9 +17,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from blogdata.erasure.journal import Journal
 from blogdata.operations.copies import READER, ROLES
-from blogdata.operations.forget import REQUESTS
 from blogdata.services import exports
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
@@ -30,7 +28,6 @@ from quality.contracts.keys import VISITOR_KEY
 __all__ = ["deploy", "said"]
 PERSON, OTHER, THEIR_LOGIN = "user-zq4711canary", "user-zq4712canary", "login-zq4711canary"
 SAME = "user-zq4710"
-REQUEST = "case-7"
 GROUP = grp.getgrgid(os.getgid()).gr_name
 
 
@@ -102,11 +99,9 @@ def test_copies_go_where_the_settings_say_and_nowhere_else(
         done, result, why = started(*job.split())
         assert (done, why, result["written"]) == (True, "", 1)
         assert {copy["folder"] for copy in result["copies"]} == {str(tmp_path / reader)}
-    done, _, why = started("replicate", "withdraw=true")
-    assert (done, "remove the section" in why) == (False, True)
     file.write_text(before)
     for job in ("export", "replicate"):
-        assert started(job, "withdraw=true")[1]["files_withdrawn"] > 0
+        assert started(job)[1]["files_withdrawn"] > 0
     assert exports.known(deployment.settings) == ()
 
 
@@ -150,32 +145,3 @@ def test_joins_and_histories_are_the_same_by_another_key(deployment: Deployment,
     assert deployment.run(for_=OF_USERS).problems == [], "the first version is needed by nobody"
     assert len(deployment.rows("silver.users", "user_id")) == len(logins), "nobody got another version"
     assert deployment.problems() == []
-
-
-def test_persons_are_forgotten_by_a_request_that_somebody_confirms(
-    deployment: Deployment, started: Started, said: Said
-) -> None:
-    """What Dagster stores of these runs, refused ones too, has no value of the person: neither config nor log."""
-    requests = deployment.settings.home / REQUESTS
-    requests.mkdir()
-    done, _, why = started("forget", "request=../blogdata.toml", "confirmation=../blogdata.toml")
-    assert (done, "there is no request" in why) == (False, True)
-    file = requests / REQUEST
-    file.write_text(f"{PERSON}\nlogin:{THEIR_LOGIN}\n")
-    asked = ("forget", f"request={REQUEST}")
-    done, _, why = started(*asked, f"confirmation={REQUEST}")
-    assert (done, "leads to others, too" in why, "canary" in why) == (False, True, False)
-    file.write_text(f"{PERSON}\n")
-    done, _, why = started(*asked, "shared_stays=true", "confirmation=yes")
-    assert not done
-    assert f"nobody has confirmed that the persons of {REQUEST} (1 users, 1 logins) are to be forgotten" in why
-    assert Journal.of(deployment.settings).under_way() is None
-    assert sorted(deployment.rows("silver.users_current", "user_id")) == [SAME, PERSON, OTHER]
-    stored = deployment.settings.home / "dagster"
-    texts = b"".join(path.read_bytes() for path in stored.rglob("*") if path.is_file())
-    assert (REQUEST.encode() in texts, b"canary" in texts) == (True, False)
-    done, result, why = started(*asked, "shared_stays=true", f"confirmation={REQUEST}")
-    assert (done, why, result["files_with_values"]) == (True, "", "none")
-    assert sorted(deployment.rows("silver.users_current", "user_id")) == [SAME, OTHER]
-    assert [*requests.iterdir()] == []
-    assert said("forget", "--search", PERSON)[0] == 0

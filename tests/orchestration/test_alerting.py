@@ -1,4 +1,4 @@
-"""People are told what stands once, again after a while and once when it is over, by every channel on its own."""
+"""People are told what stands once, and again after a while, by every channel on its own."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from alert_servers import Posted, web_server
 from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy
-from blogdata.operations import alerting
+from blogdata.operations import alerting, doctor
 from blogdata.operations.alerting import AlertsNotSent, Told, due, record_of
-from blogdata.services import config, doctor
+from blogdata.services import config
 from published import deployment, land
 
 W, C = Severity.WARNING, Severity.CRITICAL
-DAY, MINUTE = 86_400.0, 60.0
+DAY = 86_400.0
 SECRET = "T0K3N/with-a secret@x"
 HOSTILE = "gold.pages\r\nBcc: v@example.org <!channel> @everyone \x1b[31m\u202e\udcff"
 TELL = """
 import os, sys
-from blogdata.operations import alerting
+from blogdata.operations import alerting, doctor
 from blogdata.services.config import load
 
 home, dies = sys.argv[1:]
@@ -81,44 +78,23 @@ def finding(severity: Severity = W, what: str = "an hour waits", partition: str 
     )
 
 
-def sent_over(holds: Iterable[tuple[float, Severity | None]]) -> list[tuple[float, str]]:
-    """Follow one finding over several ticks; return what was sent at which tick."""
-    told: dict[str, Told] = {}
-    sent: list[tuple[float, str]] = []
-    for now, severity in holds:
-        found = due(told, [] if severity is None else [finding(severity)], now=now, repeat_after=DAY)
-        sent += [(now, state) for state, those in (("told", found.standing), ("over", found.over)) if those]
-        if found.standing or found.over:
-            told = found.told
-    return sent
-
-
 @pytest.mark.parametrize(
     ("holds", "sent"),
     [
-        ([(at, W) for at in (0.0, 60.0, DAY - 1, DAY, DAY + 60)], [(0.0, "told"), (DAY, "told")]),
-        ([(0.0, W), (60.0, None), (120.0, None)], [(0.0, "told"), (60.0, "over")]),
-        ([(0.0, W), (60.0, C), (120.0, W), (180.0, C)], [(0.0, "told"), (60.0, "told")]),
-        ([(10 * DAY, W), (DAY, W)], [(10 * DAY, "told"), (DAY, "told")]),
-        ([(0.0, W), (60.0, None), (120.0, W), (1860.0, W)], [(0.0, "told"), (60.0, "over"), (1860.0, "told")]),
+        ([(at, W) for at in (0.0, 60.0, DAY - 1, DAY, DAY + 60)], [0.0, DAY]),
+        ([(0.0, W), (60.0, C), (120.0, W), (180.0, C)], [0.0, 60.0]),
+        ([(10 * DAY, W), (DAY, W)], [10 * DAY, DAY]),
+        ([(0.0, W), (60.0, None), (120.0, W), (DAY, W)], [0.0, DAY]),
     ],
-    ids=["once until repetition", "its end once", "more urgent again", "clock set back", "back soon after its end"],
+    ids=["once until repetition", "more urgent again", "clock set back", "comes and goes"],
 )
-def test_a_finding_is_told(holds: list[tuple[float, Severity | None]], sent: list[tuple[float, str]]) -> None:
-    assert sent_over(holds) == sent
-
-
-@given(holds=st.lists(st.sampled_from([None, W, C]), max_size=60), step=st.integers(1, 200))
-def test_whoever_is_told_of_a_begin_is_told_of_its_end(holds: list[Severity | None], step: int) -> None:
-    ticks = [(number * step * MINUTE, severity) for number, severity in enumerate(holds)]
-    last = len(holds) * step * MINUTE
-    sent = sent_over([*ticks, (last, None), (last + DAY, None)])
-    assert bool(sent) == any(holds)
-    states = [state for _, state in sent]
-    assert all((before, after) != ("over", "over") for before, after in pairwise(states))
-    assert states[-1:] in ([], ["over"])
-    # What becomes critical is told at once, however soon after an end; so is that end.
-    assert C in holds or all(b - a >= 1800 for a, b in pairwise([at for at, state in sent if state == "over"]))
+def test_a_finding_is_told(holds: list[tuple[float, Severity | None]], sent: list[float]) -> None:
+    told: dict[str, Told] = {}
+    found = []
+    for now, severity in holds:
+        new, told = due(told, [] if severity is None else [finding(severity)], now=now, repeat_after=DAY)
+        found += [now] * len(new)
+    assert found == sent
 
 
 def test_a_message_is_plain_lines_that_notify_nobody(home: Path, hook: Posted, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,9 +123,6 @@ def test_severity_and_owner_choose_the_channels(home: Path, hook: Posted) -> Non
     assert [tell(home) for _ in range(2)] == [2, 0]
     assert hook.paths == ["/hook/0", "/hook/2"]
     assert hook.bodies[0]["title"] == "[warning] bronze.visits: overdue"
-    land(deployment(home), "visits", "2026-01-05T03", {})
-    assert [tell(home) for _ in range(2)] == [2, 0]
-    assert (hook.bodies[2]["title"], hook.bodies[2]["type"]) == ("[over] bronze.visits: overdue", "success")
 
 
 def test_a_failing_channel_keeps_back_no_other_and_is_tried_again(

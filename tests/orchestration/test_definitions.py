@@ -8,14 +8,16 @@ from typing import Any
 
 import dagster as dg
 import pytest
+import yaml
 
 import published
+from blogdata.cli import ui_command
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import Done
 from blogdata.orchestration.driver import Driver
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.services import config
+from blogdata.services import config, dagster_home
 from blogdata.services.config import PostgresSettings, Settings
 from definitions import build
 from quality.contracts import CONTRACTS
@@ -60,11 +62,17 @@ def test_definitions_load_with_and_without_a_database(url: str) -> None:
     dg.Definitions.validate_loadable(build(settings))
 
 
+def test_the_workspace_and_the_ui_call_a_location_the_same() -> None:
+    found = yaml.safe_load((ui_command.ROOT / "workspace.yaml").read_text(encoding="utf-8"))
+    names = [entry["python_module"]["location_name"] for entry in found["load_from"]]
+    assert names == [dagster_home.PLATFORM, dagster_home.ANALYTICS]
+
+
 def test_a_check_that_can_be_executed_alone_computes_no_dataset(lake: LakeResource) -> None:
     graph = defined(lake).resolve_asset_graph()
     # As Dagster's `canExecuteIndividually`.
     alone = {key for key in graph.asset_check_keys if len(graph.get_execution_set_asset_and_check_keys(key)) <= 1}
-    assert {key.name for key in alone} == {"overdue", "flow", "lag", "sla"}
+    assert {key.name for key in alone} == {"overdue", "flow", "skew", "lag", "sla"}
     of_computations = {key for assets in graph.assets_defs if assets.keys for key in assets.check_keys}
     assert dg.AssetCheckKey(asset_key("silver.visits"), "ledger") in of_computations
     assert of_computations.isdisjoint(alone)
@@ -108,11 +116,12 @@ def test_rows_that_do_not_add_up_stop_what_is_launched_below(
     lake: LakeResource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, below = asset_key("bronze.visits"), asset_key("bronze.dead_letters")
-    rows = dg.AssetMaterialization(key, partition=LANDED)
-    checked = dg.AssetCheckResult(check_name=LEDGER, asset_key=key, passed=False)
-    unbalanced: Any = SimpleNamespace(
-        contract=CONTRACTS["bronze.visits"], checks=lambda: [checked], materializations=lambda: [rows]
-    )
+
+    def report(context: Any) -> list[str]:
+        context.log_event(dg.AssetMaterialization(key, partition=LANDED))
+        return [f"bronze.visits:{LEDGER}"]
+
+    unbalanced: Any = SimpleNamespace(contract=CONTRACTS["bronze.visits"], report=report)
     monkeypatch.setattr(Driver, "_computed", lambda driver, task, keys: Done(publications=[unbalanced]))
     done = (
         defined(lake)

@@ -133,7 +133,7 @@ def test_a_run_for_what_landed_takes_few_hours_again(lake: LakeResource) -> None
 
 
 def test_a_replay_is_computed_in_pieces(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece claims its own hours, and omits hours that another run has computed in the meantime."""
+    """Each piece claims its own hours."""
     monkeypatch.setattr(driver, "MOST_AGAIN", 4)
     hours = [hour(number) for number in range(11)]
     read = bronze(lake.lake, {key: {key: 1} for key in hours})
@@ -142,26 +142,11 @@ def test_a_replay_is_computed_in_pieces(lake: LakeResource, monkeypatch: pytest.
 
     def work(keys: Sequence[str]) -> None:
         free.append({*hours} - {*turns.claims(lake.lake, "silver.visits").held()})
-        # During the first piece another run computes hours of the second and third.
-        silver(lake.lake, dict.fromkeys([*keys, *([hour(5), hour(9)] if not free[1:] else [])], 1), read=read)
+        silver(lake.lake, dict.fromkeys(keys, 1), read=read)
 
     asked = {"again": {"silver.visits": hours}, "only_again": True}
-    assert step(lake, "silver.visits", work, **asked) == [hours[:4], [hour(4), hour(6), hour(7)], [hour(8), hour(10)]]
-    assert [len(keys) for keys in free] == [7, 7, 9]
-
-
-def test_an_hour_computed_too_early_is_computed_again(lake: LakeResource) -> None:
-    """Computed between the pieces of its input, it has read old and new hours, so it is computed again."""
-    hours = [hour(number) for number in range(3)]
-    before = bronze(lake.lake, {key: {key: 1} for key in hours})
-    silver(lake.lake, dict.fromkeys(hours, 1), read=before)
-    since = lake.lake.versions(GRAPH.contracts)
-    early = bronze(lake.lake, {hours[0]: {hours[0]: 1}})
-    silver(lake.lake, {hours[0]: 1}, read=early)
-    now = bronze(lake.lake, {key: {key: 1} for key in hours[1:]})
-    silver(lake.lake, {hours[1]: 1}, read=now)
-    asked = {"again": dict.fromkeys(["bronze.visits", "silver.visits"], hours), "only_again": True, "since": since}
-    assert step(lake, "silver.visits", _silver(lake, now), **asked) == [[hours[0], hours[2]]]
+    assert step(lake, "silver.visits", work, **asked) == [hours[:4], hours[4:8], hours[8:]]
+    assert [len(keys) for keys in free] == [7, 7, 8]
 
 
 def _silver(lake: LakeResource, read: int) -> Work:

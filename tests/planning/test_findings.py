@@ -11,8 +11,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.evidence.event import EXPIRED, Event
 from blogdata.lake.store_faults import LogDamaged
-from blogdata.patterns.quality.drift import Profile
-from blogdata.patterns.quality.offline_observer import Observation, event_of
+from blogdata.patterns.quality.offline_observer import Profile, event_of
 from blogdata.planning import faults, findings
 from blogdata.planning.clock import now
 from blogdata.planning.plan import Planner
@@ -54,10 +53,9 @@ def test_hours_that_wait_for_one_reason_are_one_finding(tmp_path: Path) -> None:
 
 def seen_orphans(day: str, version: int, rows: int) -> Event:
     """Build what an Offline Observer stores of a look at a day."""
-    profile = Profile(period=day, version=version, rows=9, columns={})
     orphans = {"silver.users": rows} if rows else {}
-    found = Observation(profile=profile, drifts=(), orphans=orphans, run_id=f"run-{version}")
-    return event_of("silver.visits_enriched", found)
+    profile = Profile(period=day, version=version, rows=9, counts={}, orphans=orphans)
+    return event_of("silver.visits_enriched", profile, f"run-{version}")
 
 
 def test_broken_references_stand_while_their_rows_are_there(tmp_path: Path) -> None:

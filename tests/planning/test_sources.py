@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dagster as dg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import published
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.names import asset_key
 from blogdata.planning.graph import LANDING
 from blogdata.planning.plan import ASKED, Planner
-from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.sources import awaited, landed_tables
-from blogdata.services import config
+from blogdata.planning.snapshot import Snapshot, awaited, landed_tables
 from declared import OF_COMPLETE_WEEKS
-from definitions import build
 from quality.contracts import CONTRACTS, GRAPH
 
 HOUR, DAY = "2026-01-05T00", "2026-01-05"
@@ -85,14 +80,3 @@ def test_a_person_is_told_what_has_not_landed(home: LakeResource) -> None:
     # Published hours count, even if their landed files are gone.
     published.publish(home.lake, "bronze.ads", "arrival_hour", {HOUR: 1})
     assert awaited(GRAPH, planner(home).look, "gold.campaign_stats") is None
-
-
-@pytest.mark.parametrize("dataset", ["bronze.ads", "silver.ads"])
-def test_dagster_names_the_source_before_spark_starts(home: LakeResource, tmp_path: Path, dataset: str) -> None:
-    land(home, "visits")
-    built = build(config.load(overrides={"BLOGDATA_HOME": str(tmp_path)}))
-    asset = built.resolve_assets_def(asset_key(dataset))
-    done = dg.materialize([asset], partition_key=HOUR, raise_on_error=False)
-    (failed,) = done.filter_events(lambda event: event.is_step_failure)
-    assert "nothing has landed of landing.ads" in str(failed.step_failure_data.user_failure_data)
-    assert not (tmp_path / "services" / "spark").exists()

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.constraints_enforcer import orphans
-from blogdata.publish.audit import judge, specify
+from blogdata.publish.audit import specify
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning, RowRule
@@ -70,25 +70,16 @@ def enforced(orders: Path, tmp_path: Path) -> Lake:
     return Lake(root=str(shutil.copytree(orders, tmp_path / "enforced")))
 
 
-def test_the_table_refuses_bad_rows_written_directly(spark: Any, enforced: Lake) -> None:
-    plain = spark.createDataFrame([("2026-01-05", 1, None, 5000)], ROWS).write.format("delta").mode("append")
-    with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
-        plain.save(enforced.path(ORDERS.dataset))
-    assert enforced.read(spark, ORDERS.dataset).count() == 0
-
-
 def test_the_table_refuses_nulls_the_contract_forbids(spark: Any, enforced: Lake) -> None:
     plain = spark.createDataFrame([("2026-01-05", None, None, 5)], ROWS).write.format("delta").mode("append")
     with pytest.raises(PySparkException, match="NOT_NULL_CONSTRAINT"):
         plain.save(enforced.path(ORDERS.dataset))
 
 
-def test_a_null_condition_breaks_table_and_audit_rules(spark: Any, enforced: Lake) -> None:
+def test_a_null_condition_breaks_table_rules(spark: Any, enforced: Lake) -> None:
     batch = spark.createDataFrame([("2026-01-05", 1, None, None)], ROWS)
     with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
         batch.write.format("delta").mode("append").save(enforced.path(ORDERS.dataset))
-    judged = judge(batch, specify(ORDERS, ["2026-01-05"], {}, {}))
-    assert {item.rule for item in judged.violations} == {"positive", "small"}
 
 
 @pytest.mark.matrix(100)
@@ -126,13 +117,6 @@ def test_audit_lists_all_violations_with_their_counts(spark: Any, lake: Lake) ->
         ("not_null.id", "2026-01-05", 1),
         ("unique.id", "2026-01-05", 1),
     }
-
-
-def test_delta_alone_names_only_one_violation(spark: Any, enforced: Lake) -> None:
-    rows = spark.createDataFrame([("2026-01-05", 1, None, -1), ("2026-01-05", 2, None, 5000)], ROWS).coalesce(1)
-    with pytest.raises(PySparkException) as refused:
-        rows.write.format("delta").mode("append").save(enforced.path(ORDERS.dataset))
-    assert ("positive" in str(refused.value)) != ("small" in str(refused.value))
 
 
 def test_orphans_are_found_and_null_references_ignored(spark: Any) -> None:

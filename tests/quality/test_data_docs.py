@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.lake.lake import Lake
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.target import Provenance, RunContext, Target
@@ -22,14 +22,11 @@ HOURS = ("2026-01-05T10", "2026-01-05T11")
 class Server:
     """The tests' session in place of a deployment's Spark resource."""
 
-    def __init__(self, session: Any, fault: Exception | None = None) -> None:
+    def __init__(self, session: Any) -> None:
         self.session = session
-        self.fault = fault
 
     @contextmanager
     def guard(self) -> Iterator[Any]:
-        if self.fault is not None:
-            raise self.fault
         yield self.session
 
 
@@ -96,13 +93,3 @@ def test_a_doubled_row_warns_and_stops_nothing(spark: Any, home: Path) -> None:
     assert index == home / "data_docs" / "index.html"
     assert LATE.dataset in index.read_text()
     assert not any("canary" in page.read_text() for page in index.parent.rglob("*.html"))
-
-
-def test_a_platform_fault_fails_with_its_next_step(home: Path) -> None:
-    fault = DatasetMissing(what="the table went away", where="silver", next_step="restore it")
-    result = run_docs(Server(None, fault), home)
-    assert not result.success
-    failed = result.failure_data_for_node("ops__data_docs")
-    assert failed is not None
-    assert failed.user_failure_data is not None
-    assert failed.user_failure_data.metadata["next step"].value == "restore it"

@@ -9,8 +9,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.quality.jumps import Point
-from blogdata.patterns.quality.online_observer import observe, observed, rates, series
+from blogdata.patterns.quality.online_observer import Point, observed, rates, series
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
@@ -39,7 +38,7 @@ DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 def written(spark: Any, tmp_path: Path) -> EventLog:
     """Publish two days with rows and one without, as for any dataset."""
     lake = Lake(root=str(tmp_path / "lake"))
-    contract = observed(VIEWS, distinct=("user",))
+    contract = observed(VIEWS)
     run = RunContext(run_id="run-1", job="views", code_version="c1")
     rows = [
         (DAYS[0], "ann", None, None, 3),
@@ -62,9 +61,10 @@ def written(spark: Any, tmp_path: Path) -> EventLog:
 
 
 def test_every_nullable_column_is_measured_and_no_other() -> None:
-    assert observe(VIEWS) == {
+    assert observed(VIEWS).measures == {
         "null_share.referral": "avg(cast(`referral` is null as double))",
         "null_share.tags": "avg(cast(`tags` is null as double))",
+        **VIEWS.measures,
     }
 
 
@@ -77,13 +77,6 @@ def test_committed_measures_are_read_as_a_series(written: EventLog) -> None:
         Point(partition=DAYS[2], value=None, rows=0),
     ]
     assert [point.value for point in series(published, "null_share.tags")] == [0.25, 0.0, None]
-    assert [point.value for point in series(published, "approx_distinct.user")] == [3 / 4, 1, None]
     # A measure that was never taken has no points.
     assert series(published, "null_share.user") == []
-
-
-@pytest.mark.matrix(100)
-def test_rates_of_removed_rows_form_a_series(written: EventLog) -> None:
-    published = written.publications("silver.views")
     assert [(point.value, point.rows) for point in rates(published, "duplicates")] == [(2 / 6, 6), (0.0, 1), (None, 0)]
-    assert [point.value for point in rates(published, "bots")] == [0.0, 0.0, None]

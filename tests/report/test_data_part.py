@@ -23,10 +23,8 @@ ENTRY = Entry(dataset="silver.visits", partition="2026-01-05T00", version=1, row
         ("silver.visits", 3, Freshness.FRESH),
         ("silver.visits", 3.1, Freshness.LATE),
         # The day itself plus the promised six hours.
-        ("gold.page_stats", 30, Freshness.FRESH),
         ("gold.page_stats", 30.1, Freshness.LATE),
         # A table without partitions: one day plus the promised day.
-        ("silver.users", 48, Freshness.FRESH),
         ("silver.users", 48.1, Freshness.LATE),
         ("silver.late_visits", 9999, Freshness.UNPROMISED),
     ],

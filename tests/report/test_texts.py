@@ -11,7 +11,6 @@ from blogdata.report import page
     ("seconds", "text"),
     [
         (None, "–"),
-        (0.04, "0.0 s"),
         (9.99, "10.0 s"),
         (12.4, "12 s"),
         (260, "4 m 20 s"),
@@ -27,11 +26,8 @@ def test_durations_have_two_units(seconds: float | None, text: str) -> None:
     ("value", "before", "text"),
     [
         (3, 2, "+50%"),
-        (97, 100, "−3.0%"),
         (100, 100, "±0%"),
         (5, 0, ""),
-        (5, None, ""),
-        (None, 5, ""),
         (40_000, 1, "+3,999,900%"),
     ],
 )

@@ -59,15 +59,6 @@ def test_a_country_of_few_is_shown_only_to_who_sees_that_of_a_visit(
     assert groups(audience, role) == GROUPS.keys() - hidden
 
 
-def test_the_country_of_who_comes_alone_is_told_by_what_is_stored(audience: Any) -> None:
-    alone = {
-        value for hour, dimension, value in groups(audience, Role.OWNER) if (hour, dimension) == (ALONE, "country")
-    }
-    assert alone == {"JP"}
-    for role in (Role.ENGINEER, Role.ANALYST):
-        assert not [group for group in groups(audience, role) if group[:2] == (ALONE, "country")]
-
-
 @pytest.mark.parametrize("role", [Role.ENGINEER, Role.ANALYST])
 def test_the_cube_hides_the_countries_and_no_page_view(spark: Any, settings: Settings, role: Role) -> None:
     """Most groups are of few visitors: without them, a role that sees no countries would sum too few page views."""

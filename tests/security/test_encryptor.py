@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from blogdata.orchestration import encryption
-from blogdata.orchestration.encryption import CannotDecrypt
+from blogdata.orchestration import keys
+from blogdata.orchestration.keys import CannotDecrypt
 from blogdata.patterns.security import encryptor
 from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.secrets.secrets_pointer import Secret
@@ -36,7 +36,7 @@ def own(tmp_path: Path) -> Settings:
 
 def stored(spark: Any, own: Settings, *, version: int | None = None) -> Any:
     """Return the encrypted rows, as a table has them."""
-    key = encryption.offer(spark, own, KEY)
+    key = keys.offer(spark, own, KEY)
     rows = encryptor.encrypted(spark.createDataFrame(ROWS, DDL), IDENTITIES, version or key.version)
     return spark.createDataFrame(rows.toArrow())
 
@@ -49,15 +49,15 @@ def refused(rows: Any, own: Settings) -> CannotDecrypt:
     with pytest.raises(PySparkException) as error:
         opened(rows)
     assert not any(login in str(error.value) for login in LOGINS)
-    found = encryption.explained(str(error.value), own)
+    found = keys.explained(str(error.value), own)
     assert found is not None
     return found
 
 
 def rotate(own: Settings) -> int:
-    provider = secrets.provider(own)
-    last = provider.versions(KEY)[-1]
-    assert provider.add(KEY, Secret(f"{last}" * 64), after=last)
+    pointer = secrets.pointer(own, KEY)
+    last = pointer.versions()[-1]
+    assert pointer.add(Secret(f"{last}" * 64), after=last)
     return last + 1
 
 
@@ -71,7 +71,7 @@ def test_a_ciphertext_is_of_its_text_row_and_column_alone(spark: Any, own: Setti
 
 
 def test_no_plan_has_the_key(spark: Any, own: Settings, capfd: pytest.CaptureFixture[str]) -> None:
-    encryptor.encrypted(spark.createDataFrame(ROWS, DDL), IDENTITIES, encryption.offer(spark, own, KEY).version)
+    encryptor.encrypted(spark.createDataFrame(ROWS, DDL), IDENTITIES, keys.offer(spark, own, KEY).version)
     rows = stored(spark, own)
     encryptor.decrypted(rows, IDENTITIES).explain("extended")
     plan = capfd.readouterr().out
@@ -107,7 +107,7 @@ def test_a_key_is_rotated_and_shredded(spark: Any, own: Settings) -> None:
     assert {row.login[:2] for row in new.collect()} == {"2."}
 
     (own.home / "secrets" / KEY).unlink()
-    assert encryption.offer(spark, own, KEY).version == 2
+    assert keys.offer(spark, own, KEY).version == 2
     assert opened(new) == ROWS
     found = refused(old, own)
     assert found.what.endswith(f"version 1 of the key {KEY}")

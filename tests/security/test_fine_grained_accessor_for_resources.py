@@ -1,10 +1,8 @@
-"""A job reaches what it declares and nothing else: in a step, in the plan of its rows, and by a store's policies."""
+"""A job reaches what it declares and nothing else: in a step, and in the plan of its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.landing import Landed
 from blogdata.orchestration.step import Step, Upstream
-from blogdata.patterns.security.fine_grained_accessor_for_resources import JobReach, reach_of, s3_policy
+from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
 from blogdata.planning.graph import Graph
 from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
@@ -30,7 +28,6 @@ from toy import HOURS, WHOLE
 INPUT, SECRET = "bronze.clicks", "silver.users"
 CONTRACT = replace(WHOLE, reads=(Read(dataset=INPUT, reach=SAME), Read(dataset="landing.visits", reach=SAME)))
 REACHES = [reach_of(task.contracts) for task in Graph(contracts=EVERY).tasks]
-LAKE, LANDING = "blog/lake", "blog/landing"
 
 
 @pytest.fixture
@@ -124,53 +121,3 @@ def test_every_job_reads_its_inputs_and_writes_its_own() -> None:
             == {read.dataset for name in reach.writes for read in EVERY[name].reads if read.dataset in EVERY}
             - reach.writes
         )
-
-
-def allows(policy: Mapping[str, Any], action: str, bucket: str, key: str) -> bool:
-    """Evaluate a policy as a store does, of the elements that it uses: an allowed action on a matching resource."""
-    for statement in policy["Statement"]:
-        assert statement.keys() <= {"Sid", "Effect", "Action", "Resource", "Condition"}
-        assert statement["Effect"] == "Allow"
-        resource = f"arn:aws:s3:::{bucket}" + ("" if action == "s3:ListBucket" else f"/{key}")
-        prefixes = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix", ["*"])
-        if (
-            action in statement["Action"]
-            and any(fnmatchcase(resource, pattern) for pattern in statement["Resource"])
-            and any(fnmatchcase(key, prefix) for prefix in prefixes)
-        ):
-            return True
-    return False
-
-
-@pytest.mark.parametrize("reach", REACHES, ids=lambda reach: reach.job)
-def test_a_policy_allows_what_a_job_declares_and_nothing_else(reach: JobReach) -> None:
-    policy = s3_policy(reach, lake=LAKE, landing=LANDING)
-    ledger = {"ops.events"}
-    for dataset in [*EVERY, "ops.events"]:
-        for folder in (dataset.replace(".", "/"), dataset.replace(".", "/_")):
-            # The file, and one of a table that somebody adds tomorrow.
-            file, longer = f"lake/{folder}/part-0.parquet", f"lake/{folder}_salaries/part-0.parquet"
-            reads, writes = dataset in {*reach.reads, *ledger}, dataset in {*reach.writes, *ledger}
-            assert allows(policy, "s3:GetObject", "blog", file) is reads
-            assert allows(policy, "s3:ListBucket", "blog", f"lake/{folder}/_delta_log/") is reads
-            assert allows(policy, "s3:PutObject", "blog", file) is writes
-            if f"{dataset}_salaries" not in EVERY:
-                assert not any(allows(policy, action, "blog", longer) for action in ("s3:GetObject", "s3:PutObject"))
-    for table in ("visits", "users", "devices", "ads"):
-        landed = f"landing/{table}/2026/01/05/a.jsonl"
-        assert allows(policy, "s3:GetObject", "blog", landed) is (table in reach.landed)
-        assert not allows(policy, "s3:PutObject", "blog", landed)
-    assert not allows(policy, "s3:ListBucket", "blog", "lake/")
-    assert not allows(policy, "s3:GetObject", "blog-of-others", "lake/silver/visits/part-0.parquet")
-
-
-@pytest.mark.parametrize("reach", REACHES, ids=lambda reach: reach.job)
-def test_no_policy_has_a_wildcard_over_names(reach: JobReach) -> None:
-    names = {*reach.reads, "ops.events"}
-    for statement in s3_policy(reach, lake=LAKE, landing=LANDING)["Statement"]:
-        assert not any("*" in action or "Delete" in action for action in statement["Action"])
-        patterns = [*statement["Resource"], *statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix", [])]
-        folders = {pattern.removeprefix("arn:aws:s3:::blog/").removesuffix("*") for pattern in patterns}
-        # Below one table's folder, no higher.
-        tables = {f"lake/{folder}/" for name in names for folder in (name.replace(".", "/"), name.replace(".", "/_"))}
-        assert folders <= {*tables, *(f"landing/{table}/" for table in reach.landed), "arn:aws:s3:::blog"}

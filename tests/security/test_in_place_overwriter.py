@@ -16,13 +16,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.landing import sizes
 from blogdata.landing.landed_formats import MARK, content, stored_as
 from blogdata.landing.lines import FILLER
 from blogdata.landing.sizes import LandedSize
 from blogdata.patterns.ingestion import landed_content
-from blogdata.patterns.security.in_place_overwriter import FileChanged, overwrite
+from blogdata.patterns.security.in_place_overwriter import overwrite
 
 ALICE, BOB = b'{"user_id": "alice"}', b'{"user_id": "bob", "x": "\xc3\xa4"}'
 TEXT = MARK + b"\n".join([ALICE, BOB, b"", ALICE + b"\r", BOB, ALICE])
@@ -112,7 +112,7 @@ def test_a_file_that_grows_meanwhile_keeps_its_new_lines(tmp_path: Path) -> None
         with file.open("ab") as log:
             log.write(b"\nmore")
 
-    with pytest.raises(FileChanged):
+    with pytest.raises(TransientError, match="changed by somebody else"):
         overwrite(file, of_alice, before=grow)
     assert file.read_bytes() == TEXT + b"\nmore"
 

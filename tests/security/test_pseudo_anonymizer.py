@@ -15,7 +15,6 @@ from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, si
 from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, masked_email, token
 from quality.contracts.page_views import USER_BUCKETS
 from quality.contracts.users import USERS_DELIVERED
-from security.linkage import attack
 
 SECRET = "s" * 32
 USERS = [f"u{number}" for number in range(60)]
@@ -56,13 +55,6 @@ def test_a_private_page_view_leads_to_nobody_by_its_visit(weekly: list[Any]) -> 
     assert all(visit in named for visit, _, hidden, *_ in VIEWS if hidden)
 
 
-def test_visits_are_counted_and_joined_by_their_tokens(visits: Any, weekly: list[Any]) -> None:
-    again = visits_weekly.for_analysts(visits.repartition(3), USER_BUCKETS, SECRET)
-    joined = again.alias("one").join(again.alias("other"), ["visit_id", "page"])
-    assert joined.count() == len(VIEWS)
-    assert len({row["visit_id"] for row in weekly if not row["keep_private"]}) == len(USERS)
-
-
 def test_a_dictionary_finds_every_unkeyed_hash_and_no_token(spark: Any) -> None:
     shown = spark.createDataFrame([(user,) for user in USERS], "user STRING").select(
         F.substring(F.sha2("user", 256), 1, ID_DIGITS).alias("unkeyed"),
@@ -82,14 +74,10 @@ def test_a_dictionary_finds_every_unkeyed_hash_and_no_token(spark: Any) -> None:
     ("given", "shown"),
     [
         ("ann@mail.example", "a***@mail.example"),
-        ("a@mail.example", "a***@mail.example"),
         ("\u00f6zil@mail.example", "\u00f6***@mail.example"),
         ("Ann Smith <ann@mail.example>", "***"),
-        ("ann@mail.example, Main Street 5", "***"),
-        ("@ann", "***"),
         ("ann@smith@mail.example", "***"),
         ("ann@mail.example\nann", "***"),
-        ("ann", "***"),
         ("", "***"),
         (None, None),
     ],
@@ -108,11 +96,3 @@ def test_an_engineer_sees_e_mails_as_delivered_by_their_mask(spark: Any) -> None
     seen = fine_grained_accessor_for_tables.restricted(rows, contract, Role.ENGINEER).collect()
     assert [row.asDict() for row in seen] == [{"email": "a***@mail.example", "load_date": "2026-01-05"}]
     assert sight_of(USERS_DELIVERED, Role.ANALYST) is None
-
-
-def test_a_token_is_no_anonymity(weekly: list[Any]) -> None:
-    """The trap: what stands beside a token leads to the visitor as before."""
-    known = [{"browser": browser, "page": page} for _, _, _, page, browser in VIEWS[::3]]
-    rows = [row.asDict() for row in weekly]
-    found = attack(known, rows, ["browser", "page"], candidate="visit_id", sensitive="user_known")
-    assert (found.one, found.persons) == (60, 60)

@@ -1,4 +1,4 @@
-"""Logins of PostgreSQL show certificates and no password; certificates are renewed with a grace period."""
+"""Logins of PostgreSQL show certificates and no password; old certificates are accepted until their end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 
 from blogdata.errors import PlatformError
 from blogdata.secrets import secretless_connector
-from blogdata.secrets.secretless_connector import GRACE, RENEWED_BEFORE, VALID, Certificates, Generation, keep
+from blogdata.secrets.secretless_connector import RENEWED_BEFORE, VALID, Certificates, keep
 from blogdata.services import postgres, postgres_connection, postgres_roles
 from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.postgres_connection import PostgresUnreachable
@@ -38,47 +38,26 @@ def issuer(file: Path) -> str:
     return x509.load_pem_x509_certificate(file.read_bytes()).issuer.rfc4514_string().rpartition(" ")[0]
 
 
-def names(file: Path) -> list[str]:
-    subjects = [one.subject.rfc4514_string() for one in x509.load_pem_x509_certificates(file.read_bytes())]
-    return [subject.rpartition(" ")[0] for subject in subjects]
-
-
-def test_a_generation_is_made_once_for_its_owner_only(known: Certificates) -> None:
+def test_certificates_are_made_once_for_their_owner_only_and_renewed_by_one_authority(known: Certificates) -> None:
     keep(known, NOW)
-    before = known.current().key("a").read_bytes()
-    keep(known, NOW + DAY)
-    (made,) = known.generations()
-    assert made.key("a").read_bytes() == before
-    assert (made.made, made.ends) == (NOW, NOW + VALID)
-    assert issuer(made.certificate("a")) == issuer(known.folder / "server.pem") == "CN=authority 1"
+    before, authority = known.key("a").read_bytes(), known.certificate("authority").read_bytes()
+    keep(known, NOW + VALID - RENEWED_BEFORE - DAY)
+    assert known.key("a").read_bytes() == before
+    assert known.end() == NOW + VALID
+    keep(known, NOW + VALID - RENEWED_BEFORE)
+    assert known.key("a").read_bytes() != before
+    assert known.certificate("authority").read_bytes() == authority
+    assert issuer(known.certificate("a")) == issuer(known.certificate("server")) == "CN=authority"
     assert known.folder.stat().st_mode & 0o077 == 0
     assert {file.stat().st_mode & 0o777 for file in known.folder.rglob("*") if file.is_file()} == {0o600}
 
 
-def test_both_generations_are_trusted_until_the_grace_period_ends(known: Certificates) -> None:
-    keep(known, NOW)
-    renewed = NOW + VALID - RENEWED_BEFORE
-    keep(known, renewed - DAY)
-    assert names(known.authorities) == ["CN=authority 1"]
-    keep(known, renewed)
-    assert issuer(known.current().certificate("a")) == "CN=authority 2"
-    assert names(known.authorities) == ["CN=authority 1", "CN=authority 2"]
-    # Who has the old files trusts nothing but the old authority.
-    assert issuer(known.folder / "server.pem") == "CN=authority 1"
-    keep(known, renewed + GRACE - DAY)
-    assert len(known.generations()) == 2
-    keep(known, renewed + GRACE)
-    assert names(known.authorities) == ["CN=authority 2"]
-    assert issuer(known.folder / "server.pem") == "CN=authority 2"
-    assert [one.folder.name for one in known.generations()] == ["2"]
-
-
 def test_who_has_a_key_is_locked_out_at_once(known: Certificates) -> None:
     keep(known, NOW)
-    before = known.authorities.read_bytes()
-    shutil.rmtree(known.current().folder)
+    before = known.key("a").read_bytes()
+    known.certificate("authority").unlink()
     keep(known, NOW + DAY)
-    assert known.authorities.read_bytes() == known.current().certificate("authority").read_bytes() != before
+    assert known.key("a").read_bytes() != before
 
 
 @pytest.fixture
@@ -123,28 +102,22 @@ def refused(url: str) -> PostgresUnreachable:
     return error.value
 
 
-def copied(generation: Generation, folder: Path) -> Generation:
-    """Copy the files of a generation, as a consumer has them."""
-    shutil.copytree(generation.folder, folder)
-    return replace(generation, folder=folder)
-
-
-def files_of(generation: Generation, login: str) -> dict[str, str]:
+def files_of(known: Certificates, login: str) -> dict[str, str]:
     """Return the parameters of an address for a consumer with files of its own."""
     return {
-        "sslcert": str(generation.certificate(login)),
-        "sslkey": str(generation.key(login)),
-        "sslrootcert": str(generation.certificate("authority")),
+        "sslcert": str(known.certificate(login)),
+        "sslkey": str(known.key(login)),
+        "sslrootcert": str(known.certificate("authority")),
     }
 
 
 def ended_certificate(settings: Settings, folder: Path) -> dict[str, str]:
     """Make a certificate of the deployment's authority that has ended."""
-    current = postgres_roles.certificates(settings).current()
+    current = postgres_roles.certificates(settings)
     authority = x509.load_pem_x509_certificate(current.certificate("authority").read_bytes())
     signing = serialization.load_pem_private_key(current.key("authority").read_bytes(), None)
     ended = datetime.now(timezone.utc) - VALID - DAY
-    made = secretless_connector._signed(WRITER, (authority, signing), ended, ())  # type: ignore[arg-type]
+    made = secretless_connector._signed(WRITER, (authority, signing), ended, VALID, ())  # type: ignore[arg-type]
     folder.mkdir()
     secretless_connector._store(folder, WRITER, *made)
     return {"sslcert": str(folder / f"{WRITER}.pem"), "sslkey": str(folder / f"{WRITER}.key")}
@@ -160,12 +133,12 @@ def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_
         hashed = connection.execute("SELECT count(rolpassword) FROM pg_authid WHERE rolname ~ '^blogdata_'").fetchone()
     assert hashed == (0,), "no login of a role has a password"
 
-    another = {"sslcert": str(postgres_roles.certificates(certified).current().certificate(ANALYST))}
+    another = {"sslcert": str(postgres_roles.certificates(certified).certificate(ANALYST))}
     another["sslkey"] = another["sslcert"].replace(".pem", ".key")
     ended = ended_certificate(certified, tmp_path / "ended")
     stranger = Certificates(folder=tmp_path / "stranger", hosts=("127.0.0.1",), logins=(WRITER,))
     keep(stranger, datetime.now(timezone.utc))
-    foreign = files_of(stranger.current(), WRITER)
+    foreign = files_of(stranger, WRITER)
     said = {
         "another login's": refused(url_of(certified, WRITER, **another)),
         "none": refused(url_of(certified, WRITER, sslcert="", sslkey="")),
@@ -184,44 +157,16 @@ def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_
     assert "certificate verify failed" in said["a stranger's server"].what
 
 
-def test_old_certificates_hold_until_the_grace_period_ends(
+def test_old_certificates_hold_until_their_end(
     certified: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     postgres.up(certified)
     known = postgres_roles.certificates(certified)
     pid = postgres.status(certified).pid
-    old = files_of(copied(known.current(), tmp_path / "old"), ANALYST)
-    kept_open = psycopg.connect(url_of(certified, ANALYST, **old))
-
-    renewed(certified, monkeypatch)
-    new = files_of(copied(known.current(), tmp_path / "new"), ANALYST)
-    assert old != new
-    # During the grace period: who has the old files, and who has those of the deployment.
-    assert who(url_of(certified, ANALYST, **old)) == (ANALYST, True, False)
-    assert who(url_of(certified, ANALYST)) == (ANALYST, True, False)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(secretless_connector, "GRACE", timedelta(0))
-        postgres.up(certified)
+    shutil.copytree(known.folder, tmp_path / "old")
+    old = files_of(replace(known, folder=tmp_path / "old"), ANALYST)
+    monkeypatch.setattr(secretless_connector, "RENEWED_BEFORE", VALID)
+    postgres.up(certified)
+    assert known.key(ANALYST).read_bytes() != Path(old["sslkey"]).read_bytes()
+    assert who(url_of(certified, ANALYST, **old)) == who(url_of(certified, ANALYST)) == (ANALYST, True, False)
     assert postgres.status(certified).pid == pid, "it has read its files, and was not started anew"
-    assert _soon(url_of(certified, ANALYST, **new)) == (ANALYST, True, False)
-    assert "unknown ca" in refused(url_of(certified, ANALYST, sslcert=old["sslcert"], sslkey=old["sslkey"])).what
-    assert kept_open.execute("SELECT current_user").fetchone() == (ANALYST,), "an open connection goes on"
-    kept_open.close()
-
-
-def renewed(settings: Settings, patch: pytest.MonkeyPatch) -> None:
-    """Use the server when it is time for new certificates."""
-    with patch.context() as now:
-        now.setattr(secretless_connector, "RENEWED_BEFORE", VALID)
-        postgres.up(settings)
-
-
-def _soon(url: str) -> tuple[str, bool, bool]:
-    """Connect once the server has read its files: it is told to by a signal."""
-    for _ in range(100):
-        try:
-            return who(url)
-        except psycopg.OperationalError as error:
-            last = error
-    raise last

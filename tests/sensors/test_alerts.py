@@ -14,7 +14,6 @@ from blogdata.orchestration.lake_resource import DeploymentResource, LakeResourc
 from blogdata.services import dagster_home
 from blogdata.services.files import locked
 from published import land
-from sensors import instigators
 from sensors.detectors import tell_people
 
 
@@ -39,6 +38,7 @@ def skip_reason(lake: LakeResource, instance: dg.DagsterInstance) -> str:
 def test_a_tick_tells_of_what_stands(
     lake: LakeResource, instance: dg.DagsterInstance, hook: Posted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert tell_people.default_status == dg.DefaultSensorStatus.RUNNING
     assert skip_reason(lake, instance) == "no channel is configured: [[alerts]] in blogdata.toml"
     assert dagster_home.ticks(Path(lake.landing).parent).keys() == {"alerts"}
     toml = Path(lake.landing).parent / "blogdata.toml"
@@ -53,9 +53,3 @@ def test_a_tick_tells_of_what_stands(
     monkeypatch.setattr("sensors.detectors._LOCK_SECONDS", 0.2)
     with locked(resource(lake).settings().service_folder("alerts") / "lock"):
         assert skip_reason(lake, instance) == "another process is sending what is due"
-
-
-def test_alerts_are_on_from_the_start() -> None:
-    sensors, _ = instigators(automatic=False)
-    assert tell_people in sensors
-    assert tell_people.default_status == dg.DefaultSensorStatus.RUNNING

@@ -16,11 +16,11 @@ import pytest
 
 from assets.checks import deployment_of
 from blogdata.errors.finding import Finding, Severity
-from blogdata.evidence.event import DETECTION
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN
+from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SLA, UNKNOWN
 from blogdata.planning import detectors
+from blogdata.planning.arrivals import Arrivals
 from blogdata.planning.findings import standing
 from blogdata.planning.snapshot import landed
 from blogdata.publish.partitions import Grain, key_of, start_of
@@ -47,11 +47,10 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
 @pytest.fixture
 def ticked(tick: Any, instance: dg.DagsterInstance, at: Callable[[datetime], None]) -> Ticked:
     """Runs single ticks and stores their evaluations as the daemon does."""
-    built = sensor.detector_readings()
 
     def evaluate(moment: datetime = NOW) -> Any:
         at(moment)
-        data = tick(built)
+        data = tick(sensor.detector_readings)
         for event in data.asset_events:
             instance.report_runless_asset_event(event)
         return data
@@ -100,12 +99,6 @@ def found(lake: LakeResource, now: datetime = NOW) -> dict[str, Finding]:
     return {one.identity: one for one in standing(deployment_of(lake, now))}
 
 
-def recorded(lake: LakeResource, detector: str, dataset: str) -> list[str]:
-    """List the recorded verdicts, oldest first."""
-    events = lake.events.notes(DETECTION, dataset=dataset)
-    return [event.payload["verdict"] for event in events if event.payload and event.payload["detector"] == detector]
-
-
 def shown(instance: dg.DagsterInstance, detector: str, dataset: str) -> dg.AssetCheckEvaluation:
     record = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(asset_key(dataset), detector))
     assert record is not None
@@ -115,7 +108,6 @@ def shown(instance: dg.DagsterInstance, detector: str, dataset: str) -> dg.Asset
 
 def test_an_empty_deployment_is_quiet(lake: LakeResource, ticked: Ticked) -> None:
     assert ticked().skip_message == "nothing is detected"
-    assert lake.events.notes(DETECTION) == []
     assert standing(deployment_of(lake, NOW)) == []
     read = detectors.readings(deployment_of(lake, NOW))
     assert {one.verdict for one in read} <= {UNKNOWN, QUIET}
@@ -127,18 +119,17 @@ def test_a_flow_that_stops_is_seen_everywhere(lake: LakeResource, ticked: Ticked
     ticked()
     assert shown(instance, FLOW, "bronze.visits").passed
     later = NOW + 5 * HOUR
-    assert "bronze.visits interrupted" in ticked(later).skip_message
+    assert "bronze.visits flow" in ticked(later).skip_message
     evaluation = shown(instance, FLOW, "bronze.visits")
     assert (evaluation.passed, evaluation.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert "no data came since" in (evaluation.description or "")
     finding = found(lake, later)["flow/bronze.visits"]
     assert (finding.severity, finding.owner) == (Severity.CRITICAL, "team:platform")
-    # An unchanged finding is not recorded again; it ends when data arrive.
-    ticked(later + timedelta(minutes=2))
-    assert recorded(lake, FLOW, "bronze.visits") == ["interrupted"]
+    # An unchanged finding is not told again; it ends when data arrive.
+    told = [event.check_name for event in ticked(later + timedelta(minutes=2)).asset_events]
+    assert FLOW not in told
     land_hours(lake, [-5])
     ticked(later + timedelta(minutes=4))
-    assert recorded(lake, FLOW, "bronze.visits") == ["interrupted", QUIET]
     assert shown(instance, FLOW, "bronze.visits").passed
 
 
@@ -150,7 +141,6 @@ def test_a_reader_that_is_not_run_lags(lake: LakeResource, ticked: Ticked, insta
     finding = found(lake)["lag/bronze.visits"]
     assert f"3 landed partitions of visits are not read (3 partitions: {waiting[0]}" in finding.what
     assert not shown(instance, LAG, "bronze.visits").passed
-    assert recorded(lake, LAG, "bronze.visits") == ["behind"]
     # Bronze continues, one hour per commit, and silver does not.
     versions = [bronze_hours(lake, [name], at=NOW + HOUR / 60 * place) for place, name in enumerate(waiting)]
     assert verdict(lake, LAG, "bronze.visits") == QUIET
@@ -169,7 +159,6 @@ def test_late_hours_are_told_by_cause(lake: LakeResource, ticked: Ticked, instan
     # Both hours have landed, but bronze has not published them, so its readers wait.
     assert verdict(lake, SLA, "bronze.visits", now) == "job late"
     assert verdict(lake, SLA, "silver.visits", now) == "input late"
-    assert recorded(lake, SLA, "bronze.visits") == ["job late"]
     assert not shown(instance, SLA, "bronze.visits").passed
     findings = found(lake, now)
     assert "sla/silver.visits" not in findings
@@ -190,14 +179,55 @@ def test_an_hour_that_does_not_land_is_the_producers(lake: LakeResource) -> None
     assert [name for name in found(lake, now) if name.endswith("/bronze.visits")] == ["flow/bronze.visits"]
 
 
-def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> None:
+def test_a_half_empty_delivery_is_seen(lake: LakeResource) -> None:
     days = [key_of(NOW - timedelta(days=ago), Grain.DAY) for ago in range(30)]
     publish(lake.lake, "bronze.users", "load_date", {**dict.fromkeys(days, 1000), days[0]: 100})
-    ticked()
-    assert recorded(lake, SKEW, "bronze.users") == ["fewer rows"]
     finding = found(lake)["skew/bronze.users"]
     assert (finding.severity, finding.what) == (Severity.WARNING, f"{days[0]} has 100 rows, 1,000 were expected")
     # The missing files arrive, and it runs again.
     publish(lake.lake, "bronze.users", "load_date", {days[0]: 990})
-    ticked()
-    assert recorded(lake, SKEW, "bronze.users") == ["fewer rows", QUIET]
+    assert "skew/bronze.users" not in found(lake)
+
+
+NOON = datetime(2026, 1, 5, 12, 30, tzinfo=timezone.utc)
+H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
+
+
+def missing(lake: LakeResource) -> dict[str, list[str]]:
+    found = Arrivals.of(EVERY["bronze.visits"], lake.landing_zone).overdue(lake.events, NOON)
+    return {why: list(keys) for why, keys in found.without.items()}
+
+
+def test_overdue_hours_are_told_once_until_they_come(
+    lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Readiness Marker: data without a flag, and a gap."""
+    land(lake, "visits", H[6], {"a.json": "{}\n"}, flag=False)
+    land(lake, "visits", H[9], {"a.json": "{}\n"})
+    ticked(NOON)
+    told = f"{H[6]} (data without _SUCCESS), {H[7]}..{H[8]} (not there, though a later one is)"
+    assert told in capsys.readouterr().err
+    check = shown(instance, "overdue", "landing.visits")
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert (check.metadata["flag"].value, check.metadata["overdue"].value) == ([H[6]], 3)
+    ticked(NOON)
+    assert "overdue" not in capsys.readouterr().err
+    for hour in H[6:9]:
+        land(lake, "visits", hour, {})
+    ticked(NOON)
+    assert "landing.visits, overdue: over" in capsys.readouterr().err
+    assert shown(instance, "overdue", "landing.visits").passed
+
+
+def test_an_hour_with_a_refused_link_is_overdue(lake: LakeResource) -> None:
+    (land(lake, "visits", H[3], {"a.json": "{}\n"}) / "b.json").symlink_to("/etc/passwd")
+    (lake.landing_path / "visits" / "date=2026-01-06").symlink_to("/etc")
+    assert missing(lake) == {"link": [H[3], "2026-01-06"]}
+
+
+def test_the_newest_flagless_hour_becomes_overdue(lake: LakeResource) -> None:
+    flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
+    for hour in (H[3], H[4]):
+        land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False)
+    # The hour before is still being written, and will complete itself.
+    assert missing(flagless) == {"successor": [H[4]]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -48,11 +47,9 @@ def ticked(folder: Path, instance: dg.DagsterInstance) -> Ticked:
 
 
 def send(folder: Path, name: str = "a.json", **changes: Any) -> Path:
-    """Write the file of an event, ten minutes ago."""
     fields = {"id": "release-42", "source": "shop", "time": TIME, "datasets": ["bronze.devices"], **changes}
     file = folder / name
     file.write_text(json.dumps(fields), encoding="utf-8")
-    os.utime(file, (time.time() - 600,) * 2)
     return file
 
 
@@ -79,7 +76,6 @@ def test_an_event_starts_one_run_with_its_context(
         "blogdata/event_id": "release-42",
         "blogdata/event_source": "shop",
         "blogdata/event_time": "2026-01-05T10:00:00+00:00",
-        "blogdata/event_digest": request.tags["blogdata/event_digest"],
         "blogdata/event_payload": "s3://shop/42",
     }
     config = request.run_config["resources"]["request"]["config"]
@@ -101,24 +97,16 @@ def test_an_event_waits_until_its_run_was_launched(ticked: Ticked, folder: Path,
     assert left(folder) == ["a.json"]
 
 
-def test_what_starts_no_run_is_moved_aside_with_its_reason(
-    ticked: Ticked, folder: Path, instance: dg.DagsterInstance
-) -> None:
-    send(folder)
-    (request,) = ticked()
-    run(instance, request)
-    send(folder, "reused.json", payload="s3://shop/43")
+def test_what_starts_no_run_is_moved_aside_with_its_reason(ticked: Ticked, folder: Path) -> None:
     send(folder, "command.json", id="1", command="rm -rf /")
     send(folder, "misnamed.json", id="2", datasets=["bronze.device"])
-    os.utime(send(folder, "half.json", id="", source=""))
     assert ticked() == []
     reasons = {
-        "reused": "another event of shop had the id release-42",
         "command": "command: Extra inputs are not permitted",
         "misnamed": "did you mean bronze.devices?",
     }
     kept = [f"{REFUSED}/{name}.json{ending}" for name in reasons for ending in ("", ".reason")]
-    assert left(folder) == sorted(["half.json", *kept]), "what was written a moment ago may not be whole yet"
+    assert left(folder) == sorted(kept)
     for name, reason in reasons.items():
         assert reason in (folder / REFUSED / f"{name}.json.reason").read_text(encoding="utf-8")
 
@@ -126,7 +114,7 @@ def test_what_starts_no_run_is_moved_aside_with_its_reason(
 def test_a_file_that_cannot_be_read_keeps_no_other_event_waiting(
     ticked: Ticked, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(file: Path, datasets: Collection[str]) -> TriggerEvent | None:
+    def read(file: Path, datasets: Collection[str]) -> TriggerEvent:
         if file.name == "broken.json":
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(file))
         return external_trigger.read(file, datasets)
@@ -137,7 +125,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_event_waiting(
     assert [request.run_key for request in ticked()] == ["shop/2"]
     assert left(folder) == ["broken.json", "whole.json"]
     monkeypatch.undo()
-    assert [request.run_key for request in ticked()] == ["shop/1", "shop/2"], "tried again at each tick"
+    assert {request.run_key for request in ticked()} == {"shop/1", "shop/2"}, "tried again at each tick"
 
 
 def test_commits_name_the_event_of_their_run() -> None:

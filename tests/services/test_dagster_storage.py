@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import subprocess
@@ -13,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
-import psutil
 import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
@@ -129,20 +127,3 @@ def test_events_of_a_run_share_their_connections(instance: dg.DagsterInstance) -
     finally:
         event.remove(Engine, "connect", count)
     assert len(opened) < 10
-
-
-def test_few_run_files_stay_open_until_disposal(settings: Settings, tmp_path: Path) -> None:
-    home = dagster_home.render(replace(settings, home=tmp_path))
-    instance = dg.DagsterInstance.from_config(str(home))
-    for number in range(12):
-        tell(instance, f"run{number}")
-    assert 3 <= len(open_below(home)) <= 10
-    instance.dispose()
-    del instance
-    gc.collect()
-    assert not open_below(home)
-
-
-def open_below(home: Path) -> set[str]:
-    files = {Path(file.path) for file in psutil.Process().open_files()}
-    return {str(file) for file in files if file.suffix == ".db" and home in file.parents}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services import spark_attached
 from blogdata.services.spark_connect import SparkServer
+from blogdata.services.spark_probe import SparkServerLost
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 
@@ -15,13 +15,9 @@ from resources.spark import SparkResource
 def resource(spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkResource]:
     """A resource of a deployment that uses the tests' server."""
     monkeypatch.setenv("SPARK_REMOTE", spark_server.url)
-    made = SparkResource(home=str(tmp_path), spark_config={"spark.sql.shuffle.partitions": "7"})
+    made = SparkResource(home=str(tmp_path))
     yield made
     spark_resources.drop(made.settings)
-
-
-def test_resource_configuration_overrides_the_servers(resource: SparkResource) -> None:
-    assert resource.spark_session.conf.get("spark.sql.shuffle.partitions") == "7"
 
 
 def test_a_query_error_passes_the_guard_unchanged(resource: SparkResource) -> None:
@@ -31,10 +27,11 @@ def test_a_query_error_passes_the_guard_unchanged(resource: SparkResource) -> No
     assert resource.spark_session is session
 
 
-def test_a_session_the_server_forgot_is_replaced(resource: SparkResource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_the_server_forgot_is_replaced(resource: SparkResource) -> None:
     before = resource.spark_session
     before.client.release_session()
-    monkeypatch.setattr(spark_attached, "_UNCHECKED_SECONDS", 0.0)
+    with pytest.raises(SparkServerLost), resource.guard():
+        before.range(3).count()
     after = resource.spark_session
     assert after is not before
     assert after.range(3).count() == 3

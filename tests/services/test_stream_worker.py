@@ -7,7 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedRWPair
@@ -109,22 +109,6 @@ def test_other_workers_are_forks_of_a_process_that_has_imported_what_they_need(p
         assert {"pandas", "pyarrow", "blogdata.landing.lines"} <= {*imported(log).split()}
         daemon.stdin.close()
         daemon.wait(120)
-
-
-@pytest.mark.parametrize("arguments", [("-c", "import sys; print(sys.argv[1:], sys.executable)", "two words"), ("-V",)])
-def test_other_commands_run_as_plain_python(python: str, arguments: tuple[str, ...]) -> None:
-    def output(executable: str) -> str:
-        return subprocess.run([executable, *arguments], capture_output=True, text=True, check=True).stdout
-
-    assert output(python) == output(sys.executable)
-
-
-def test_spark_starts_workers_by_the_projects_script(settings: Settings) -> None:
-    from blogdata.services import spark_conf
-
-    parts = spark_conf.prepare(settings)
-    environment: Mapping[str, str] = spark_launch.environment(settings, parts)
-    assert environment["PYSPARK_PYTHON"] == str(settings.service_folder("spark") / "python")
 
 
 def test_a_stream_worker_imports_no_heavy_modules() -> None:

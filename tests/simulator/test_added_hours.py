@@ -83,12 +83,12 @@ def command(landing: Path, *options: str) -> tuple[str, BaseException | None]:
 
 
 def test_the_command_adds_days_and_hours(tmp_path: Path) -> None:
-    assert isinstance(command(tmp_path, "--more", "1")[1], ConfigurationError), "there is nothing to add to"
+    assert isinstance(command(tmp_path, "--hours", "1")[1], ConfigurationError), "there is nothing to add to"
     size = ("--days", "1", "--visits-per-day", "200", "--seed", "3")
     assert command(tmp_path, *size, "--begin", "2026-01-05")[1] is None
     assert "added: 2026-01-06T00\n" in command(tmp_path, "--hours", "1")[0]
-    assert "added: 2026-01-06T01 … 2026-01-07T00\n" in command(tmp_path, "--more", "1")[0]
+    assert "added: 2026-01-06T01 … 2026-01-07T00\n" in command(tmp_path, "--hours", "24")[0]
     assert json.loads(command(tmp_path, "--hours", "2", "--json")[0])["added"] == ["2026-01-07T01", "2026-01-07T02"]
     assert "nothing was changed" in command(tmp_path, *size)[0]
-    for wrong in (("--more", "1", "--seed", "4"), ("--hours", "1", "--begin", "2026-01-05"), ("--seed", "4"), ()):
+    for wrong in (("--hours", "1", "--begin", "2026-01-05"), ("--seed", "4"), ()):
         assert isinstance(command(tmp_path, *wrong)[1], ConfigurationError)

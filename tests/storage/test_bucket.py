@@ -21,7 +21,6 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Buckets, Column, Partitioning
 from plans import plan_of
-from scans import scanned
 
 SECRET = "s" * 32
 WEEKS = ("2026-01-05", "2026-01-12")
@@ -100,18 +99,6 @@ def test_a_join_and_an_aggregation_by_user_need_no_exchange(spark: Any, lake: La
     found = values(together.select(*shuffled.columns))
     assert found == values(shuffled)
     assert len(found) == 498, "rows without a user are one group, once"
-
-
-@pytest.mark.campaign
-def test_each_task_reads_the_files_of_its_buckets(spark: Any, lake: Lake) -> None:
-    everything = scanned(lake.read(spark, VIEWS.dataset))
-    parts = bucket.read(spark, stored(lake), tasks=4).parts
-    read = [scanned(part) for part in parts]
-    assert everything.files == 8
-    assert all(scan.files <= 4 for scan in read)
-    one = scanned(lake.read(spark, VIEWS.dataset).where("user_bucket = 5"))
-    assert one.files <= 4
-    assert one.bytes < everything.bytes
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from assets.gold import returning_visitors
@@ -83,14 +81,6 @@ class Blog:
         found: str = self.refresh().info["refreshed"]
         return found
 
-    def lose_the_feed(self) -> None:
-        """Remove all commits of the log before the newest one, as its clean-up does."""
-        table = DeltaTable(self.access.lake.path(AUDIENCE))
-        self.access.events.publications(AUDIENCE)
-        table.create_checkpoint()
-        for version in range(table.version()):
-            (Path(self.access.lake.path(AUDIENCE)) / "_delta_log" / f"{version:020}.json").unlink()
-
     def is_stale(self) -> bool:
         planner = Staleness(graph=GRAPH, look=Snapshot(self.access.landing_zone, self.access.events))
         return bool(planner.stale(GRAPH.task_of(DATASET)))
@@ -104,14 +94,6 @@ class Blog:
 
     def sorted(self, frame: Any) -> list[tuple[Any, ...]]:
         return sorted(tuple(row) for row in frame.select(*COLUMNS).collect())
-
-    def both(self) -> dict[tuple[str, str], int]:
-        """Count the visitors of each pair of ended weeks exactly."""
-        weeks: dict[str, set[str]] = {}
-        for hour, names in self.visitors.items():
-            weeks.setdefault(max(week for week in WEEKS if week <= hour), set()).update(names)
-        ended = sorted(week for week in weeks if week < max(weeks))
-        return {(one, other): len(weeks[one] & weeks[other]) for one in ended for other in ended if one <= other}
 
 
 @pytest.fixture
@@ -133,38 +115,6 @@ def test_late_rows_of_a_week_are_taken_from_its_feed(blog: Blog) -> None:
     assert blog.refreshed().partition(", since")[0] == WEEKS[0]
     assert not blog.is_stale()
     assert blog.table() == blog.view() != before
-
-
-@pytest.mark.campaign
-def test_a_table_is_its_view_whatever_happens_between_refreshes(blog: Blog) -> None:
-    """Late rows, hours that are computed again, hours that lose their rows, a new week, and a feed that is gone."""
-    drawn = random.Random(7)
-    hours = [f"{week}T{hour:02}" for week in WEEKS for hour in (0, 9)]
-
-    def some(few: int) -> list[str]:
-        return drawn.sample(people(0, 3_000), few)
-
-    blog.come({hour: some(700) for hour in hours[:6]})
-    assert blog.refreshed() == "all weeks, since the table is new"
-    happens: dict[str, tuple[dict[str, Iterable[str]], list[int]]] = {
-        "late rows": ({hours[1]: [*blog.visitors[hours[1]], *some(30)]}, [0]),
-        "computed again, one with equal rows and one without a visitor": (
-            {hours[4]: blog.visitors[hours[4]], hours[2]: sorted(blog.visitors[hours[2]])[1:]},
-            [1],
-        ),
-        "an hour without rows, and a week that ends": ({hours[3]: [], hours[6]: some(50)}, [1, 2]),
-    }
-    for what, (visitors, touched) in happens.items():
-        blog.come(visitors)
-        assert blog.is_stale(), what
-        assert blog.refreshed().partition(", since")[0] == ", ".join(WEEKS[at] for at in touched), what
-        assert not blog.is_stale(), what
-        assert blog.table() == blog.view(), what
-    blog.come({hours[2]: some(10)})
-    blog.come({hours[5]: some(10)})
-    blog.lose_the_feed()
-    assert "does not reach back" in blog.refreshed()
-    assert blog.table() == blog.view()
 
 
 @pytest.fixture(scope="module")

@@ -13,18 +13,20 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
-from blogdata.evidence.held_versions import held_versions
-from blogdata.lake import members, retired, shares, unneeded
+from blogdata.lake import members, retired, shares
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import MANIFEST
+from blogdata.orchestration import upkeep
+from blogdata.orchestration.upkeep import Inspection, Vacuuming
 from blogdata.patterns.storage import manifest
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
+from tidied import whole
 from toy_members import DATASET, NOON, member
 
 PAGES = Contract(
@@ -109,14 +111,6 @@ def read(request: pytest.FixtureRequest) -> Read:
     return reader
 
 
-def vacuum(lake: Lake, table: str) -> list[str]:
-    """Delete every file that no version needs: neither the newest one, nor one that is held."""
-    held = list(shares.shared_versions(lake, table))
-    return DeltaTable(lake.path(table)).vacuum(
-        retention_hours=0, enforce_retention_duration=False, dry_run=False, keep_versions=held
-    )
-
-
 def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) -> None:
     shared = manifest.share(lake, PAGES, now=NOON)
     assert (shared.version, shared.files, shared.rows) == (0, 2, 3)
@@ -128,51 +122,37 @@ def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) 
     assert read(where, "day") == sorted([*NEW, OLD[2]])
 
 
-def test_the_files_of_a_share_outlive_a_vacuum(lake: Lake, read: Read) -> None:
+def test_the_removal_of_old_files_obeys_a_share(lake: Lake, read: Read) -> None:
+    """The platform's own removal, a year later."""
+    seen: Any = Inspection(lake=lake, events=EventLog(lake), now=datetime.now(timezone.utc) + timedelta(days=365))
+
+    def remove() -> None:
+        for due in whole(upkeep.look(seen, [Vacuuming()], [PAGES])):
+            Vacuuming().do(seen, PAGES, due)
+
     manifest.share(lake, PAGES, now=NOON)
+    where = manifest.location(lake, PAGES.dataset)
+    shared = [Path(file) for file in files_of(where)]
     for _ in range(3):
         publish_monday(lake)
-    assert len(vacuum(lake, PAGES.dataset)) == 2
-    assert read(manifest.location(lake, PAGES.dataset), "day") == OLD
-    (reason,) = shares.shared_versions(lake, PAGES.dataset).values()
-    assert reason.startswith("shared by a manifest since 2026-01-05 12:00;")
-
-
-def test_the_removal_of_old_files_obeys_a_share(lake: Lake) -> None:
-    """The platform's own removal, a year later, by its one list of held versions."""
-    later = datetime.now(timezone.utc) + timedelta(days=365)
-
-    def removable() -> list[str]:
-        held = held_versions(lake, EventLog(lake), PAGES, PAGES.dataset)
-        return [str(file) for file in unneeded.data_files(lake, PAGES.dataset, held, later)]
-
-    manifest.share(lake, PAGES)
-    shared = set(files_of(manifest.location(lake, PAGES.dataset)))
-    for _ in range(3):
-        publish_monday(lake)
-    assert removable()
-    assert shared.isdisjoint(removable())
+    replaced = len(files(lake))
+    remove()
+    assert len(files(lake)) < replaced
+    assert read(where, "day") == OLD
     manifest.withdraw(lake, PAGES.dataset)
-    assert not shared.isdisjoint(removable())
-
-
-def test_a_withdrawn_share_is_gone_and_holds_nothing(lake: Lake) -> None:
-    manifest.share(lake, PAGES)
-    where, named = manifest.location(lake, PAGES.dataset), files_of(manifest.location(lake, PAGES.dataset))
-    publish_monday(lake)
-    assert [share.version for share in manifest.withdraw(lake, PAGES.dataset)] == [0]
     assert (list(where.parent.iterdir()), shares.current(lake, PAGES.dataset)) == ([], None)
-    assert shares.shared_versions(lake, PAGES.dataset) == {}
-    (gone,) = vacuum(lake, PAGES.dataset)
-    assert [Path(file).exists() for file in sorted(named)] == [False, True]
-    assert sorted(named)[0].endswith(gone)
-    assert manifest.withdraw(lake, PAGES.dataset) == []
+    remove()
+    assert sorted(file.exists() for file in shared) == [False, True], "the other one is of the newest version, too"
+
+
+def files(lake: Lake) -> list[Path]:
+    return list(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
 
 
 def test_the_share_before_stays_for_its_readers_and_no_longer(lake: Lake) -> None:
     for version in range(3):
         assert manifest.share(lake, PAGES).version == version
-        assert list(shares.shared_versions(lake, PAGES.dataset)) == list(range(max(0, version - 1), version + 1))
+        assert len(shares.shared_files(lake, PAGES.dataset)) == (2 if version == 0 else 3)
         publish_monday(lake)
 
 
@@ -194,7 +174,6 @@ def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read)
     assert retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == []
     expected = [(first, 7), (second, 0), (second, 1)]
     assert read(manifest.location(lake, DATASET), "week") == expected
-    assert [list(shares.shared_versions(lake, table)) for table in (DATASET, year)] == [[0], [0]]
     manifest.withdraw(lake, DATASET)
     removed = retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
     assert [one.location for one in removed] == ["2026-01-12-a", "2026-a"]
@@ -211,7 +190,7 @@ def test_persons_are_not_shared_by_files(lake: Lake, whose: dict[str, Any]) -> N
     login = Column(name="login", type="STRING", description="Login", **whose)
     with pytest.raises(PlatformError, match="by login; a manifest cannot leave columns out"):
         manifest.share(lake, replace(PAGES, columns=(*PAGES.columns, login)))
-    assert shares.shared_versions(lake, PAGES.dataset) == {}
+    assert shares.shared_files(lake, PAGES.dataset) == set()
 
 
 def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,16 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F
-from pyspark.sql.connect.session import SparkSession
 
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.publish import tables
 from blogdata.publish.contract import Contract
-from blogdata.publish.file_statistics import properties
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, How, Partitioning, Subject, Whose
+from blogdata.publish.tables import statistics
 from quality.contracts import EVERY
 
 VISITS = Contract(
@@ -65,56 +62,21 @@ def test_a_selective_predicate_reads_fewer_files(spark: Any, lake: Lake) -> None
     assert (files_read(spark, lake, "user = 421"), files_read(spark, lake)) == (1, 10)
 
 
-@pytest.mark.campaign
-def test_statistics_cost_the_writer_space_in_the_log(spark: Any, lake: Lake, tmp_path: Path) -> None:
-    """Every chosen column makes each file's entry longer; a long text, which nobody filters by, the longest."""
-    size = {}
-    texts = F.concat(F.repeat(F.lit("/a-long-name-of-a-page"), 2), F.col("page")).alias("page")
-    rows = lake.read(spark, VISITS.dataset).select("day", "raw", "at", "user", texts)
-    for name, chosen in {"none": ("day",), "chosen": ("at", "user"), "all": ("at", "user", "page")}.items():
-        other = Lake(root=str(tmp_path / name))
-        contract = replace(VISITS, columns=PERSONS if name == "none" else VISITS.columns, statistics=chosen)
-        tables.create_or_evolve(spark, other, contract)
-        rows.repartition(4).write.format("delta").mode("append").save(other.path(VISITS.dataset))
-        log = Path(other.path(VISITS.dataset), "_delta_log", f"{other.version(VISITS.dataset):020d}.json")
-        entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-        stats = [entry["add"]["stats"] for entry in entries if "add" in entry]
-        size[name] = sum(len(one) for one in stats) / len(stats)
-    assert 5 * size["none"] < size["chosen"]
-    assert size["chosen"] + 80 < size["all"]
-
-
 def test_a_range_of_time_skips_files(spark: Any, lake: Lake) -> None:
     early, late = "at <= timestamp'2026-01-05 00:10'", "user >= 900"
     assert 0 < files_read(spark, lake, early) < 10
     assert files_read(spark, lake, f"{early} AND {late}") == 0
 
 
-def test_a_table_is_made_by_the_session_it_is_given(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process may have closed its default session."""
-    monkeypatch.setattr(SparkSession, "active", lambda: pytest.fail("it asks the default session"))
-    made = Lake(root=str(tmp_path))
-    tables.create_or_evolve(spark, made, VISITS)
-    table = made.table(VISITS.dataset)
-    assert table is not None
-    types = {field.name: str(field.type) for field in table.schema().fields}
-    assert types == {
-        column.name: f'PrimitiveType("{named}")'
-        for column, named in zip(VISITS.columns, ("string", "binary", "timestamp", "long", "string"), strict=True)
-    }
-
-
 def test_statistics_of_a_persons_column_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"user \(identifies a person\)") as refused:
-        properties(replace(VISITS, columns=PERSONS, statistics=("at", "user")))
+        statistics(replace(VISITS, columns=PERSONS, statistics=("at", "user")))
     assert refused.value.next_step == "choose from: at, page"
 
 
 def test_no_contract_keeps_statistics_of_a_person() -> None:
     for contract in EVERY.values():
-        properties(contract)
+        statistics(contract)
 
 
 def test_persons_without_named_statistics_have_none(spark: Any, tmp_path: Path) -> None:

@@ -152,11 +152,6 @@ def test_a_row_that_cannot_be_read_stops_nothing(home: Settings, row: bytes) -> 
     assert left_of(home, USERS.replace("json", "csv"), lines) == [lines[0], lines[1], lines[3]]
 
 
-def test_displays_go_with_their_visit(home: Settings) -> None:
-    name = VISITS.replace("visits", "ads")
-    assert left_of(home, name, [b'{"visit_id": "visit-of-bob"}', b'{"visit_id": "v"}']) == [b'{"visit_id": "v"}']
-
-
 def test_requests_are_known_by_address_and_login(home: Settings) -> None:
     def asked(address: str = "1.1.1.1", login: str = "-", path: str = "/bob", behind: str = "-") -> bytes:
         return f'{address} - {login} [01/Apr/2026:10:00:00 +0000] "GET {path} HTTP/1.1" 200 1 "{behind}"'.encode()

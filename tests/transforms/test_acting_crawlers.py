@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 import blog_log
 import oracle
 import oracle_logs
-from assets.transforms.received_lines import ReceivedLines
 from assets.transforms.request_lines import with_acting_crawlers
+from assets.transforms.visit_lines import ReceivedLines
 from blogdata.landing.lines import read
 from blogdata.services.config import CrawlerSettings, LogSettings
 from transforms.log_rows import line

@@ -74,12 +74,3 @@ def test_page_shares_of_a_day_sum_to_one(spark: Any) -> None:
     for row in by_page(spark.createDataFrame(some_visits(), VISITS)).collect():
         shares[row.event_date] += row.share
     assert shares == pytest.approx({"2026-01-26": 1.0, "2026-01-27": 1.0})
-
-
-def test_daily_visits_do_not_sum_to_weekly_visits(spark: Any) -> None:
-    rows = [("2026-01-26", "2026-01-26", "tv", "ff", "direct", "DE", "/", "v", "u")]
-    rows.append(("2026-01-27", *rows[0][1:]))
-    frame = spark.createDataFrame(rows, VISITS)
-    daily = [row.visits for row in cube(frame, ("event_date", *CUBE_KEY)).collect()]
-    weekly = [row.visits for row in cube(frame, ("event_week", *CUBE_KEY)).collect()]
-    assert (sum(daily), sum(weekly)) == (2, 1)

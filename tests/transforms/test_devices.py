@@ -63,33 +63,3 @@ def test_versions_match_the_lists_in_any_order(spark: Any, deliveries: Any) -> N
         table = spark.createDataFrame(found, DEVICES.ddl)
         expected = [("tv", version, name, *more) for version, name, *more in versions_by_hand(deliveries[: number + 1])]
         assert Counter(map(tuple, found)) == Counter(expected)
-
-
-def test_a_device_delivered_twice_is_one_row(spark: Any) -> None:
-    delivered = a_list(spark, ("tv", "1", "first"), ("tv", "1", "second"), ("tv", "2", "other"))
-    table = devices.versions(delivered, spark.createDataFrame([], DEVICES.ddl), DAYS[0])
-    found = {(row.device_type, row.device_version): row for row in table.collect()}
-    assert {key: (row.full_name, row.occurrences) for key, row in found.items()} == {
-        ("tv", "1"): ("first", 2),
-        ("tv", "2"): ("other", 1),
-    }
-
-
-def test_a_days_second_list_replaces_its_first(spark: Any) -> None:
-    def after(*deliveries: tuple[str, tuple[str, str, str]]) -> Any:
-        table = spark.createDataFrame([], DEVICES.ddl)
-        for day, row in deliveries:
-            found = devices.versions(a_list(spark, row), table, day)
-            table = spark.createDataFrame(found.collect(), DEVICES.ddl)
-        return sorted(map(tuple, table.collect()))
-
-    tv, phone = ("tv", "1", "One"), ("phone", "2", "Two")
-    first, wrong, right = (DAYS[0], tv), (DAYS[1], phone), (DAYS[1], tv)
-    assert after(first, wrong, right) == after(first, right)
-    assert [row[-2:] for row in after(first, right)] == [(None, None)], (
-        "the continued version is valid from the beginning"
-    )
-    assert after(first, wrong) == [
-        ("phone", "2", "Two", 1, DAYS[1], midnight(DAYS[1]), None),
-        ("tv", "1", "One", 0, DAYS[0], None, midnight(DAYS[1])),
-    ]

@@ -52,21 +52,6 @@ def versions(spark: Any, *rows: Row) -> list[Any]:
     return [(one.user_id, one.login, one.valid_from, one.valid_to, one.snapshots) for one in found]
 
 
-def test_a_change_holds_from_its_time_on_and_closes_nobody_else(spark: Any) -> None:
-    rows = [Row(day=1, user="a"), Row(day=1, user="b"), change(1, 10, "a", "x"), change(2, 9, "c")]
-    assert versions(spark, *rows) == [
-        ("a", "l", REGISTERED, at(1, 10), 1),
-        ("a", "x", at(1, 10), None, 1),
-        ("b", "l", REGISTERED, None, 1),
-        ("c", "l", at(2, 9), None, 1),
-    ]
-    # The next full delivery closes whom it does not name, changed or not.
-    assert [one for one in versions(spark, *rows, Row(day=4, user="b")) if one[3] == at(4, 0)] == [
-        ("a", "x", at(1, 10), at(4, 0), 1),
-        ("c", "l", at(2, 9), at(4, 0), 1),
-    ]
-
-
 def test_merger_of_one_instant_takes_the_change_that_landed_last(spark: Any) -> None:
     """By the number of its file, not by its name, and there by its place; a delivery of the instant comes first."""
     rows = [

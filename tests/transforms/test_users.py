@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -82,22 +81,6 @@ def test_current_users_are_delivered_or_in_rejected_rows(spark: Any) -> None:
     assert [(user, login, times) for user, login, *_, times in again] == [("d", "new", 1)]
 
 
-def test_the_history_equals_a_daily_derivation(spark: Any) -> None:
-    draw = random.Random(7)
-    rows = [
-        rejected(day, f"u{user}", offset=offset)
-        if draw.random() < 0.3
-        else snapshot(day, f"u{user}", draw.choice("ab"), draw.choice("ef"), offset)
-        for day in sorted(draw.sample(range(1, 29), 15))
-        for user in range(20)
-        for offset in range(draw.choice([0, 1, 1, 1, 2]))
-    ]
-    draw.shuffle(rows)
-    found = versions(spark, *rows)
-    assert sum(row.snapshots for row in found) == sum(not row[-1] for row in rows)
-    assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(rows)
-
-
 def test_the_history_is_the_same_however_it_is_continued(spark: Any) -> None:
     """With all columns, days without a usable row among the deliveries, and an empty merge."""
     draw = random.Random(7)
@@ -150,11 +133,3 @@ def test_the_history_is_one_shuffle_of_the_rows(spark: Any) -> None:
     rows = delivery(spark, snapshot(1, "u"), rejected(2, "u"))
     plan = plan_of(users.history(rows))
     assert plan.count("Exchange hashpartitioning") == 1
-
-
-def test_daily_versions_never_overlap(spark: Any) -> None:
-    rows = [snapshot(1 + day, "u", str(day % 3)) for day in range(27)]
-    found = versions(spark, *rows)
-    assert len(found) == 27
-    assert all(one.valid_to == two.valid_from for one, two in pairwise(found))
-    assert found[-1].valid_from - found[1].valid_from == timedelta(days=25)

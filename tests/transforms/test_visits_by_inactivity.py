@@ -35,9 +35,10 @@ def ids(frame: DataFrame) -> list[str]:
 
 
 def test_a_visit_ends_after_thirty_minutes_of_silence(spark: SparkSession) -> None:
-    frame = views(spark, [("a", 0), ("a", 30), ("a", 60), ("a", 90.001), ("b", 30)])
+    frame = views(spark, [("a", 0), ("a", 30), ("a", 30), ("a", 60), ("a", 90.001), ("b", 30)])
     found = ids(visits_by_inactivity.with_visit_ids(frame, frame.limit(0), "k"))
-    assert found[0] == found[1] == found[2]
+    # A line that landed twice has the id of its first one, and is left out as a duplicate.
+    assert found[0] == found[1] == found[2] == found[3]
     assert len(set(found)) == 3
 
 

@@ -29,35 +29,36 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 @app.command()
 def simulate(
-    days: Annotated[int | None, typer.Option(help="Days to simulate.")] = None,
-    visits_per_day: Annotated[int | None, typer.Option(help="Visit events a day on average, before faults.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed: the same options give the same bytes.")] = None,
-    faults: Annotated[Path | None, typer.Option(help="TOML or JSON file of `fault = rate`.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="Days to simulate.")] = None,
+    visits_per_day: Annotated[
+        int | None, typer.Option(min=0, help="Visit events a day on average, before faults.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed: the same options give the same bytes.")] = None,
+    faults: Annotated[Path | None, typer.Option(help="TOML file of `fault = rate`.")] = None,
     begin: Annotated[
         datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="First day; without it the days are those that have just ended."),
     ] = None,
     landing: Landing = None,
     ads: Annotated[bool, typer.Option(help="Land the ads that visitors were shown, too.")] = True,
-    more: Annotated[
-        int | None, typer.Option(min=1, help="Add so many days to the simulation there is, and nothing else.")
+    hours: Annotated[
+        int | None, typer.Option(min=1, help="Add so many hours to the simulation there is, and nothing else.")
     ] = None,
-    hours: Annotated[int | None, typer.Option(min=1, help="Add so many hours to it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Simulate a blog's visits, users, devices and displayed ads, with known truth beside them in `_truth/`.
 
-    A simulation needs --days, --visits-per-day and --seed. What is added to it by --more or --hours changes no byte of
-    what has landed; a command that was interrupted is repeated.
+    A simulation needs --days, --visits-per-day and --seed. What is added to it by --hours changes no byte of what has
+    landed; a command that was interrupted is repeated.
     """
     from blogdata.simulator import landing as simulator
     from blogdata.simulator.faults import FaultRates, load_faults
     from blogdata.simulator.spec import SimulationSpec
 
     target = _landing(landing)
-    added, begun = 24 * (more or 0) + (hours or 0), time.monotonic()
+    begun = time.monotonic()
     given = {"--days": days, "--visits-per-day": visits_per_day, "--seed": seed}
-    if added:
+    if hours is not None:
         others = {**given, "--faults": faults, "--begin": begin}
         if wrong := [name for name, value in others.items() if value is not None]:
             raise ConfigurationError(
@@ -66,14 +67,14 @@ def simulate(
                 next_step="leave them out; or simulate into another landing zone",
             )
         with _progress(quiet=as_json) as report:
-            truth = simulator.add(added, target, report, now=datetime.now(timezone.utc))
-        _say_simulated(truth, target, begun, added=added, as_json=as_json)
+            truth = simulator.add(hours, target, report, now=datetime.now(timezone.utc))
+        _say_simulated(truth, target, begun, added=hours, as_json=as_json)
         return
     if days is None or visits_per_day is None or seed is None:
         raise ConfigurationError(
             what=f"{', '.join(name for name, value in given.items() if value is None)} must be given",
             where="blogdata land simulate",
-            next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --more 1 for a further day",
+            next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --hours 1 for a further hour",
         )
     spec = SimulationSpec(
         days=days,
@@ -123,8 +124,7 @@ def logs(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Access logs, plain or compressed by gzip, bzip2, xz or zstd, in any order; folders of them; patterns "
-            "such as 'access.log*'; - for standard input.",
+            help="Access logs, plain or compressed by gzip, bzip2, xz or zstd, in any order; - for standard input.",
         ),
     ],
     landing: Landing = None,
@@ -134,7 +134,7 @@ def logs(
 
     The format is found for each line, among those with a name and those that [logs] format declares. A log is known by
     its content: what has landed is not landed again, whatever its name is by now. A file that is no access log is
-    refused, and the others land; in a folder it is skipped.
+    refused, and the others land.
     """
     from blogdata.cli.land_logs import land_logs
     from blogdata.patterns.ingestion.log_splitter import LOGS

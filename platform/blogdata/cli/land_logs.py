@@ -1,12 +1,9 @@
-"""Lands the access logs that a person names: files, folders, patterns and pipes, whatever becomes of one of them."""
+"""Lands the access logs that a person names, whatever becomes of one of them."""
 
 from __future__ import annotations
 
 import codecs
-import glob
-import os
 import re
-import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from assets.transforms.request_lines import LogLines
 from blogdata.errors import ConfigurationError, PlatformError
@@ -23,7 +20,7 @@ from blogdata.landing.landed_formats import DAMAGED
 from blogdata.landing.log_declarations import HEADER, compile_columns
 from blogdata.patterns.ingestion.log_splitter import oldest_first
 from blogdata.patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
-from blogdata.patterns.ingestion.whole_files import content, opened, unreadable
+from blogdata.patterns.ingestion.whole_files import content
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.services.config import LogSettings
 
@@ -40,10 +37,6 @@ _SAID: dict[LandOutcome, str] = {
 }
 
 
-class NoAccessLog(ConfigurationError):
-    """Raised when no line at the beginning of a file has a known format."""
-
-
 @dataclass(kw_only=True)
 class NamedLog:
     """A file that a person has named, and what became of it.
@@ -51,29 +44,23 @@ class NamedLog:
     Args:
         path: Where it can be read; of what came through a pipe, a copy.
         name: What it lands as, if not under its own name.
-        folder: The folder that was named in its place.
-        skipped: Why a file of a folder was left out.
     """
 
     file: str
     path: Path
     name: str | None = None
-    folder: Path | None = None
     formats: list[str] = field(default_factory=list)
     landed: Replicated | None = None
     error: PlatformError | None = None
-    skipped: str | None = None
 
     def __str__(self) -> str:
-        if self.landed is None:
-            return f"{self.file}: " + (f"refused: {self.error.what}" if self.error else f"skipped: {self.skipped}")
+        assert self.landed is not None
         of_format = f"format {', '.join(self.formats)}; " if self.formats else ""
         return f"{self.file}: {of_format}{_SAID[self.landed.outcome]} ({self.landed.path})"
 
     def as_json(self) -> dict[str, Any]:
         if self.landed is None:
-            reason = self.error.what if self.error else self.skipped
-            return {"file": self.file, "outcome": "refused" if self.error else "skipped", "reason": reason}
+            return {"file": self.file, "outcome": "refused", "reason": self.error and self.error.what}
         made = {"bytes": None, "sha256": None} if self.landed.replica is None else asdict(self.landed.replica)
         where = {"landed": str(self.landed.path), "outcome": self.landed.outcome, "formats": self.formats}
         return {"file": self.file, **where, **made}
@@ -84,16 +71,17 @@ def land_logs(
 ) -> Iterator[NamedLog]:
     """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged."""
     with ExitStack() as stack:
-        logs = [log for path in given for log in _named(path, target, stack)]
-        for log in logs:
-            if log.error is None:
-                _examine(log, settings)
-            if log.error or log.skipped:
+        ready = {}
+        for path in given:
+            log = NamedLog(file=str(path), path=path)
+            try:
+                if path == Path("-"):
+                    log.path, log.name = stack.enter_context(spooled(sys.stdin.buffer, target)), "piped.log"
+                log.formats = _formats_in(log.path, settings)
+                ready[log.path] = log
+            except (PlatformError, OSError) as error:
+                log.error = _error(error, log)
                 yield log
-        of_logs = {log.folder for log in logs if not log.skipped} | {None}
-        for folder in dict.fromkeys(log.folder for log in logs if log.folder not in of_logs):
-            yield NamedLog(file=str(folder), path=Path(str(folder)), error=_nothing_in(str(folder)))
-        ready = {log.path: log for log in logs if not (log.error or log.skipped)}
         for path in oldest_first(ready, log_formats.formats(settings.formats), now=datetime.now(timezone.utc)):
             log = ready[path]
             try:
@@ -103,62 +91,17 @@ def land_logs(
             yield log
 
 
-def _named(given: Path, target: Path, stack: ExitStack) -> Iterator[NamedLog]:
-    # Path.glob takes no absolute pattern.
-    matching = [] if os.path.lexists(given) else [Path(path) for path in sorted(glob.glob(str(given)))]  # noqa: PTH207
-    for path in matching or [given]:
-        named = NamedLog(file=str(path), path=path)
-        try:
-            yield from _files(named, target, stack)
-        except (PlatformError, OSError) as error:
-            named.error = _error(error, named)
-            yield named
-
-
-def _files(named: NamedLog, target: Path, stack: ExitStack) -> list[NamedLog]:
-    """List the files that a name stands for; pipes are read to their ends."""
-    path = named.path
-    if path == Path("-"):
-        return [_piped(sys.stdin.buffer, "standard input", target, stack)]
-    try:
-        mode = path.stat().st_mode
-        is_folder = stat.S_ISDIR(mode)
-        inside = sorted(one for one in path.iterdir() if one.name[0] != "." and one.is_file()) if is_folder else []
-    except OSError as error:
-        raise unreadable(path, error) from error
-    if is_folder:
-        files = [NamedLog(file=str(one), path=one, folder=path) for one in inside]
-        return files or [NamedLog(file=str(path), path=path, error=_nothing_in(str(path)))]
-    if stat.S_ISFIFO(mode):
-        # The shell's <(…) is one; what was read of it once is not there to be read again.
-        with opened(path) as pipe:
-            return [_piped(pipe, str(path), target, stack)]
-    if not stat.S_ISREG(mode):
-        raise ConfigurationError(
-            what="it is neither a file, nor a folder, nor a pipe", where=str(path), next_step="name an access log"
-        )
-    return [named]
-
-
-def _piped(pipe: IO[bytes], file: str, target: Path, stack: ExitStack) -> NamedLog:
-    return NamedLog(file=file, path=stack.enter_context(spooled(pipe, target)), name="piped.log")
-
-
-def _examine(log: NamedLog, logs: LogSettings) -> None:
-    try:
-        log.formats = _formats_in(log.path, logs)
-    except NoAccessLog as error:
-        log.skipped = error.what if log.folder else None
-        log.error = None if log.folder else _error(error, log)
-    except (PlatformError, OSError) as error:
-        log.error = _error(error, log)
-
-
 def _formats_in(file: Path, logs: LogSettings) -> list[str]:
     """Find the formats of the lines at a file's beginning, the most frequent one first; none if it is empty.
 
     A file of which no line can be read is refused: its lines would all be dead letters, and hold back their hour.
     """
+    if file.exists() and not file.is_file():
+        raise ConfigurationError(
+            what="it is no file",
+            where=str(file),
+            next_step="name access logs, those of a folder by a pattern; what comes through a pipe lands by the name -",
+        )
     try:
         with content(file) as log:
             beginning = log.read(_EXAMINED_BYTES).removeprefix(codecs.BOM_UTF8)
@@ -184,10 +127,10 @@ def _formats_in(file: Path, logs: LogSettings) -> list[str]:
     return [name for name, _ in found.most_common()]
 
 
-def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> NoAccessLog:
+def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> ConfigurationError:
     for header in (line for line in lines if line.startswith(HEADER)):
         if field := compile_columns("", header).lacks:
-            return NoAccessLog(
+            return ConfigurationError(
                 what=f"no line at its beginning can be read: no column, or more than one, is the {field} of a request: "
                 f"{header}",
                 where=str(file),
@@ -204,14 +147,8 @@ def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> NoAccessLog
             f"name a log in one of the formats {', '.join(log_formats.NAMES)}, with times that tell their offset from "
             "UTC, or declare its own in blogdata.toml: [logs] format = '...'"
         )
-    return NoAccessLog(what=f"no line at its beginning can be read: {what}", where=str(file), next_step=next_step)
-
-
-def _nothing_in(folder: str) -> NoAccessLog:
-    return NoAccessLog(
-        what="no file in it is an access log",
-        where=folder,
-        next_step="name the folder that the logs lie in: those in its subfolders are not looked at",
+    return ConfigurationError(
+        what=f"no line at its beginning can be read: {what}", where=str(file), next_step=next_step
     )
 
 

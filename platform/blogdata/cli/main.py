@@ -53,7 +53,7 @@ def group_of(commands: Mapping[str, Deferred]) -> type[TyperGroup]:
 COMMANDS = {
     "land": Deferred("land_commands:app", "Put data into the landing zone."),
     "run": Deferred("run_command:run", "Materialize bronze to gold for what has landed."),
-    "plan": Deferred("plan_command:plan", "Show what would run, with reasons and time; then ask whether to run it."),
+    "plan": Deferred("plan_command:plan", "Show what would run, with reasons and time."),
     "ledger": Deferred("ledger_command:ledger", "Show that nothing is lost: rows in = rows out + what was left out."),
     "forget": Deferred("forget_command:forget", "Forget persons: show where they are, ask, and erase them for good."),
     "job": Deferred("job_command:job", "Start an operation on the data, or list the operations."),

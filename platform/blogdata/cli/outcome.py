@@ -1,12 +1,12 @@
 """The result of a command.
 
-Findings of a run in the landing zone: misnamed, overdue or refused partitions, and new fields.
+Findings of a run in the landing zone: misnamed, overdue or refused partitions.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,19 +19,12 @@ if TYPE_CHECKING:
 
 
 def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZone, events: EventLog) -> None:
-    """Add to the outcome of a run what it has passed over in the landing zone, and the new fields it has seen."""
+    """Add to the outcome of a run what it has passed over in the landing zone."""
     from blogdata.planning import arrivals
-    from blogdata.planning.findings import still_unannounced
     from blogdata.planning.snapshot import Snapshot
 
-    now = datetime.now(timezone.utc)
     look = Snapshot(zone, events)
-    outcome.warnings += arrivals.warnings(landed, look, now)
-    begun = now - timedelta(seconds=outcome.seconds)
-    for contract in landed:
-        new = [field.name for field in still_unannounced(events, contract) if field.seen_at >= begun]
-        if new:
-            outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata status")
+    outcome.warnings += arrivals.warnings(landed, look, datetime.now(timezone.utc))
     outcome.problems += [str(error) for error in arrivals.refusals(landed, look.zone)]
 
 

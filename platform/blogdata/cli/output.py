@@ -157,8 +157,7 @@ def not_published(lake: Lake, dataset: str) -> PlatformError:
 def nothing_landed(lake: Lake, dataset: str) -> PlatformError | None:
     """Return the error that nothing can be computed of a dataset, because a source of it has never landed; or None."""
     from blogdata.evidence.events import EventLog
-    from blogdata.planning.snapshot import Snapshot
-    from blogdata.planning.sources import awaited
+    from blogdata.planning.snapshot import Snapshot, awaited
     from quality.contracts import GRAPH
     from resources.zone import zone_of
 

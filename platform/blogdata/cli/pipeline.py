@@ -17,13 +17,11 @@ from blogdata.lake.lake import Lake
 from blogdata.operations import unserved
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
-from blogdata.planning import arrivals
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.selection import Selection, Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import DEAD_LETTERS, Scope
 from blogdata.publish.audit import FROZEN, guard_of
-from blogdata.publish.watch import VOLUME
 from blogdata.services import dagster_home
 from blogdata.services.config import Settings
 from quality.contracts import CONTRACTS, GRAPH, LANDED, SERVED
@@ -59,7 +57,6 @@ class Pipeline:
         guards = [
             *GUARDS,
             *(guard_of(contract.dataset, audit.name) for contract in CONTRACTS.values() for audit in contract.audits),
-            *(guard_of(contract.dataset, VOLUME) for contract in CONTRACTS.values() if contract.watch.refuses_too_few),
         ]
         refuse_unknown([accept] if accept else [], dict.fromkeys(guards), where="--accept", kind="guard")
         self._settings = settings
@@ -145,7 +142,6 @@ class Pipeline:
         return bool(
             unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
-            or any(arrivals.touched_in(self._planner.look, contract) for contract in LANDED.values())
             or due_tables(self._settings, self._events)
             or (served and unserved.is_behind(self._settings, self._events))
         )
@@ -185,29 +181,20 @@ class Pipeline:
             from blogdata.cli.progress import RunProgress
             from blogdata.orchestration import dead_runs, storage_faults
             from blogdata.orchestration.refresh_request import JOB
-            from blogdata.services.dagster_internals import (
-                InMemoryJob,
-                RegisteredCodeLocationOrigin,
-                RemoteRepositoryOrigin,
-                execute_run_iterator,
-            )
+            from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
             from definitions import build
 
             progress = RunProgress(screen, outcome)
             started = time.monotonic()
             with storage_faults.translated(self._settings), dagster_home.open_instance(self._settings) as instance:
                 dead_runs.settle(instance, launched=False)
-                repository = build(self._settings).get_repository_def()
-                job = repository.get_job(name or JOB)
-                # By this the timeline and the page of the job list the run, too.
-                origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(dagster_home.PLATFORM), repository.name)
+                job = build(self._settings).get_repository_def().get_job(name or JOB)
                 run = instance.create_run_for_job(
                     job_def=job,
-                    remote_job_origin=origin.get_job_origin(job.name),
                     tags={
                         "blogdata/trigger": self._command,
                         **tags,
-                        # The daemon starts a killed run again that has an origin; a person repeats a command.
+                        # The daemon would start a killed run again; a person repeats a command.
                         "dagster/max_retries": "0",
                         **dead_runs.own(),
                     },

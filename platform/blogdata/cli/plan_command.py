@@ -1,11 +1,9 @@
-"""`blogdata plan`: what would run and why, for what has changed or for partitions that a person wants to run again."""
+"""`blogdata plan`: what would run and why."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +12,6 @@ import typer
 from blogdata.cli.output import (
     NOTHING_LANDED,
     TextGrid,
-    agreed,
     console,
     existing,
     is_new,
@@ -22,121 +19,48 @@ from blogdata.cli.output import (
     say_json,
     say_warnings,
 )
-from blogdata.cli.run_command import EVERYTHING, say
-from blogdata.errors import ConfigurationError, refuse_unknown
+from blogdata.cli.run_command import EVERYTHING
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.publish.partitions import Grain, contiguous
-from blogdata.services.config import Settings
-from quality.contracts import CONTRACTS
 
 if TYPE_CHECKING:
-    from blogdata.cli.outcome import Outcome
-    from blogdata.planning.plan import Plan, Planned
+    from blogdata.planning.plan import Planned
     from blogdata.planning.snapshot import Snapshot
 
-BRONZE = "bronze.visits"
 
-
-def plan(
-    replay: Annotated[
-        str | None, typer.Option(metavar="DATASET", help="Run partitions of it again, and all that has read them")
-    ] = None,
-    partitions: Annotated[
-        str | None,
-        typer.Option(help="Which ones: 2026-01-05T03, first..last, a whole day of hours, several by commas, or all"),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Run the plan without asking")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the plan (and with --yes its result) as JSON")] = False,
-) -> None:
-    """Show what would run, with reasons and time; then ask whether to run it.
-
-    Without --replay it is what `blogdata run` would do now, as far as can be told before it begins.
-    """
+def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON")] = False) -> None:
+    """Show what `blogdata run` would do now, with reasons and time, as far as can be told before it begins."""
     from blogdata.cli.pipeline import due_tables
     from blogdata.patterns.ingestion.log_splitter import unsplit_logs
     from blogdata.planning import arrivals
-    from blogdata.planning.plan import ASKED, Planner
+    from blogdata.planning.plan import Planner
     from blogdata.planning.snapshot import Snapshot
     from quality.contracts import GRAPH, LANDED
     from resources.zone import zone_of
 
-    refuse_unknown([replay] if replay else [], CONTRACTS, where="--replay")
     settings = existing()
     look = Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
-    planner = Planner(graph=GRAPH, look=look)
-    warnings: list[str] = []
-    if replay is None:
-        if partitions is not None:
-            raise ConfigurationError(
-                what="partitions of which dataset?", where="--partitions", next_step="add: --replay DATASET"
-            )
-        planned = planner.outstanding()
-        planned = replace(planned, refused=(*planned.refused, *arrivals.refusals(LANDED.values(), look.zone)))
-        warnings = arrivals.warnings(LANDED.values(), look, datetime.now(timezone.utc))
-    else:
-        keys = planner.resolve_keys(replay, partitions)
-        planned = planner.plan_of_replay({replay: dict.fromkeys(keys, ASKED)})
-    runs, outcome = planned.runs, None
-    offered = _judged_otherwise(settings, look, planned) if replay is None else []
-    unsplit = unsplit_logs(settings.landing) if replay is None else []
-    tables = due_tables(settings, look.events) if replay is None else []
-    if not as_json:
-        say_warnings(warnings)
+    planned = Planner(graph=GRAPH, look=look).outstanding()
+    refused = (*planned.refused, *arrivals.refusals(LANDED.values(), look.zone))
+    warnings = arrivals.warnings(LANDED.values(), look, datetime.now(timezone.utc))
+    unsplit, tables = unsplit_logs(settings.landing), due_tables(settings, look.events)
     if as_json:
-        outcome = _run(settings, planned, quiet=True) if runs and yes else None
         more: dict[str, Any] = {
             "unsplit": [str(log) for log in unsplit],
             "tables": tables,
-            "refused": [str(error) for error in planned.refused],
-            "offered": {BRONZE: offered} if offered else {},
+            "refused": [str(error) for error in refused],
             "warnings": warnings,
-            "result": outcome and outcome.as_json(),
         }
-        say_json({"runs": [_as_json(run, look) for run in runs], **{name: of for name, of in more.items() if of}})
-    elif runs or not planned.refused:
-        show(runs, look, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
-        wanted = runs and (yes or agreed("run it?", otherwise="nothing was run; to run it: --yes"))
-        outcome = _run(settings, planned, quiet=False) if wanted else None
-        if outcome is not None:
-            say(outcome)
-    if offered and not as_json:
-        _show_offer(offered, look)
-    if planned.refused:
-        for error in planned.refused[:-1]:
+        runs = [_as_json(run, look) for run in planned.runs]
+        say_json({"runs": runs, **{name: of for name, of in more.items() if of}})
+    else:
+        say_warnings(warnings)
+        if planned.runs or not refused:
+            show(planned.runs, look, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
+    if refused:
+        for error in refused[:-1]:
             say_error(error)
-        raise planned.refused[-1]
-    if outcome is not None and not outcome.ok:
-        raise typer.Exit(1)
-
-
-def _judged_otherwise(settings: Settings, look: Snapshot, planned: Plan) -> list[str]:
-    """Find the published hours whose log lines would be judged otherwise now, except those that run anyway."""
-    from assets.bronze import judged_again
-    from blogdata.services import spark_attached
-
-    spark = partial(spark_attached.guarded, settings)
-    found = judged_again.changed_hours(look.published(BRONZE), look.events, settings.logs, spark)
-    run = planned.wanted().get(BRONZE, ())
-    return [hour for hour in found if hour not in run]
-
-
-def _show_offer(hours: Sequence[str], look: Snapshot) -> None:
-    logs = f"{len(hours):,} of {len(look.published(BRONZE)):,} published hours"
-    console.print(f"{logs} have log lines that the lists of crawlers or the settings of today judge otherwise.")
-    console.print(f"They stay as they are until they are computed again: {_command(hours)}")
-
-
-def _command(hours: Sequence[str]) -> str:
-    ranges = contiguous(hours, Grain.HOUR)
-    spans = [first if first == last else f"{first}..{last}" for first, last in ranges]
-    return f"blogdata plan --replay {BRONZE} --partitions {','.join(spans)}"
-
-
-def _run(settings: Settings, planned: Plan, *, quiet: bool) -> Outcome:
-    from blogdata.cli.pipeline import Pipeline
-
-    return Pipeline(settings, quiet=quiet, command="blogdata plan").run_plan(planned)
+        raise refused[-1]
 
 
 def show(

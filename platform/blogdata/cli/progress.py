@@ -10,7 +10,7 @@ import dagster as dg
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.output import DATASET, Screen
 from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
-from blogdata.orchestration.checks import CARRIED, WAITING
+from blogdata.orchestration.checks import WAITING
 from blogdata.services.dagster_internals import SerializableErrorInfo
 
 
@@ -53,7 +53,9 @@ class RunProgress:
             self._check(event)
         elif event.is_step_failure:
             self._show_published()
-            self.interrupted = self.interrupted or _was_interrupted(event)
+            error = _first_error(event)
+            if error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
+                self.interrupted = True
             self.outcome.problems.append(_what_failed(event))
         elif event.is_run_failure and self.outcome.ok:
             self.outcome.problems.append(event.message or "the run failed")
@@ -85,10 +87,11 @@ class RunProgress:
 
     def _check(self, event: dg.DagsterEvent) -> None:
         evaluation = event.asset_check_evaluation_data
-        # Partitions that wait for a person also fail their step, which reports why; what is carried over is no news.
-        if not evaluation.passed and evaluation.check_name != WAITING and CARRIED not in evaluation.metadata:
+        # Partitions that wait for a person also fail their step, which reports why.
+        if not evaluation.passed and evaluation.check_name != WAITING:
             name = f"{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
-            text = f"check {name} failed: {evaluation.description or _plain(evaluation.metadata)}"
+            figures = {key: value.value for key, value in evaluation.metadata.items()}
+            text = f"check {name} failed: {evaluation.description or figures}"
             if evaluation.severity == dg.AssetCheckSeverity.ERROR:
                 self.outcome.problems.append(text)
             else:
@@ -99,17 +102,8 @@ def _figure(value: Any) -> float:
     return float(value.value or 0) if isinstance(value, dg.IntMetadataValue | dg.FloatMetadataValue) else 0.0
 
 
-def _plain(metadata: Any) -> dict[str, Any]:
-    return {name: value.value for name, value in metadata.items()}
-
-
 def _dataset(event: dg.DagsterEvent) -> str:
     return (event.step_key or "").replace("__", ".", 1)
-
-
-def _was_interrupted(event: dg.DagsterEvent) -> bool:
-    error = _first_error(event)
-    return error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__
 
 
 def _first_error(event: dg.DagsterEvent) -> SerializableErrorInfo | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from assets.report.blog_report import Report
     from blogdata.cli.outcome import Outcome
 
-_SHOWS_AGES_SECONDS = 3600
-
 
 def report(
     out: Annotated[
@@ -32,8 +29,8 @@ def report(
 ) -> None:
     """Write one page about the blog and its data.
 
-    The page is one file that needs no network. It is written anew by every run that has something to do, by one that
-    finds it more than an hour old, and each hour by the daemon.
+    The page is one file that needs no network. It is written anew by every run that has something to do, and each hour
+    by the daemon.
     """
     from assets.report import blog_report as core
 
@@ -51,9 +48,9 @@ def report(
 
 
 def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
-    """Write the page after a run, unless it is current; return a warning if it could not be made."""
+    """Write the page after a run that had something to do; return a warning if it could not be made."""
     try:
-        if outcome.runs or outcome.problems or _is_old(_page(settings)):
+        if outcome.runs or outcome.problems:
             from assets.report import blog_report as core
 
             found = _computed(settings)
@@ -62,11 +59,6 @@ def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
     except Exception as error:  # noqa: BLE001 - whatever it is, what the run has published stays published
         return [f"the report was not made: {error}"]
     return []
-
-
-def _is_old(page: Path) -> bool:
-    """Return whether a page, which shows ages, is not of the last hour."""
-    return not page.is_file() or abs(time.time() - page.stat().st_mtime) > _SHOWS_AGES_SECONDS
 
 
 def _page(settings: Settings) -> Path:

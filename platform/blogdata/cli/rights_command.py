@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from blogdata.cli.output import TextGrid, console, say_json
-from blogdata.errors import ConfigurationError, refuse_unknown
-from blogdata.patterns.security.fine_grained_accessor_for_resources import JobReach, reach_of, s3_policy
+from blogdata.errors import refuse_unknown
+from blogdata.patterns.security.fine_grained_accessor_for_resources import JobReach, reach_of
 from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, Role, Shown, Sight, sight_of
 from blogdata.planning.graph import Graph
 from blogdata.publish.contract import Contract
@@ -18,8 +18,6 @@ from quality.contracts import EVERY
 
 def rights(
     job: Annotated[str | None, typer.Argument(help="A dataset; none: every job")] = None,
-    s3: Annotated[str | None, typer.Option("--s3", help="Print its policy for a lake at BUCKET/PREFIX")] = None,
-    landing: Annotated[str | None, typer.Option(help="The landing zone's BUCKET/PREFIX, for --s3")] = None,
     roles: Annotated[bool, typer.Option("--roles", help="Show what each role sees of it instead")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON")] = False,
 ) -> None:
@@ -32,16 +30,8 @@ def rights(
         return
     tasks = graph.tasks if job is None else [graph.task_of(job)]
     found = [reach_of(task.contracts) for task in tasks]
-    if s3 is not None:
-        if job is None:
-            raise ConfigurationError(
-                what="a policy is for one job",
-                where="--s3",
-                next_step="name its dataset: blogdata rights DATASET --s3 …",
-            )
-        say_json(s3_policy(found[0], lake=_folder(s3), landing=_folder(landing or f"{s3.split('/')[0]}/landing")))
-    elif as_json:
-        say_json([_as_json(reach) for reach in found])
+    if as_json:
+        say_json([{"job": one.job, "reads": _inputs(one), "writes": sorted(one.writes)} for one in found])
     else:
         table = TextGrid("job", "reads", "writes")
         for reach in found:
@@ -81,13 +71,5 @@ def _column(name: str, sight: Sight) -> str:
     return f"{name} ({', '.join(said)})" if said else name
 
 
-def _folder(given: str) -> str:
-    return given.removeprefix("s3://").rstrip("/")
-
-
 def _inputs(reach: JobReach) -> list[str]:
     return [*(f"landing.{table}" for table in sorted(reach.landed)), *sorted(reach.reads - reach.writes)]
-
-
-def _as_json(reach: JobReach) -> dict[str, object]:
-    return {"job": reach.job, "reads": _inputs(reach), "writes": sorted(reach.writes)}

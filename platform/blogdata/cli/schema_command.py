@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timezone
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from blogdata.cli.output import TextGrid, console, errors, existing, say_json
-from blogdata.errors import refuse_unknown
+from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
-from blogdata.patterns.observability import column_readers
-from blogdata.patterns.observability.column_readers import Reader
-from blogdata.patterns.quality import schema_migrator, schema_releases
-from blogdata.publish import file_statistics, incompatibilities
+from blogdata.patterns.quality import schema_compatibility_enforcer as enforcer
+from blogdata.patterns.quality import schema_migrator
+from blogdata.patterns.quality.schema_compatibility_enforcer import Release
+from blogdata.patterns.quality.schema_migrator import Reader
+from blogdata.publish import incompatibilities, tables
+from blogdata.publish.incompatibilities import Incompatibility
 from blogdata.publish.privacy import require_subjects
 from blogdata.services.config import Settings
 from quality.contracts import DECLARED, EVERY, RELEASED
@@ -24,41 +25,25 @@ from quality.contracts import DECLARED, EVERY, RELEASED
 app = typer.Typer(help="Change the schema of a dataset safely.", no_args_is_help=True, add_completion=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-File = Annotated[Path, typer.Option("--file", help="File of the released versions.")]
 
 
 @app.command()
-def check(file: File = RELEASED, as_json: Json = False) -> None:
-    """Compare the contracts with their released versions; exit code 1 when a change breaks readers or rows.
+def check(as_json: Json = False) -> None:
+    """Compare the contracts with their released schemas; exit code 1 when a change breaks readers or rows.
 
     A contract that leaves open whom a column identifies, or keeps statistics of a person's column, is refused too.
     """
     require_subjects(EVERY.values())
     for contract in EVERY.values():
-        file_statistics.properties(contract)
-    found = schema_releases.compare(schema_releases.read(file), EVERY.values(), today())
-    broken = [one for one in found if one.breaks]
-    changed = [one.dataset for one in found if one.changed]
+        tables.statistics(contract)
+    changed, broken = _compared(enforcer.read(RELEASED))
     if as_json:
-        say_json(
-            [
-                {"dataset": one.dataset, "changed": one.changed, "breaks": [vars(fault) for fault in one.breaks]}
-                for one in found
-                if one.changed or one.breaks
-            ]
-        )
-    for one in broken:
-        fault = incompatibilities.refused(
-            one.dataset,
-            one.breaks,
-            where=f"the contract, against {file.name}; its mode is {EVERY[one.dataset].compatibility.value}",
-            next_step="change the contract in steps (docs/how-to/change-a-schema.md); if nobody reads the dataset: "
-            f"blogdata schema release --breaking {one.dataset}",
-        )
-        errors.print(str(fault))
+        say_json([{"dataset": name, "breaks": [vars(fault) for fault in broken.get(name, ())]} for name in changed])
+    for name, faults in broken.items():
+        errors.print(str(_refused(name, faults)))
         errors.line()
     if not as_json:
-        console.print(f"{len(found)} contracts: {len(broken)} break their readers, {len(changed)} not released yet")
+        console.print(f"{len(EVERY)} contracts: {len(broken)} break their readers, {len(changed)} not released yet")
         if changed and not broken:
             console.print(f"to release ({', '.join(changed)}): blogdata schema release")
     if broken:
@@ -67,63 +52,60 @@ def check(file: File = RELEASED, as_json: Json = False) -> None:
 
 @app.command()
 def release(
-    file: File = RELEASED,
-    breaking: Annotated[
-        list[str] | None,
-        typer.Option(help="Release this dataset although it breaks; earlier versions no longer count."),
-    ] = None,
+    breaking: Annotated[list[str] | None, typer.Option(help="Release this dataset although it breaks.")] = None,
 ) -> None:
     """Record the contracts' schemas as released: from now on, consumers may rely on them."""
     allowed = breaking or []
     refuse_unknown(allowed, EVERY, where="--breaking")
-    releases = schema_releases.read(file)
-    for one in schema_releases.compare(releases, EVERY.values(), today()):
-        if one.breaks and one.dataset not in allowed:
-            raise incompatibilities.refused(
-                one.dataset,
-                one.breaks,
-                where=f"the contract, against {file.name}",
-                next_step="nothing was released; change the contract in steps (docs/how-to/change-a-schema.md)",
-            )
-    every, added = schema_releases.add(releases, EVERY.values(), today(), breaking=allowed)
-    schema_releases.write(file, every)
-    for dataset in added:
-        console.print(f"{dataset}: version {len(every[dataset])}")
-    if not added:
-        console.print("nothing has changed since the last release")
+    releases = enforcer.read(RELEASED)
+    changed, broken = _compared(releases)
+    for name, faults in broken.items():
+        if name not in allowed:
+            raise _refused(name, faults)
+    enforcer.write(RELEASED, releases | {name: enforcer.release_of(EVERY[name]) for name in changed})
+    console.print(f"released: {', '.join(changed) or 'nothing has changed'}")
+
+
+def _compared(releases: dict[str, Release]) -> tuple[list[str], dict[str, list[Incompatibility]]]:
+    """Return the datasets whose contract differs from its release, and what each breaks that breaks anything."""
+    changed = [name for name, contract in EVERY.items() if releases.get(name) != enforcer.release_of(contract)]
+    found = {name: enforcer.breaks(releases[name], EVERY[name], today()) for name in changed if name in releases}
+    return changed, {name: faults for name, faults in found.items() if faults}
+
+
+def _refused(dataset: str, faults: list[Incompatibility]) -> PlatformError:
+    return incompatibilities.refused(
+        dataset,
+        faults,
+        where=f"the contract, against {RELEASED.name}",
+        next_step="change the contract in steps (docs/how-to/change-a-schema.md); if nobody reads the dataset: "
+        f"blogdata schema release --breaking {dataset}",
+    )
 
 
 @app.command()
 def migrations(as_json: Json = False) -> None:
-    """Show the columns that are being retired: how far each is, who still reads it, and what is next."""
+    """Show the columns that are being retired: how far each is, and who still reads it."""
     settings = existing()
     lake = Lake(root=str(settings.lake))
-    found = [
-        schema_migrator.status(lake, contract, each, _readers(settings, contract.dataset, each.old), today())
+    found: list[dict[str, Any]] = [
+        {
+            "dataset": contract.dataset,
+            "migration": str(each),
+            "phase": schema_migrator.phase(lake, contract, each).value,
+            "grace_ends": each.ends,
+            "read_by": [vars(reader) for reader in _readers(settings, contract.dataset, each.old)],
+        }
         for contract in EVERY.values()
         for each in contract.migrations
     ]
     if as_json:
-        say_json(
-            [
-                {
-                    "dataset": one.dataset,
-                    "migration": str(one.migration),
-                    "phase": one.phase.value,
-                    "grace_ends": one.migration.ends,
-                    "read_by": [vars(reader) for reader in one.readers],
-                    "next": str(one.next_step),
-                }
-                for one in found
-            ]
-        )
+        say_json(found)
         return
-    table = TextGrid("dataset", "migration", "phase", "grace ends", "still read by", "next")
+    table = TextGrid("dataset", "migration", "phase", "grace ends", "still read by")
     for one in found:
-        read_by = ", ".join(f"{reader.name} ({reader.owner})" for reader in one.readers) or "-"
-        table.add_row(
-            one.dataset, str(one.migration), one.phase.value, f"{one.migration.ends}", read_by, str(one.next_step)
-        )
+        read_by = ", ".join(f"{reader['name']} ({reader['owner']})" for reader in one.pop("read_by")) or "-"
+        table.add_row(*map(str, one.values()), read_by)
     console.print(table if found else "no column is being retired")
 
 
@@ -148,7 +130,7 @@ def remove(
 
 def _readers(settings: Settings, dataset: str, column: str) -> list[Reader]:
     lake = Lake(root=str(settings.lake))
-    return column_readers.readers(lake, EventLog(lake), DECLARED, dataset, column, landing=str(settings.landing))
+    return schema_migrator.readers(lake, EventLog(lake), DECLARED, dataset, column, landing=str(settings.landing))
 
 
 def today() -> date:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,12 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from blogdata.cli.output import console, existing, say_json, say_verbatim
-from blogdata.errors import ConfigurationError, PlatformError, refuse_unknown
-from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.secrets.secretless_connector import lasting
-from blogdata.services import config, dagster_home, doctor, postgres, postgres_roles, spark_connect
+from blogdata.errors import ConfigurationError, refuse_unknown
+from blogdata.services import config, dagster_home, postgres, postgres_roles, spark_connect
 from blogdata.services.config import Settings
-from blogdata.services.doctor import Diagnosis
 from blogdata.services.processes import ServiceStatus
 
 _HEALTH_SECONDS = 10.0
@@ -58,12 +55,12 @@ def examine(as_json: Json = False) -> None:
 
     Exit code 1 when there is something.
     """
-    from blogdata.orchestration import partner
+    from blogdata.operations import doctor
 
     settings = config.load()
-    findings = [*doctor.examine(settings, [partner.outbox(settings)]), *_lake(settings)]
+    findings = doctor.examine(settings)
     if as_json:
-        say_json([finding.as_json() for finding in findings])
+        say_json([asdict(finding) for finding in findings])
     else:
         for finding in findings:
             console.print(f"{'ok     ' if finding.ok else 'problem'}  {finding.name:<9} {finding.detail}")
@@ -71,37 +68,6 @@ def examine(as_json: Json = False) -> None:
                 console.print(f"         {'':<9} -> {finding.next_step}")
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)
-
-
-def _lake(settings: Settings) -> Iterator[Diagnosis]:
-    """Look for lost tables, damaged files and removed landed files; every byte of the newest data files is read."""
-    from blogdata.cli.outcome import removed
-    from blogdata.evidence import ledger
-    from blogdata.evidence.events import EVENTS, EventLog
-    from blogdata.lake.lake import Lake
-    from quality.contracts import EVERY
-
-    lake = Lake(root=str(settings.lake))
-    events, whole = EventLog(lake), True
-    for name, contract in EVERY.items():
-        remedy = Remedy("See ", ShowLedger(dataset=name))
-        try:
-            lines = ledger.audit(lake, events, contract, read=True)
-            problems = [f"{name} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
-        except PlatformError as error:
-            problems, remedy = [f"{error.what} ({error.where})"], error.remedy
-            if error.where == EVENTS:
-                # Nothing adds up without it.
-                yield Diagnosis(name="lake", ok=False, detail=problems[0], remedy=remedy)
-                return
-        for problem in problems[:1]:
-            whole = False
-            more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
-            yield Diagnosis(name="lake", ok=False, detail=problem + more, remedy=remedy)
-    for warning in removed(EVERY.values(), settings, events):
-        yield Diagnosis(name="landing", ok=True, detail=warning)
-    if whole:
-        yield Diagnosis(name="lake", ok=True, detail="every file of its tables is whole, and every account adds up")
 
 
 def _chosen(names: list[str] | None) -> list[str]:
@@ -145,20 +111,14 @@ def _status_row(service: str, seen: ServiceStatus) -> dict[str, Any]:
 
 
 def _spark_status(settings: Settings) -> dict[str, Any]:
-    row = _status_row("spark", spark_connect.status(settings))
-    roles = spark_connect.of_roles(settings)
-    if roles != settings and spark_connect.is_running(roles):
-        row["detail"] += f"; queries of roles: process {spark_connect.status(roles).pid}"
-    return row
+    return _status_row("spark", spark_connect.status(settings))
 
 
 def _postgres_status(settings: Settings) -> dict[str, Any]:
     row = _status_row("postgres", postgres.status(settings))
     if settings.postgres.login == "certificate":
-        known = lasting(postgres_roles.certificates(settings))
-        row["notices"] = [
-            f"certificates in {one.folder}, accepted until {until:%Y-%m-%d %H:%M}" for one, until in known
-        ]
+        known = postgres_roles.certificates(settings)
+        row["notices"] = [f"certificates in {known.folder}, accepted until {known.end():%Y-%m-%d %H:%M}"]
     return row
 
 
@@ -167,13 +127,10 @@ _SERVICES: Mapping[str, Callable[[Settings], dict[str, Any]]] = {"spark": _spark
 
 
 def _ui_status(settings: Settings) -> dict[str, Any]:
-    home = settings.home / "dagster"
-    url = dagster_home.ui_address(home)
+    url = dagster_home.ui_address(settings.home / "dagster")
     state, detail = "running", f"daemon at work, at {url}"
     if url is None:
         state, detail = "stopped", "is not served"
-    elif not dagster_home.is_ui_served(home):
-        state, detail = "dead", f"was killed; it was at {url}"
     else:
         try:
             urllib.request.urlopen(f"{url}{dagster_home.HEALTH}", timeout=_HEALTH_SECONDS).close()

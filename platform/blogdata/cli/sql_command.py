@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -25,9 +24,9 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake import store_faults
 from blogdata.lake.lake import Lake
 from blogdata.operations.query import NotPublished, Query, QueryRows, RoleSight
-from blogdata.orchestration import encryption
+from blogdata.orchestration import keys
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
-from blogdata.services import spark_attached, spark_connect, spark_probe
+from blogdata.services import spark_attached
 from blogdata.services.config import Settings
 
 NAME = re.compile(r"\w+")
@@ -47,12 +46,15 @@ def sql(
     settings = existing()
     at = moment(as_of, "--as-of") if as_of else None
     sight = None if role in (None, Role.OWNER) else RoleSight(role=role, settings=settings)
-    asked = _query(Lake(root=str(settings.lake)), query, at, sight, keys=settings if sight is None else None)
+    lake = Lake(root=str(settings.lake))
+    try:
+        asked = Query.of(lake, query, at, sight, keys=settings if sight is None else None)
+    except NotPublished as error:
+        raise not_published(lake, error.where) from error
     if is_new(settings):
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
-    server = settings if sight is None else spark_connect.of_roles(settings)
-    with _explained(query, asked.names, server), spark_attached.guarded(server) as spark:
+    with _explained(query, asked.names, settings), spark_attached.guarded(settings) as spark:
         found = QueryRows.of(asked.frame(spark), limit + 1)
     shown = found.rows[:limit]
     more = f" (only the first {limit:,}; see --limit)" if len(found.rows) > limit else ""
@@ -71,30 +73,15 @@ def sql(
     console.print(f"{len(shown):,} rows{more}")
 
 
-def _query(lake: Lake, query: str, at: datetime | None, sight: RoleSight | None, *, keys: Settings | None) -> Query:
-    try:
-        return Query.of(lake, query, at, sight, keys=keys)
-    except NotPublished as error:
-        raise not_published(lake, error.where) from error
-
-
 @contextmanager
 def _explained(query: str, names: Collection[str], settings: Settings) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, spark_probe.SparkServerLost) as error:
-        if spark_connect.ran_out_of_memory(settings, error):
-            raise ConfigurationError(
-                what="the query needed more memory than its Spark server has",
-                where=f"'{query.strip()[:200]}'",
-                next_step="ask for fewer rows or shorter values; if it ended the server, the next query starts another",
-            ) from error
-        if isinstance(error, spark_probe.SparkServerLost):
-            raise
+    except PySparkException as error:
         typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
-        typed = typed or encryption.explained(str(error), settings)
+        typed = typed or keys.explained(str(error), settings)
         if typed is not None:
             raise typed from error
         described = min(names, default="silver.visits")

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 import uuid
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import Annotated
 
 import typer
 
 from blogdata.cli.output import console, say_json
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.publish.target import RunContext
 from blogdata.services.config import load
-
-_RESTARTS = 5
-_HEALTHY_SECONDS = 60.0
 
 
 def stream(
@@ -41,8 +37,6 @@ def stream(
     from blogdata.orchestration import stream as streams
     from blogdata.orchestration.landing import bounds_of
     from blogdata.orchestration.stream import Place
-    from blogdata.patterns.error_management.checkpointer import checkpoints
-    from blogdata.patterns.error_management.streamed_files import left_out_in
     from resources.spark import SparkResource
 
     chosen = next((one for one in STREAMS.values() if dataset in (one.name, *one.datasets)), None)
@@ -66,31 +60,16 @@ def stream(
     if not once and not as_json:
         tables = " and ".join(one.table for one in chosen.sources)
         console.print(f"taking in {tables} from {settings.landing}; Ctrl-C ends it")
-    before = checkpoints(settings.checkpoints, chosen.name)
-    failures = 0
-    while True:
-        began = time.monotonic()
-        # An attempt that failed early has not begun the new checkpoint yet: request it again.
-        renew = new_checkpoint and checkpoints(settings.checkpoints, chosen.name) == before
-        try:
-            with SparkResource(home=str(settings.home)).guard() as spark:
-                streams.run(
-                    spark,
-                    chosen,
-                    place,
-                    checkpoints=settings.checkpoints,
-                    every_seconds=None if once else every,
-                    new_checkpoint=renew,
-                    stop=stop,
-                )
-            break
-        except PlatformError as error:
-            failures = 1 if time.monotonic() - began > _HEALTHY_SECONDS else failures + 1
-            if not error.transient or failures > _RESTARTS or stop.is_set():
-                raise
-            # The interrupted batch is retried: the checkpoint lists it.
-            console.print(f"{error.what}; going on")
-            stop.wait(min(2.0**failures, 30.0))
+    with SparkResource(home=str(settings.home)).guard() as spark:
+        streams.run(
+            spark,
+            chosen,
+            place,
+            checkpoints=settings.checkpoints,
+            every_seconds=None if once else every,
+            new_checkpoint=new_checkpoint,
+            stop=stop,
+        )
     commits = {
         name: [*takewhile(lambda one: one.info["run"]["run_id"] == run_id, appended(lake, name))]
         for name in chosen.datasets
@@ -100,5 +79,3 @@ def stream(
         say_json(published)
         return
     console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()))
-    for line in left_out_in(chain(*commits.values())):
-        console.print(line)

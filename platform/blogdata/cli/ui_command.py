@@ -26,13 +26,11 @@ from blogdata.errors import ConfigurationError
 from blogdata.services import dagster_home, secrets, spark_connect, spark_probe, ui_guard
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_home import ANALYTICS, PLATFORM
-from blogdata.services.files import LockTimeout
+from blogdata.services.files import LockTimeout, locked
 from blogdata.services.supervisor import Supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout; where the package is installed, no other team has its code beside it."""
-# A socket's path has at most 103 bytes on some systems; below the folder the longest has 22.
-_LONGEST_FOLDER = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,16 +63,6 @@ def code_locations() -> list[CodeLocation]:
         *found,
         CodeLocation(name=ANALYTICS, module="analytics.definitions", interpreter=interpreter, options=options),
     ]
-
-
-def socket_folder(home: Path) -> Path:
-    """Make a folder for the code servers' sockets that only the owner enters: they execute what they are sent."""
-    parent = home / "sockets"
-    if len(os.fsencode(parent)) > _LONGEST_FOLDER - len("/12345678"):
-        return Path(tempfile.mkdtemp(prefix="blogdata-"))
-    parent.mkdir(mode=0o700, exist_ok=True)
-    # Not the same one each time: a code server may still be at the last step of the UI before.
-    return Path(tempfile.mkdtemp(prefix="", dir=parent))
 
 
 def answers(path: Path) -> bool:
@@ -117,7 +105,7 @@ def ui(
     """
     settings = load()
     home = dagster_home.render(settings)
-    if open_ and dagster_home.is_ui_served(home):
+    if open_ and dagster_home.ui_address(home) is not None:
         _sign_in(settings, home, opened=True)
         return
     listener = _listener(host, port)
@@ -126,7 +114,11 @@ def ui(
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
     web = ["--listener", str(listener.fileno())]
     with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
-        _settle(settings)
+        # Dagster takes seconds to import, and the other commands answer at once.
+        from blogdata.orchestration import dead_runs
+
+        with dagster_home.open_instance(settings) as instance:
+            dead_runs.settle(instance, launched=True)
         # A shell that starts this in the background may have it ignore interrupts, and its children would inherit that.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)
@@ -147,7 +139,8 @@ def _serve(
 ) -> None:
     from resources.zone import days_of
 
-    folder, running = socket_folder(home), Supervisor()
+    # Only its owner enters it: code servers execute what they are sent. A socket's path is at most 103 bytes long.
+    folder, running = Path(tempfile.mkdtemp(prefix="blogdata-")), Supervisor()
     # Before the code servers load them: what lands meanwhile is a change.
     days = days_of(replace(settings, run_automatically=automatic))
     environment = {
@@ -208,24 +201,15 @@ def _alone(home: Path, address: str) -> Iterator[None]:
     """Lock the UI of a deployment: two daemons would conflict over its sensors; the error names the first's address."""
     with ExitStack() as held:
         try:
-            held.enter_context(dagster_home.ui_lock(home))
+            held.enter_context(locked(home / dagster_home.UI, seconds=0))
         except LockTimeout as error:
             raise ConfigurationError(
                 what=f"the UI of this deployment is already served at {dagster_home.ui_address(home)}",
                 where=str(home.parent),
                 next_step="open it: blogdata ui --open; or end it first",
             ) from error
-        dagster_home.note_ui_address(home, address)
+        (home / dagster_home.UI).write_text(address, encoding="utf-8")
         yield
-        dagster_home.forget_ui_address(home)
-
-
-def _settle(settings: Settings) -> None:
-    # Dagster takes seconds to import, and the other commands answer at once.
-    from blogdata.orchestration import dead_runs
-
-    with dagster_home.open_instance(settings) as instance:
-        dead_runs.settle(instance, launched=True)
 
 
 def _listener(host: str, port: int) -> socket.socket:

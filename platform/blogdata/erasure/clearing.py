@@ -22,11 +22,11 @@ from deltalake.exceptions import DeltaError
 from blogdata.erasure.search import Searched, is_searched_for, search
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
-from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import companions, members, retired, unneeded
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
-from blogdata.orchestration import turns, upkeep
+from blogdata.lake.store import plain
+from blogdata.orchestration import turns
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
 from blogdata.orchestration.upkeep import BUSY
 from blogdata.patterns.ingestion import external_trigger, passthrough_replicator, whole_files
@@ -51,22 +51,16 @@ class Clearing:
 
     Args:
         began: When the erasure began, seconds since 1970.
-        computed: When all was computed again: what was published later has no row of the persons.
     """
 
     settings: Settings
     contracts: tuple[Contract, ...]
     persons: Identifiers
     began: float
-    computed: float
     note: Note
 
     def clear(self) -> list[str]:
-        """Clear all places.
-
-        Returns:
-            Those that could not be cleared, with the reason.
-        """
+        """Clear all places, and return those that could not be cleared, with the reason."""
         of_persons = [one for one in self.contracts if any(column.singles_out for column in one.columns)]
         left = [*self._older_versions(of_persons), *self._outbox()]
         if left:
@@ -93,18 +87,15 @@ class Clearing:
         lake = Lake(root=str(self.settings.lake))
         events = EventLog(lake)
         for contract in contracts:
-            # What a table whose periods build on one another was built of since the beginning has no row of theirs.
-            since = self.computed if contract.executed is None else self.began
             try:
-                if why := self._clear_table(lake, events, contract, since):
+                if why := self._clear_table(lake, events, contract):
                     yield f"{contract.dataset}: {why}"
             except (PlatformError, DeltaError) as error:
                 yield f"{contract.dataset}: {error.what if isinstance(error, PlatformError) else 'its log is damaged'}"
 
-    def _clear_table(self, lake: Lake, events: EventLog, contract: Contract, since: float) -> str:
+    def _clear_table(self, lake: Lake, events: EventLog, contract: Contract) -> str:
         """Remove each file of a dataset with rows that the current version does not need, whatever it was kept for.
 
-        A restore point or a shared version that was made since (in seconds since 1970) stays; others are noted.
         A log with a value, as in a statement that somebody ran, begins anew with a checkpoint.
 
         Returns:
@@ -128,30 +119,17 @@ class Clearing:
             for other in self.contracts:
                 if other.appears_with == dataset:
                     companions.caught_up(lake, other.dataset)
-            files: list[Path] = []
-            gone: list[str] = []
             if members.is_pointer(lake.at(dataset, version)):
                 retired.remove(lake, dataset, keep=timedelta(0))
-            for table in upkeep.tables(lake, dataset):
-                opened, folder = lake.table(table), lake.folder(table)
-                if opened is None or folder is None:
-                    continue
-                newest, log = opened.version(), folder / "_delta_log"
-                times = {number: commit.get("timestamp", 0) / 1000 for number, commit in lake.commits(opened)}
-                first = min((number for number, at in times.items() if at >= since), default=newest)
-                held = held_versions(lake, events, contract, table)
-                kept = [one for one in held if first <= one < newest]
-                files += (found := unneeded.superseded(lake, table, kept, alone_since))
-                gone += [
-                    f"version {one} of {table} is gone: {why}" for one, why in held.items() if one < first and found
-                ]
+            files: list[Path] = []
+            needed = {dataset: version, **{part.name: part.table.version() for part in lake.parts(dataset)}}
+            for table, newest in needed.items():
+                files += unneeded.superseded(lake, table, newest, alone_since)
+                log = Path(plain(lake.path(table))) / "_delta_log"
                 if search(log, self.values).traces:
-                    begin = min([newest, *(one for one in kept if lake.is_whole(table, one))])
-                    lake.at(table, begin).create_checkpoint()
+                    lake.at(table, newest).create_checkpoint()
                     numbered = ((file, _NUMBERED.match(file.name)) for file in sorted(log.iterdir()))
-                    files += [file for file, match in numbered if match and int(match[1]) < begin]
-            if gone:
-                self.note(dataset, "; ".join(gone))
+                    files += [file for file, match in numbered if match and int(match[1]) < newest]
             unneeded.remove(files)
         return ""
 
@@ -160,16 +138,14 @@ class Clearing:
         if not box.path.exists():
             return
 
-        def note(sent: int) -> None:
-            if sent:
-                secret = secrets.read(self.settings, TOKENS).reveal()
-                keys = ", ".join(sorted(known_as(user, secret) for user in self.persons.user_ids))
-                told = f"the partner has {sent} of their records, or may have them"
-                self.note("partner.sqlite", f"{told}: tell it to erase those of the keys {keys}")
-
         try:
             with box.alone():
-                box.forget(self.persons.user_ids, before=note)
+                if sent := box.sent(self.persons.user_ids):
+                    secret = secrets.read(self.settings, TOKENS).reveal()
+                    keys = ", ".join(sorted(known_as(user, secret) for user in self.persons.user_ids))
+                    told = f"the partner has {sent} of their records, or may have them"
+                    self.note("partner.sqlite", f"{told}: tell it to erase those of the keys {keys}")
+                box.forget(self.persons.user_ids)
             box.scrub()
         except PlatformError as error:
             yield f"partner.sqlite: {error.what}"

@@ -15,7 +15,6 @@ from typing import Any
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.planning import clock
-from blogdata.services.config import Settings
 from blogdata.suppression.landed_persons import Identifiers
 
 FILE = "forgetting.json"
@@ -47,10 +46,6 @@ class Journal:
     """The journal of a deployment: of one erasure at a time, which only the owner of the process changes."""
 
     home: Path
-
-    @classmethod
-    def of(cls, settings: Settings) -> Journal:
-        return cls(settings.home)
 
     @property
     def path(self) -> Path:

@@ -253,11 +253,7 @@ def _is_cut_off(lake: Lake, datasets: Iterable[str]) -> bool:
 
 
 def without_landed_files(look: Snapshot, landed: Iterable[Contract]) -> dict[str, list[str]]:
-    """Find the published partitions that cannot be computed again, since their landed files are gone.
-
-    Returns:
-        Dataset to keys of the partitions, of datasets with persons only.
-    """
+    """Find the published partitions that cannot be computed again, since their landed files are gone."""
     found = {}
     for contract in landed:
         source = landed_input(contract)

@@ -103,7 +103,6 @@ class _Finder:
         )
 
     def is_in_any(self, parts: Iterable[bytes]) -> bool:
-        """Return whether a value is in bytes that are read part by part."""
         before = b""
         for part in parts:
             if self.is_in(before + part):
@@ -124,11 +123,7 @@ def _files(home: Path, elsewhere: Mapping[str, Path]) -> Iterator[tuple[str, Pat
 
 
 def _readings(file: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
-    """Read a file in each way that its first bytes ask for.
-
-    Raises:
-        _Unread: It is of a format that is not read any further.
-    """
+    """Read a file in each way that its first bytes ask for."""
     if file.is_symlink():
         # What it leads to is searched where it is, if that is part of the deployment.
         yield "link", [os.fsencode(file.readlink())]

@@ -62,7 +62,7 @@ class Run(Action, words="run --from={start} --to={end} --select={datasets} --acc
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(Action, words="plan --replay={dataset} --partitions={partitions}"):
+class Replay(Action, words="job replay dataset={dataset} partitions={partitions}"):
     """Run partitions of a dataset again, and everything that has read them."""
 
     dataset: str
@@ -80,11 +80,6 @@ class WriteViews(Action, words="job share"):
     """Write the views for consumers into the lake."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WithdrawShare(Action, words="job share dataset={dataset} withdraw=true"):
-    dataset: str
-
-
 class ShowRights(Action, words="rights --roles"):
     """List what each role sees of the datasets."""
 
@@ -100,12 +95,6 @@ class Rotate(Action, words="job rotate key={key}"):
 
 class ShowMigrations(Action, words="schema migrations"):
     """List the columns that are being retired, and who still reads them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RemoveColumn(Action, words="schema remove {dataset} {column}"):
-    dataset: str
-    column: str
 
 
 @dataclass(frozen=True, kw_only=True)

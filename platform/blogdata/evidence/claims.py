@@ -2,19 +2,16 @@
 
 A claim is a row of a small Delta table, and taking one is a compare-and-set: the commit that adds it names the version
 it has read, and fails if that is no longer the newest. A crash needs no cleanup: a claim whose owner is dead does not
-count, and the next owner of the partition replaces it. Nor does one that came with a copy of the lake: its owner writes
-the original.
+count, and the next owner of the partition replaces it.
 """
 
 from __future__ import annotations
 
 import random
-import socket
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -33,8 +30,6 @@ SCHEMA = pa.schema(
         pa.field("claimed_at", pa.timestamp("us", tz="UTC"), nullable=False),
     ]
 )
-_OF = " of "
-"""Between the owner of a claim and the lake it writes, in `claimed_by`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,28 +110,18 @@ class Claims:
         if table is None:
             return []
         rows = table.to_pyarrow_table(filters=[("dataset", "=", self._dataset)]).to_pylist()
-        found = [(row, *row["claimed_by"].partition(_OF)[::2]) for row in rows]
         return [
-            Claim(partition=row["partition"], owner=owner, taken_at=row["claimed_at"])
-            for row, owner, lake in found
-            if not self._is_of_original(owner, lake)
+            # Earlier versions noted the path of the lake behind the owner.
+            Claim(partition=row["partition"], owner=row["claimed_by"].partition(" of ")[0], taken_at=row["claimed_at"])
+            for row in rows
         ]
-
-    def _is_of_original(self, owner: str, lake: str) -> bool:
-        # The path of another host says nothing here: its claim counts for its lease.
-        if not lake or not owner.startswith(f"{socket.gethostname()} "):
-            return False
-        try:
-            return Path(lake).is_dir() and not Path(lake).samefile(self._lake.root)
-        except OSError:
-            return False
 
     def _write(self, table: DeltaTable | None, claims: dict[str, Claim]) -> None:
         rows = [
             {
                 "dataset": self._dataset,
                 "partition": claim.partition,
-                "claimed_by": f"{claim.owner}{_OF}{self._lake.root}",
+                "claimed_by": claim.owner,
                 "claimed_at": claim.taken_at,
             }
             for claim in claims.values()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from functools import cached_property
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from blogdata.lake.commit import EXPIRED as EXPIRED_ROWS
@@ -18,17 +18,9 @@ from blogdata.lake.commit import Entry, added_of, entries_of
 PUBLICATION = "publication"
 EXPIRED = "expired"
 """Event kind: the rows of a partition left the table, because its retention has ended; the payload has their number."""
-COMPARED = "compared"
-"""Event kind: the landed files of a publication were changed in place and read again; the payload has the state that
-was compared, or none if their content is another one."""
 BEGUN_ANEW = "begun anew"
 """Event kind: the table was gone or older than its events, and was created again: publications up to a version no
 longer count, but for those of expired partitions."""
-JUDGED_AGAIN = "judged again"
-"""Event kind: the rows of a publication were judged again by newer lists; the payload has their versions (`judged_by`)
-and how many rows they judge otherwise (`changes`)."""
-DETECTION = "detection"
-"""Event kind: the verdict of a detector on a dataset has changed; it holds until the next one of that detector."""
 RESTORATION = "restoration"
 """Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
 
@@ -136,16 +128,18 @@ def _identity(dataset: str, version: int, partition: str) -> str:
 
 
 def entry_of(row: dict[str, Any]) -> Entry:
-    payload, counts = _parts(row["payload"])
+    payload: dict[str, Any] = msgspec.json.decode(row["payload"])
     return Entry(
         dataset=row["dataset"],
         partition=row["partition"],
         version=row["table_version"],
         rows_in=row["rows_in"],
         rows_out=row["rows_out"],
-        reasons=_Counts(counts, "reasons"),
-        measures=_Counts(counts, "measures"),
-        breakdowns=_Counts(counts, "breakdowns"),
+        reasons=payload["reasons"],
+        measures=payload["measures"],
+        breakdowns={
+            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
+        },
         inputs=payload["inputs"],
         run_id=row["run_id"] or "",
         landed=payload["landed"],
@@ -170,14 +164,10 @@ def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, En
     """Fold the events of a dataset into a line a partition: its newest publication plus the appends after it."""
     newest: dict[str, dict[str, Any]] = {}
     appended: dict[str, list[Entry]] = {}
-    compared: dict[tuple[str, int], dict[str, Any]] = {}
     expired: dict[str, dict[str, Any]] = {}
     for row in rows:
         partition = row["partition"]
-        if row["kind"] == COMPARED:
-            version = (partition, row["table_version"])
-            compared[version] = max(compared.get(version, row), row, key=lambda each: each["recorded_at"])
-        elif row["kind"] == BEGUN_ANEW:
+        if row["kind"] == BEGUN_ANEW:
             gone = max(gone, row["table_version"])
         elif row["kind"] == EXPIRED:
             expired[partition] = max(expired.get(partition, row), row, key=lambda each: each["table_version"])
@@ -188,9 +178,6 @@ def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, En
     # What has expired stays so: its readers would be computed again without its rows.
     counting = {key for key, row in newest.items() if row["table_version"] > gone or key in expired}
     lines = {key: entry_of(row) for key, row in newest.items() if key in counting}
-    for (partition, number), row in compared.items():
-        if partition in lines and lines[partition].version == number:
-            lines[partition] = replace(lines[partition], landed=json.loads(row["payload"])["landed"])
     for partition, entries in appended.items():
         begins = max(gone, newest[partition]["table_version"] if partition in newest else -1)
         for entry in sorted(entries, key=lambda entry: entry.version):
@@ -201,53 +188,3 @@ def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, En
         if partition in lines and lines[partition].version < row["table_version"]:
             lines[partition] = replace(lines[partition], expired=json.loads(row["payload"])["rows"])
     return {key: entry for key, entry in lines.items() if entry.version > gone or entry.expired is not None}
-
-
-_INPUTS = ', "inputs": '
-
-
-def _parts(payload: str) -> tuple[dict[str, Any], _FirstPart]:
-    """Parse a payload but for its reasons, measures and breakdowns, which are most of it and come first."""
-    counts, _, rest = payload.partition(_INPUTS)
-    try:
-        return json.loads(f"{{{_INPUTS[2:]}{rest}"), _FirstPart(counts + "}")
-    except ValueError:
-        # Something in a measure is called inputs, or the payload is of a release with another order.
-        return json.loads(payload), _FirstPart(payload)
-
-
-class _FirstPart:
-    """The reasons, measures and breakdowns of a payload, parsed when the first of them is read."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @cached_property
-    def parsed(self) -> dict[str, dict[Any, Any]]:
-        found = json.loads(self._text)
-        breakdowns = {
-            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in found["breakdowns"].items()
-        }
-        self._text = ""
-        return {**found, "breakdowns": breakdowns}
-
-
-class _Counts(Mapping[Any, Any]):
-    """One mapping of a payload's first part: a plan reads those of few among the lines of years."""
-
-    __slots__ = ("_name", "_part")
-
-    def __init__(self, part: _FirstPart, name: str) -> None:
-        self._part, self._name = part, name
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._part.parsed[self._name][key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._part.parsed[self._name])
-
-    def __len__(self) -> int:
-        return len(self._part.parsed[self._name])
-
-    def __repr__(self) -> str:
-        return repr(dict(self))

@@ -19,7 +19,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from blogdata.evidence.event import (
     BEGUN_ANEW,
-    COMPARED,
     EXPIRED,
     PUBLICATION,
     RESTORATION,
@@ -40,7 +39,7 @@ EVENTS = "ops.events"
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
-_OF_LINES = (PUBLICATION, COMPARED, EXPIRED, BEGUN_ANEW)
+_OF_LINES = (PUBLICATION, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
 
 
@@ -147,9 +146,9 @@ class EventLog:
         found = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
         return {row["partition"] for row in found}
 
-    def begin_anew(self, dataset: str) -> None:
-        """Invalidate all recorded publications of a dataset but the expired ones; its own log is not read."""
-        self.append([Event(kind=BEGUN_ANEW, dataset=dataset, table_version=self.recorded(dataset))])
+    def begin_anew(self, dataset: str, version: int) -> None:
+        """Invalidate the recorded publications of a dataset up to a version, but the expired ones."""
+        self.append([Event(kind=BEGUN_ANEW, dataset=dataset, table_version=version)])
 
     def gone(self, dataset: str) -> int:
         """Return the newest recorded version of a table that the lake lacks, or has at an older one; -1 if it has it.
@@ -239,7 +238,8 @@ class EventLog:
         return table if table is None or companions.main_of(table) is None else self.lake.caught_up(dataset)
 
     def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
-        events = [event for _, found in published(self.lake, dataset, table, after) for event in found]
+        commits = self.lake.commits(table, after)
+        events = [event for version, commit in commits for event in _events_of(dataset, version, commit)]
         if events:
             # If two processes add events of one dataset to the same log version, Delta refuses the second.
             rows = table_of(events, datetime.now(timezone.utc))
@@ -247,19 +247,13 @@ class EventLog:
         return len(events)
 
 
-def published(
-    lake: Lake, dataset: str, table: DeltaTable, after: int = -1
-) -> Iterator[tuple[datetime, Sequence[Event]]]:
-    """Derive the events of a dataset's commits after a version, each commit's with its time."""
-    for version, commit in lake.commits(table, after):
-        metadata, at = commit.get("userMetadata"), int(commit["timestamp"])
-        found: tuple[Event, ...] = ()
-        if (info := parse(metadata)) is not None:
-            found = tuple(publication_events(dataset, version, at, info))
-        elif (info := parse_expiry(metadata)) is not None:
-            found = tuple(expiry_events(dataset, version, info))
-        if info is not None:
-            yield datetime.fromtimestamp(at / 1000, timezone.utc), found
+def _events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> Iterable[Event]:
+    metadata = commit.get("userMetadata")
+    if (info := parse(metadata)) is not None:
+        return publication_events(dataset, version, int(commit["timestamp"]), info)
+    if (info := parse_expiry(metadata)) is not None:
+        return expiry_events(dataset, version, info)
+    return ()
 
 
 def _require_overtaken(error: DeltaError) -> None:

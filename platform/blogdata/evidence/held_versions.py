@@ -10,7 +10,6 @@ from blogdata.evidence.executions import EMPTY, applied
 from blogdata.lake import companions, members
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
-from blogdata.lake.shares import shared_versions
 from blogdata.lake.unneeded import LOGGED
 from blogdata.publish.contract import Contract
 
@@ -27,7 +26,6 @@ def held_versions(
         **_visible(lake, contract.dataset, table),
         **(_restore_points(events, contract) if table == contract.dataset else {}),
         **_unread_changes(lake, events, contract, now or datetime.now(timezone.utc)),
-        **shared_versions(lake, table),
     }
 
 

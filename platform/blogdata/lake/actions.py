@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -52,7 +52,6 @@ class DataFile:
 
     @classmethod
     def of(cls, listed: Mapping[str, Any]) -> DataFile:
-        """Return the file that a commit's metadata lists."""
         statistics = json.loads(listed["stats"])
         return cls(
             path=listed["path"],
@@ -64,7 +63,6 @@ class DataFile:
         )
 
     def listed(self) -> dict[str, Any]:
-        """Return the file as a commit's metadata lists it."""
         return {
             "path": self.path,
             "size": self.size,
@@ -74,7 +72,6 @@ class DataFile:
         }
 
     def add(self, *, data_change: bool = True) -> AddAction:
-        """Return the action that makes the file a part of the table."""
         return AddAction(
             path=self.path,
             size=self.size,
@@ -101,7 +98,6 @@ def folder_of(value: str) -> str:
 
 
 def value_sql(column: str) -> str:
-    """Return the Spark SQL for the value that a folder names."""
     return f"url_decode(replace({column}, '{_MARK}', '%'))"
 
 
@@ -122,7 +118,6 @@ def files_below(
 
     Args:
         files: File system whose root is the table.
-        folder: Relative to the table.
         partition: Partition column, and the value of all files; a value of None is found in each file's folder. None:
             the table has no partitions.
         indexed: Columns whose bounds are kept.
@@ -147,27 +142,6 @@ def files_below(
                 )
             )
     return sorted(found, key=lambda file: file.path)
-
-
-def again(files: FileSystem, table: DeltaTable, listed: Sequence[Mapping[str, Any]]) -> list[DataFile]:
-    """Describe files of an earlier version, as its log lists them, to be added once more."""
-    columns, indexed = table.metadata().partition_columns, indexed_columns(table)
-    found = []
-    for file in listed:
-        path = unquote(file["path"])
-        rows, statistics = footer(pq.read_metadata(path, filesystem=files), indexed)
-        values = {column: file[f"partition.{column}"] for column in columns}
-        found.append(
-            DataFile(
-                path=path,
-                size=file["size_bytes"],
-                rows=rows,
-                partition_values={column: None if value is None else str(value) for column, value in values.items()},
-                statistics=statistics,
-                modified=file["modification_time"],
-            )
-        )
-    return found
 
 
 def _partition_values(path: str, partition: tuple[str, str | None] | None) -> dict[str, str | None]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def rows_of(table: Table, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Convert a deltalake table, or some of its columns, to one dictionary per row."""
     # A table of add actions lacks its statistics columns when it has no rows.
     chosen = list(names or table.column_names) if table.num_rows else []
     cells = [table.column(name).to_pylist() for name in chosen]
@@ -29,5 +28,4 @@ def select(table: DeltaTable, query: str) -> list[dict[str, Any]]:
 
 
 def text(value: str) -> str:
-    """Quote a string as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"

@@ -22,7 +22,6 @@ _LONGEST = 1 << 16
 
 
 def sums_of(file: Path) -> Path:
-    """Return the path of a file's checksum file."""
     return file.with_name(f".{file.name}.crc")
 
 

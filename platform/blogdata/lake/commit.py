@@ -27,7 +27,6 @@ class Account:
     makes_stale: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the account as plain values."""
         makes_stale = {"outdates": list(self.makes_stale)} if self.makes_stale else {}
         return {"rows_in": self.rows_in, "reasons": dict(self.reasons), **makes_stale}
 
@@ -144,8 +143,6 @@ def kept(entries: Mapping[str, Entry]) -> dict[str, Entry]:
 
 @dataclass(frozen=True, kw_only=True)
 class Commit:
-    """A published version of a dataset."""
-
     dataset: str
     version: int
     entries: Mapping[str, Entry]
@@ -154,7 +151,6 @@ class Commit:
 
     @property
     def rows_out(self) -> int:
-        """Rows written, over all partitions."""
         return sum(entry.rows_out for entry in self.entries.values())
 
     @property

@@ -44,21 +44,12 @@ _TOLD = {"metaData": "metadata", "protocol": "protocol"}
 _SEARCHED = 20
 """Versions in which a checksum is looked for whose schema and protocol still hold."""
 _WRITABLE = frozenset(
-    {
-        "appendOnly",
-        "changeDataFeed",
-        "checkConstraints",
-        "deletionVectors",
-        "generatedColumns",
-        "invariants",
-        "timestampNtz",
-        "variantType",
-        "variantType-preview",
-        "vacuumProtocolCheck",
-    }
+    "appendOnly changeDataFeed checkConstraints deletionVectors generatedColumns invariants timestampNtz variantType "
+    "variantType-preview vacuumProtocolCheck".split()
 )
 """Features of a table under which files may be added as plain Parquet: their rules are audited, or concern no file."""
-_MAPPING = "delta.columnMapping.mode"
+_MAPPED = (5, 6)
+"""Protocols of writers from before there were features, with mapped columns and identity columns."""
 _APPEND_ONLY = "delta.appendOnly"
 
 
@@ -66,10 +57,6 @@ class ConcurrentWrite(PlatformError):
     """Another writer published first."""
 
     transient: ClassVar[bool] = True
-
-
-class NotCommittable(PlatformError):
-    """A table that is written by its files alone would be damaged, or would show removed rows again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +94,6 @@ class OpenCommit:
 
     @property
     def repeated(self) -> bool:
-        """Whether the batch had been committed before this commit began."""
         done = self.table.transaction_version(self._marks[0].writer)
         return done is not None and done >= self._marks[0].batch
 
@@ -143,7 +129,6 @@ class OpenCommit:
         return self._committed(by, info, replaced=gone, reads=partitions)
 
     def append(self, files: Sequence[DataFile], info: Mapping[str, Any]) -> int:
-        """Add files, beside whatever other writers add; return the version of the commit."""
         return self._committed(files, info, replaced=(), reads=())
 
     def exchange(
@@ -165,7 +150,7 @@ class OpenCommit:
             vectors = arrow.rows_of(self.table.deletion_vectors().read_all(), ["filepath"])
             marked = tuple(unquote(vector["filepath"]) for vector in vectors)
             if any(path.endswith("/" + unquote(file["path"])) for file in old for path in marked):
-                raise NotCommittable(
+                raise PlatformError(
                     what="a file with rows that are marked as removed cannot be exchanged by itself: they would return",
                     where=self._dataset,
                     next_step="replace the whole partition, or the whole table",
@@ -184,7 +169,7 @@ class OpenCommit:
     ) -> int:
         table, removes = self.table, isinstance(replaced, Whole) or bool(replaced) or bool(exchanged)
         if removes and (table.metadata().configuration.get(_APPEND_ONLY) or "").lower() == "true":
-            raise NotCommittable(
+            raise PlatformError(
                 what="the table only takes additional rows", where=self._dataset, next_step="write to another table"
             )
         columns = table.metadata().partition_columns
@@ -381,14 +366,11 @@ def _removal(file: Mapping[str, Any], columns: Sequence[str], now: int, *, data_
 
 
 def _refuse_features(table: DeltaTable, dataset: str) -> None:
-    mapping = (table.metadata().configuration.get(_MAPPING) or "none").lower()
-    unknown = sorted(set(table.protocol().writer_features or []) - _WRITABLE)
-    if not unknown and any("delta.identity" in key for field in table.schema().fields for key in field.metadata):
-        # Writers of before features know them by the protocol's version.
-        unknown = ["identityColumns"]
-    if mapping != "none" or unknown:
-        found = ", ".join([*unknown, *([f"column mapping by {mapping}"] if mapping != "none" else [])])
-        raise NotCommittable(
+    protocol = table.protocol()
+    unknown = sorted(set(protocol.writer_features or []) - _WRITABLE)
+    if unknown or protocol.min_writer_version in _MAPPED:
+        found = ", ".join(unknown) or f"those of writers of version {protocol.min_writer_version}"
+        raise PlatformError(
             what=f"the table has features that its plain files cannot have: {found}",
             where=dataset,
             next_step="write it with Spark's own Delta writer, or have it computed into a new table",
@@ -398,7 +380,7 @@ def _refuse_features(table: DeltaTable, dataset: str) -> None:
 def _refuse_unremovable(files: Sequence[Mapping[str, Any]], dataset: str) -> None:
     fixed = [file["path"] for file in files if not is_removable(file["path"])]
     if fixed:
-        raise NotCommittable(
+        raise PlatformError(
             what=f"{len(fixed)} files cannot be removed without Spark, and their rows would stay, such as {fixed[0]}",
             where=dataset,
             next_step="delete the rows of this partition with Spark's DELETE FROM, and run it again",

@@ -26,10 +26,6 @@ APPEARS_WITH = "blogdata.appears_with"
 FOLLOWED = "followed"
 
 
-class LogTruncated(PlatformError):
-    """The main table's log has lost commits that its companion has not followed yet."""
-
-
 def main_of(table: DeltaTable) -> str | None:
     """Return the main dataset of a companion; None for a table that is not a companion."""
     return table.metadata().configuration.get(APPEARS_WITH)
@@ -125,7 +121,7 @@ def _pending(
         return []
     commits = list(store.commits(leader, after))
     if after >= 0 and len(commits) < behind:
-        raise LogTruncated(
+        raise PlatformError(
             what=f"{main} has no commits between versions {after} and {leader.version()} any more",
             where=dataset,
             next_step=Remedy(

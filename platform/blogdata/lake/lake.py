@@ -15,7 +15,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Query, Remedy, Run
 from blogdata.lake import arrow, companions, members, reads
 from blogdata.lake.checksums import require_whole
-from blogdata.lake.members import Member, MemberRemoved
+from blogdata.lake.members import Member
 from blogdata.lake.store import Store, plain
 from blogdata.lake.store_faults import store_faults
 
@@ -79,7 +79,6 @@ class Lake(Store):
         return counts
 
     def rows(self, dataset: str, column: str | None, version: int) -> int:
-        """Count the rows of a whole dataset, as :meth:`row_counts` counts those of its partitions."""
         return sum(self.row_counts(dataset, column, version).values())
 
     def parts(
@@ -87,8 +86,8 @@ class Lake(Store):
     ) -> list[TableSlice]:
         """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
 
-        Only those that have any of the partitions; none if the dataset has never been published. :class:`MemberRemoved`
-        is raised if retention has removed rows of that version.
+        Only those that have any of the partitions; none if the dataset has never been published. It is an error if
+        retention has removed rows of that version.
         """
         table = self.caught_up(dataset)
         if table is None:
@@ -110,7 +109,7 @@ class Lake(Store):
         return TableSlice(name=name, table=self.at(name, member.version), partitions=_only(member))
 
     def is_readable(self, dataset: str, version: int) -> bool:
-        """Check, without a JVM, whether every file of a version exists; :class:`MemberRemoved` as for :meth:`parts`."""
+        """Check, without a JVM, whether every file of a version exists; an error as for :meth:`parts`."""
         try:
             parts = self.parts(dataset, version)
         except DeltaError:
@@ -164,12 +163,9 @@ class Lake(Store):
 
         Some partitions, and a table without any, are read by their files, which delta-rs lists: Spark reads no log.
 
-        Args:
-            partitions: The only ones that are read; None: all.
-
         Raises:
             DatasetMissing: The dataset has never been published, or none of its members is visible.
-            MemberRemoved: Retention has removed rows of that version.
+            PlatformError: Retention has removed rows of that version.
         """
         # A given version is opened directly, so that damage to later ones does not matter.
         try:
@@ -245,7 +241,7 @@ class Lake(Store):
         removed = {member.location: member.removed_at for member in now.all if member.removed_at is not None}
         for member in visible:
             if member.location in removed:
-                raise MemberRemoved(
+                raise PlatformError(
                     what=f"rows of version {version} were removed by retention on {removed[member.location]:%Y-%m-%d}",
                     where=f"{dataset}, member {member.name}",
                     next_step=Remedy(

@@ -47,27 +47,10 @@ _CALLED = {"name": "member", "version": "member_version", "rows_of": "rows"}
 """Columns that are called otherwise than the member's field."""
 CLOSED = "delta.appendOnly"
 """Table property of a complete member: Delta itself refuses commits that change or remove its rows."""
-_CONSTRAINT = "delta.constraints."
 _REMEMBERED = {
     # As for every table: a commit is idempotent for as long as its transaction identifier is retained.
     "delta.setTransactionRetentionDuration": "interval 7 days",
 }
-
-
-class MemberClosed(PlatformError):
-    """A write into a complete member was refused."""
-
-
-class BehindAPointer(PlatformError):
-    """A direct write to a dataset that lives in members was refused."""
-
-
-class NotBehindAPointer(PlatformError):
-    """Members were to be written or removed for a dataset that is one table."""
-
-
-class MemberRemoved(PlatformError):
-    """An earlier version was read whose rows were removed by retention."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +61,6 @@ class Member:
         partition_column: Column of the partition keys; None for an unpartitioned dataset.
         columns: Name to Spark SQL type, in order, as declared by the contract it was written under.
         rows_of: Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned.
-        visible_from: When it became visible, UTC.
         visible_until: When another member took its place, UTC; None while it is visible.
         removed_at: When retention removed its files, UTC; None while they are kept.
     """
@@ -103,12 +85,10 @@ class Member:
 
     @property
     def rows(self) -> int:
-        """How many rows are read from it."""
         return sum(self.rows_of.values())
 
     @property
     def visible(self) -> bool:
-        """True while readers see it."""
         return self.visible_until is None
 
 
@@ -121,11 +101,9 @@ class Members:
 
     @property
     def visible(self) -> tuple[Member, ...]:
-        """The members whose rows are the dataset's rows."""
         return tuple(member for member in self.all if member.visible)
 
     def covering(self, partitions: Collection[str]) -> tuple[Member, ...]:
-        """Return the visible members that hold any of the partitions."""
         return tuple(member for member in self.visible if not set(partitions).isdisjoint(member.partitions))
 
     def superseded(self, partitions: Collection[str], version: int, moment: datetime) -> tuple[Member, ...]:
@@ -189,17 +167,16 @@ def dataset_of(table: str) -> str:
 
 
 def refuse_direct(table: DeltaTable | None, dataset: str) -> None:
-    """Refuse a direct write to a pointer or to a complete member."""
     if table is None:
         return
     if table.metadata().configuration.get(CLOSED) == "true":
-        raise MemberClosed(
+        raise PlatformError(
             what="this copy is complete and is never written again",
             where=dataset,
             next_step=f"publish {dataset_of(dataset)}: every load is a copy of its own, and readers see the newest",
         )
     if is_pointer(table):
-        raise BehindAPointer(
+        raise PlatformError(
             what="the dataset lives in several tables behind its name; none of them is at its own path",
             where=dataset,
             next_step="publish it by blogdata.patterns.idempotency.proxy or "
@@ -213,27 +190,12 @@ def seen(store: Store, dataset: str) -> Members:
     if table is None:
         return NONE_YET
     if not is_pointer(table):
-        raise NotBehindAPointer(
+        raise PlatformError(
             what="the dataset is one table, not a pointer to several",
             where=f"{dataset} at {store.path(dataset)}",
-            next_step=f"publish {dataset} once more: it then keeps its copies, and its versions so far stay readable",
+            next_step="move the folder of the table away, and publish the dataset again",
         )
     return members_of(table)
-
-
-def base(store: Store, dataset: str) -> Members:
-    """Read the state a publication starts from; a table from before the dataset lived in members becomes the pointer.
-
-    The versions of such a table stay readable, and the version numbers continue. Only its constraints are dropped
-    first, because they refer to columns that a pointer does not have.
-    """
-    table = store.table(dataset)
-    if table is None or is_pointer(table) or table.metadata().partition_columns:
-        return seen(store, dataset)
-    for name in table.metadata().configuration:
-        if name.startswith(_CONSTRAINT):
-            table.alter.drop_constraint(name.removeprefix(_CONSTRAINT))
-    return Members(version=table.version(), all=())
 
 
 def commit(
@@ -270,14 +232,7 @@ def commit(
             )
         else:
             table = DeltaTable(path, version=base.version, storage_options=options)
-            write_deltalake(
-                table,
-                data,
-                mode="overwrite",
-                schema_mode=None if is_pointer(table) else "overwrite",
-                commit_properties=properties,
-                writer_properties=ZSTD,
-            )
+            write_deltalake(table, data, mode="overwrite", commit_properties=properties, writer_properties=ZSTD)
     except (CommitFailedError, DeltaError) as error:
         if isinstance(error, CommitFailedError) or "already exists" in str(error):
             return None

@@ -49,10 +49,6 @@ def rows_of_files(
     """Read files of the table at a path, as the log lists them; a column that a file lacks is null.
 
     Not for files with deletion vectors or mapped columns: removed rows would return, columns would be empty.
-
-    Args:
-        columns: Name to Spark SQL type of the columns, in order.
-        partition: The partition column.
     """
     from pyspark.sql import DataFrame
     from pyspark.sql import functions as F

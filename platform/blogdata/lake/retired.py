@@ -74,7 +74,9 @@ def _noted(lake: Lake, dataset: str, moment: datetime, keep: timedelta) -> Membe
         state = members.seen(lake, dataset)
         if state.version < 0:
             return None
-        past = _past(state.all, moment - keep) - _shared(lake, dataset)
+        past = _past(state.all, moment - keep) - {
+            part for file in shares.shared_files(lake, dataset) for part in file.parts
+        }
         if not past:
             return state
         rows = tuple(replace(member, removed_at=moment) if member.location in past else member for member in state.all)
@@ -89,11 +91,6 @@ def _past(rows: Sequence[Member], before: datetime) -> set[str]:
     # A location can have several rows: a frozen member that lost a partition stays visible with the others.
     needed = {row.location for row in rows if row.visible_until is None or row.visible_until >= before}
     return {row.location for row in rows if row.removed_at is None} - needed
-
-
-def _shared(lake: Lake, dataset: str) -> set[str]:
-    tables = {name for share in shares.shares(lake, dataset) for name in share.tables}
-    return {name.rpartition("/")[2] for name in tables}
 
 
 def _is_abandoned(folder: Path, now: datetime) -> bool:

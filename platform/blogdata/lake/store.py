@@ -30,7 +30,6 @@ class Store:
     storage_options: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, dataset: str) -> str:
-        """Return the address of a dataset's table."""
         return f"{self.root}/{dataset.replace('.', '/', 1)}"
 
     def folder(self, dataset: str) -> Path | None:
@@ -50,7 +49,6 @@ class Store:
             return None
 
     def at(self, table: str, version: int) -> DeltaTable:
-        """Open a table's log at a version, without a JVM."""
         with store_faults(table):
             return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
 
@@ -92,7 +90,6 @@ class Store:
         return all(info.type != FileType.NotFound for info in found)
 
     def files(self, address: str) -> PyFileSystem:
-        """Open the file system below an address."""
         return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))
 
 
@@ -110,11 +107,7 @@ class NewestLog:
         self._commit, self._seen = Path(), tuple[int, ...]()
 
     def table(self) -> DeltaTable | None:
-        """Return the table at its newest version; None if it does not exist.
-
-        Raises:
-            LogDamaged: A file of its log is gone, cut off or garbled.
-        """
+        """Return the table at its newest version; None if it does not exist."""
         if self._table is not None and self._is_newest(self._table):
             return self._table
         self._table = table = self._store.table(self._name)
@@ -162,5 +155,4 @@ def compact(table: DeltaTable) -> bool:
 
 
 def plain(path: str) -> str:
-    """Return a path without the scheme `file:`."""
     return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import ClassVar
 from urllib.parse import unquote
 
-from blogdata.errors import DiskFull, PlatformError
+from blogdata.errors import DiskFull, PlatformError, TransientError
 from blogdata.errors.remedies import Diagnose, Query, Remedy, Run
 
 _FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|bin))""")
@@ -52,12 +52,6 @@ TRIES = 100
 """How often something is committed that others come before."""
 
 
-class Contended(PlatformError):
-    """Other processes committed first at every try."""
-
-    transient: ClassVar[bool] = True
-
-
 class StoreNotWritable(PlatformError):
     """The folder of a table, or the whole file system, is not writable."""
 
@@ -74,10 +68,6 @@ class LandedFileVanished(PlatformError):
     """A landed file was deleted after it was listed and before it was read."""
 
     transient: ClassVar[bool] = True
-
-
-class LandedFileUnreadable(PlatformError):
-    """A landed file is cut off, garbled, or not readable for lack of permission."""
 
 
 @contextmanager
@@ -119,9 +109,9 @@ def classify(text: str, where: str) -> PlatformError | None:
     return None
 
 
-def contended(where: str, what: str) -> Contended:
+def contended(where: str, what: str) -> TransientError:
     """Build the error for a table that others changed at every try of what was about to be done."""
-    return Contended(
+    return TransientError(
         what=f"others changed the table {TRIES} times while this was about to {what}",
         where=where,
         next_step="run it again; when it repeats, fewer runs at once",
@@ -129,9 +119,8 @@ def contended(where: str, what: str) -> Contended:
 
 
 def log_damaged(where: str, file: str) -> LogDamaged:
-    """Build the error for a file of a table's log that cannot be read; its path is empty if it is not known."""
     return LogDamaged(
-        what="a file of the table's log is gone, cut off or garbled" + _file_suffix(file),
+        what="a file of the table's log is gone, cut off or garbled" + (f": {file}" if file else ""),
         where=where,
         next_step=Remedy(
             "bring it back from a backup; or move the folder of the table away, and compute it again: ",
@@ -143,7 +132,6 @@ def log_damaged(where: str, file: str) -> LogDamaged:
 
 
 def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
-    """Build the error for a data file that differs from what was written; its path is empty if it is not known."""
     return DataFileDamaged(
         what=f"a data file is damaged: {file or where}: {problem}",
         where=where,
@@ -158,7 +146,6 @@ def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
 
 
 def landed_vanished(file: str) -> LandedFileVanished:
-    """Build the error for a landed file that was deleted before it was read."""
     return LandedFileVanished(
         what="a landed file was taken away while it was about to be read",
         where=file,
@@ -167,9 +154,8 @@ def landed_vanished(file: str) -> LandedFileVanished:
     )
 
 
-def landed_unreadable(file: str, why: str) -> LandedFileUnreadable:
-    """Build the error for a landed file that exists but cannot be read to its end."""
-    return LandedFileUnreadable(
+def landed_unreadable(file: str, why: str) -> PlatformError:
+    return PlatformError(
         what=f"a landed file cannot be read to its end: {why}",
         where=file,
         next_step="nothing was published of its partition; have the file landed again, whole, or make it readable for "
@@ -190,7 +176,3 @@ def file_in(text: str) -> str:
     """Find the path of the file that an error is about; empty if it names none."""
     found = _FILE.search(text)
     return found[1] if found else ""
-
-
-def _file_suffix(file: str) -> str:
-    return f": {file}" if file else ""

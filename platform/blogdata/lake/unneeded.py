@@ -7,7 +7,6 @@ computed for a version of the table is not disturbed.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -63,22 +62,18 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
         return []
     last = (cutoff - MARGIN).timestamp()
     found = (file for file in folder.rglob("*.parquet") if not file.relative_to(folder).parts[0].startswith("_"))
-    old = {file for file in found if file not in needed and _is_older(file, last)}
-    # Files that were added in between are younger than these, unless a restoration has added old ones again.
-    return sorted(old - _added_again(folder, range(oldest + 1, table.version()), old)) if old else []
+    return sorted(file for file in found if file not in needed and _is_older(file, last))
 
 
-def superseded(store: Store, name: str, kept: Collection[int], before: float) -> list[Path]:
-    """List the files with rows that none of some versions needs, whatever the table's retention, changed rows included.
+def superseded(store: Store, name: str, version: int, before: float) -> list[Path]:
+    """List the files with rows that neither a version nor the newest one needs, changed rows included.
 
     Only those written before a moment (seconds since 1970), which nobody may be writing; empty in an object store.
     """
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
         return []
-    needed = _files(table, folder)
-    for version in kept:
-        needed |= _files(store.at(name, version), folder)
+    needed = _files(table, folder) | _files(store.at(name, version), folder)
     found = (file for file in folder.rglob("*.parquet") if file.relative_to(folder).parts[0] != "_delta_log")
     return sorted(file for file in found if file not in needed and _is_older(file, before))
 
@@ -146,17 +141,6 @@ def _files(table: DeltaTable, folder: Path) -> set[Path]:
     paths = [row["path"] for row in arrow.rows_of(table.get_add_actions(flatten=True), ["path"])]
     # As it is and decoded: the name of a folder may have been encoded when it was made.
     return {file for path in paths for file in (folder / path, file_of(folder, path))}
-
-
-def _added_again(folder: Path, versions: Iterable[int], files: Collection[Path]) -> set[Path]:
-    """Return those of some files that commits add; all of them if what a commit adds is unknown."""
-    commits = (folder / "_delta_log" / f"{version:020}.json" for version in versions)
-    try:
-        actions = [json.loads(line) for commit in commits for line in commit.read_bytes().splitlines()]
-        names = {file_of(folder, action["add"]["path"]).name for action in actions if "add" in action}
-    except (OSError, ValueError):
-        return set(files)
-    return {file for file in files if file.name in names}
 
 
 def _version_at(folder: Path, moment: datetime) -> int | None:

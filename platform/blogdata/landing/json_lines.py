@@ -31,7 +31,6 @@ _NO_BRACKETS = bytes({*range(256)} - {*b"{}[]"})
 _BLANK = " \t\n\r\f\v"
 # A string without an end reaches to the end: otherwise each escaped quote in it would begin another search.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
-_GAP = re.compile(r"\s*(,?)\s*", re.ASCII)
 
 Read = tuple[Sequence[Any], tuple[str, ...]]
 """The values of the declared fields, None where one is absent or has a reason, and the reasons to reject the line."""
@@ -136,16 +135,14 @@ def object_of(raw: bytes) -> dict[str, Any] | str:
     text = text_of(raw)
     if text is None:
         return unreadable_line(raw)
-    line = text.strip(_BLANK)
     if _depth(raw) <= DEEPEST:
         try:
             found = _JSON.decode(text)
             return found if isinstance(found, dict) else "not_json"
         except ValueError:
             pass
-    if line.startswith('{"') and not line.endswith("}"):
-        return "truncated"
-    return "several_objects" if _depth(raw) <= DEEPEST and _are_objects(line) else "not_json"
+    line = text.strip(_BLANK)
+    return "truncated" if line.startswith('{"') and not line.endswith("}") else "not_json"
 
 
 def text_of(raw: bytes) -> str | None:
@@ -159,7 +156,6 @@ def text_of(raw: bytes) -> str | None:
 
 
 def unreadable_line(raw: bytes) -> str:
-    """Return the reason why a line has no text to read."""
     if len(raw) > MAX_BYTES:
         return "too_large"
     return "not_utf8" if raw.strip() else "empty_line"
@@ -205,23 +201,6 @@ def _depth(raw: bytes) -> int:
         if depth > DEEPEST:
             break
     return deepest
-
-
-def _are_objects(line: str) -> bool:
-    """Return whether a line is several objects, with a comma or nothing between them."""
-    at, objects, comma = 0, 0, ""
-    while at < len(line):
-        try:
-            value, at = _JSON.raw_decode(line, at)
-        except ValueError:
-            return False
-        if not isinstance(value, dict):
-            return False
-        objects += 1
-        gap = _GAP.match(line, at)
-        assert gap is not None
-        comma, at = gap[1], gap.end()
-    return objects > 1 and not comma
 
 
 def _is_text(value: object) -> bool:

@@ -68,7 +68,6 @@ def foreign(head: bytes) -> str | None:
 
 
 def stored_as(file: Path) -> str | None:
-    """Return the compression of a file, as :func:`compression`."""
     with file.open("rb") as stream:
         return compression(stream.read(HEAD))
 
@@ -88,7 +87,7 @@ def content(file: Path) -> IO[bytes]:
     decompressor: Callable[[], _Decompressor] = (
         bz2.BZ2Decompressor if packed == "bzip2" else lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY)
     )
-    return io.BufferedReader(_Streams(file.open("rb"), decompressor, padding=b"\0" if packed == "xz" else b""), BLOCK)
+    return io.BufferedReader(_Streams(file.open("rb"), decompressor), BLOCK)
 
 
 _Decompressor = bz2.BZ2Decompressor | lzma.LZMADecompressor
@@ -100,9 +99,8 @@ class _Streams(io.RawIOBase):
     The standard library's readers ignore damage after the first stream, and take any amount of memory.
     """
 
-    def __init__(self, stored: IO[bytes], decompressor: Callable[[], _Decompressor], *, padding: bytes) -> None:
+    def __init__(self, stored: IO[bytes], decompressor: Callable[[], _Decompressor]) -> None:
         self._stored = stored
-        self._padding = padding
         self._new = decompressor
         self._current = decompressor()
 
@@ -113,8 +111,6 @@ class _Streams(io.RawIOBase):
         while True:
             if self._current.eof:
                 following = self._current.unused_data or self._stored.read(BLOCK)
-                while following and self._padding and not (following := following.lstrip(self._padding)):
-                    following = self._stored.read(BLOCK)
                 if not following:
                     return 0
                 self._current = self._new()

@@ -24,40 +24,44 @@ class LinkRefused(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrayLink:
-    """A symbolic link that is not followed."""
+class Obstacle:
+    """An entry of the landing zone that is not read, such as a link that is not followed."""
 
     path: str
     why: str
-    target: str
+    is_link: bool = False
 
     def __str__(self) -> str:
-        """Return the link, the problem and the target, as one line."""
-        return shown.line(f"{self.path} {self.why} {self.target}")
+        return shown.line(f"{self.path} {self.why}")
 
-    def refusal(self) -> LinkRefused:
-        """Build the error to raise where the link would have to be followed."""
-        return LinkRefused(
-            what=f"a link {self.why} {self.target}",
+    def refusal(self) -> PlatformError:
+        if self.is_link:
+            return LinkRefused(
+                what=f"a link {self.why}",
+                where=self.path,
+                next_step="nothing was read through it, and what it belongs to is not published; put the data "
+                "themselves into its place, under a hidden name that is then renamed, or remove the link",
+            )
+        return PlatformError(
+            what=f"an entry of the landing zone {self.why}",
             where=self.path,
-            next_step="nothing was read through it, and what it belongs to is not published; put the data themselves "
-            "into its place, under a hidden name that is then renamed, or remove the link",
+            next_step="what it belongs to is not published; make it readable, give it another name, or remove it",
         )
 
 
-def stray(link: str | os.PathLike[str], zone: str) -> StrayLink | None:
+def stray(link: str | os.PathLike[str], zone: str) -> Obstacle | None:
     """Return a link if it must not be followed."""
     target, path = os.path.realpath(link), os.fspath(link)
     if not _within(target, zone):
-        return StrayLink(path=path, why=_OUT, target=target)
+        return Obstacle(path=path, why=f"{_OUT} {target}", is_link=True)
     if not Path(target).exists():
-        return StrayLink(path=path, why=_NOWHERE, target=target)
+        return Obstacle(path=path, why=f"{_NOWHERE} {target}", is_link=True)
     if _within(os.path.realpath(Path(path).parent), target):
-        return StrayLink(path=path, why=_ROUND, target=target)
+        return Obstacle(path=path, why=f"{_ROUND} {target}", is_link=True)
     return None
 
 
-def leading_out(file: Path, landing: Path) -> StrayLink | None:
+def leading_out(file: Path, landing: Path) -> Obstacle | None:
     """Return the link through which a landed file's path leaves the landing zone, or the path itself without one."""
     zone = os.path.realpath(landing)
     if _within(os.path.realpath(file), zone):
@@ -65,7 +69,7 @@ def leading_out(file: Path, landing: Path) -> StrayLink | None:
     way = [parent for parent in (file, *file.parents) if landing in parent.parents]
     links = (stray(step, zone) for step in reversed(way) if step.is_symlink())
     # Without a link it is the path itself that leads out, such as by `..`.
-    itself = StrayLink(path=os.fspath(file), why=_OUT, target=os.path.realpath(file))
+    itself = Obstacle(path=os.fspath(file), why=f"{_OUT} {os.path.realpath(file)}", is_link=True)
     return next((link for link in links if link is not None), itself)
 
 

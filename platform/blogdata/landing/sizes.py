@@ -39,7 +39,6 @@ class LandedSize:
     erased_bytes: int = 0
 
     def __add__(self, other: LandedSize) -> LandedSize:
-        """Return the size of both files together."""
         return LandedSize(
             lines=self.lines + other.lines,
             bytes=self.bytes + other.bytes,
@@ -128,7 +127,6 @@ def judge_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -
 
 
 def measure_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -> list[LandedSize]:
-    """Measure several files in parallel."""
     sizes = []
     for found in judge_all(files, root, bounds):
         if isinstance(found, PlatformError):

@@ -1,4 +1,4 @@
-"""Tells people what stands: once, again after a while, and once when it is over.
+"""Tells people what stands: once, and again after a while.
 
 What a channel was told is noted after the channel took it, so that a process that dies between the two sends it again.
 The texts come from file names, errors and rows, so a producer can choose them: here each becomes one plain line.
@@ -6,10 +6,14 @@ The texts come from file names, errors and rows, so a producer can choose them: 
 
 from __future__ import annotations
 
+import logging
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,15 +26,18 @@ from blogdata.orchestration import partner
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import clock, findings
 from blogdata.planning.snapshot import Observed, Snapshot
-from blogdata.services import alert_channels
-from blogdata.services.config import Settings
+from blogdata.services import secrets
+from blogdata.services.config import ChannelSettings, Settings
 from blogdata.services.files import locked
+from blogdata.services.setting_types import SECRET
 from quality.contracts import GRAPH
 from quality.contracts.serving import PARTNER_FEED
 from quality.contracts.streams import streamed_inputs
 
-_CALM_SECONDS = 1800.0
-"""What comes back so soon after its end is sent after this time, so that nothing that comes and goes floods anybody."""
+if TYPE_CHECKING:
+    from apprise import Apprise
+
+_LEAST_SECRET = 6
 
 
 class AlertsNotSent(PlatformError):
@@ -41,12 +48,10 @@ class AlertsNotSent(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What a channel was told of a finding, when, and when its end was sent (None: it stands); Unix times."""
+    """How severe a finding was when a channel was told of it, and when, in seconds since 1970."""
 
-    title: str
     severity: Severity
     sent: float
-    over: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,59 +62,38 @@ class Record:
     failing: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Due:
-    standing: Sequence[Finding]
-    over: Sequence[Told]
-    told: dict[str, Told]
+def due(
+    told: Mapping[str, Told], standing: Iterable[Finding], *, now: float, repeat_after: float
+) -> tuple[list[Finding], dict[str, Told]]:
+    """Choose what a channel is told, and return what it is told of then; times in seconds since 1970.
 
-    @property
-    def severity(self) -> Severity | None:
-        """The highest severity of what stands; None: all is over."""
-        return self.standing[0].severity if self.standing else None
-
-    def title(self, deployment: str) -> str:
-        first, *others = [one.title for one in self.standing] + [one.title for one in self.over]
-        more = f" and {len(others)} more" if others else ""
-        level = self.severity.value if self.severity else "over"
-        return shown.message(f"{deployment} [{level}] {first}{more}", 200)
-
-    @property
-    def text(self) -> str:
-        """The message's body; a service cuts what is too long for it."""
-        lines = []
-        for one in self.standing:
-            lines.append(f"[{one.severity.value}] {shown.message(one.title, 150)}: {shown.message(one.what, 1000)}")
-            lines += [f"  next:  {shown.message(str(one.remedy), 1000)}", f"  owner: {one.owner}"]
-        return "\n".join([*lines, *(f"[over] {one.title}" for one in self.over)])
-
-
-def due(told: Mapping[str, Told], findings: Iterable[Finding], *, now: float, repeat_after: float) -> Due:
-    """Compare what a channel was told with what stands; times in seconds since 1970, the pause in seconds."""
-    sent, kept = list[Finding](), dict[str, Told]()
-    for finding in findings:
+    A finding is told again once it is more severe, or after the pause, whether it was over meanwhile or not: nothing
+    that comes and goes floods anybody.
+    """
+    # If the clock was set back, the pause would otherwise be longer.
+    known = {identity: before for identity, before in told.items() if 0 <= now - before.sent < repeat_after}
+    sent = []
+    for finding in standing:
         identity = shown.line(finding.identity)
-        before = told.get(identity)
-        if identity in kept:
-            continue
-        if before and before.severity.is_at_least(finding.severity) and not _passed(before, repeat_after, now):
-            kept[identity] = before
-        else:
+        before = known.get(identity)
+        if before is None or not before.severity.is_at_least(finding.severity):
             sent.append(finding)
-            kept[identity] = Told(title=shown.message(finding.title, 150), severity=finding.severity, sent=now)
-    gone = {identity: before for identity, before in told.items() if identity not in kept}
-    for identity, before in gone.items():
-        if before.over is None:
-            kept[identity] = replace(before, over=now)
-        elif not _passed(before, repeat_after, now):
-            kept[identity] = before
-    return Due(standing=sent, over=[one for one in gone.values() if one.over is None], told=kept)
+            known[identity] = Told(severity=finding.severity, sent=now)
+    return sent, known
 
 
-def _passed(told: Told, repeat_after: float, now: float) -> bool:
-    """Return whether it may be sent again; also if the clock was set back, which would otherwise prolong the pause."""
-    since, pause = (told.sent, repeat_after) if told.over is None else (told.over, _CALM_SECONDS)
-    return not 0 <= now - since < pause
+def title(findings: Sequence[Finding], deployment: str) -> str:
+    more = f" and {len(findings) - 1} more" if findings[1:] else ""
+    return shown.message(f"{deployment} [{findings[0].severity.value}] {findings[0].title}{more}", 200)
+
+
+def text(findings: Sequence[Finding]) -> str:
+    """Return the message's body; a service cuts what is too long for it."""
+    lines = []
+    for one in findings:
+        lines.append(f"[{one.severity.value}] {shown.message(one.title, 150)}: {shown.message(one.what, 1000)}")
+        lines += [f"  next:  {shown.message(str(one.remedy), 1000)}", f"  owner: {one.owner}"]
+    return "\n".join(lines)
 
 
 def record_of(settings: Settings) -> Record:
@@ -144,7 +128,6 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
         LockTimeout: Another process was sending all that time; transient.
     """
     with locked(settings.service_folder("alerts") / "lock", seconds=lock_seconds):
-        # Examined under the lock: an older view than that of the last sender would end what has just begun.
         standing = findings.standing(observed(settings))
         record, sent, failures = record_of(settings), 0, list[PlatformError]()
         for channel in settings.alerts:
@@ -154,18 +137,23 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
                 for one in standing
                 if one.severity.is_at_least(channel.least_severity) and one.owner in (channel.owners or [one.owner])
             ]
-            found = due(told, those, now=time.time(), repeat_after=after)
-            if not (found.standing or found.over):
+            new, known = due(told, those, now=time.time(), repeat_after=after)
+            if not new:
                 continue
-            title, severity = found.title(settings.alerting.name), found.severity
             try:
-                alert_channels.send(settings, channel, title=title, text=found.text, severity=severity)
+                send(
+                    settings,
+                    channel,
+                    title=title(new, settings.alerting.name),
+                    text=text(new),
+                    severity=new[0].severity,
+                )
             except PlatformError as error:
                 failures.append(error)
                 record.failing[channel.name] = error.what
             else:
                 sent += 1
-                record.told[channel.name] = found.told
+                record.told[channel.name] = known
                 record.failing.pop(channel.name, None)
             write_atomically(_file(settings), TypeAdapter(Record).dump_json(record, indent=1))
     if failures:
@@ -179,3 +167,71 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
 
 def _file(settings: Settings) -> Path:
     return settings.home / "alerts.json"
+
+
+def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str, severity: Severity) -> None:
+    """Send a message; it returns when the channel has taken it."""
+    from apprise import LogCapture, NotifyFormat, NotifyType
+
+    kind = {Severity.WARNING: NotifyType.WARNING, Severity.CRITICAL: NotifyType.FAILURE}
+    secret = _secret(settings, channel)
+    service = _opened(channel, secret)
+    with LogCapture(level=logging.WARNING, fmt="%(message)s") as log:  # type: ignore[no-untyped-call]
+        taken = service.notify(
+            title=_without_mentions(title),
+            body=_without_mentions(text),
+            notify_type=kind[severity],
+            # Without it, services that render HTML or Markdown would render what a producer has written.
+            body_format=NotifyFormat.TEXT,
+        )
+    if not taken:
+        raise _failed(channel, _hidden(secret, log.getvalue()) or "it did not take the message")
+
+
+def check(settings: Settings, channel: ChannelSettings) -> None:
+    """Check that a channel's secret can be read and that Apprise knows its address, without sending anything."""
+    _opened(channel, _secret(settings, channel))
+
+
+def _secret(settings: Settings, channel: ChannelSettings) -> str:
+    return "" if channel.secret is None else secrets.given(settings, channel.secret).reveal()
+
+
+def _opened(channel: ChannelSettings, secret: str) -> Apprise:
+    from apprise import Apprise, AppriseAsset, NotifyBase, OverflowMode
+
+    # An address in a log may hold a secret.
+    logging.getLogger("apprise").propagate = False
+    address = secret if channel.address == SECRET else channel.address.replace(SECRET, quote(secret, safe=""))
+    # A redirect would turn a POST into a GET, and lose the message.
+    service = Apprise.instantiate(address, asset=AppriseAsset(http_redirects=False))
+    if not isinstance(service, NotifyBase):
+        raise _failed(channel, "that is not an address that Apprise knows")
+    if service.overflow_mode is OverflowMode.UPSTREAM:
+        # A service refuses a longer text than it takes, at every try; what is cut off would count as told.
+        service.overflow_mode = OverflowMode.SPLIT
+    opened = Apprise()
+    opened.add(service)
+    return opened
+
+
+def _failed(channel: ChannelSettings, what: str) -> PlatformError:
+    return PlatformError(
+        what=shown.message(f"channel {channel.name}: {what}", 500),
+        where=f"[[alerts]] {channel.name} in blogdata.toml",
+        next_step="check its address and its secret, as Apprise's documentation describes them",
+    )
+
+
+def _hidden(secret: str, text: str) -> str:
+    """Return a text with a secret and its parts replaced; a server may repeat them in its answer."""
+    parts = {secret, quote(secret, safe=""), *re.split(r"[/@:?&=]", secret)}
+    # A shorter part of an address is no secret, and is part of ordinary words.
+    for part in sorted((part for part in parts if len(part) >= _LEAST_SECRET), key=len, reverse=True):
+        text = text.replace(part, "***")
+    return text.strip()
+
+
+def _without_mentions(text: str) -> str:
+    """Return a text that notifies nobody by a mention: a producer may have written it into a file's name."""
+    return re.sub(r"<(?=[@!#])|@(?=(?:everyone|here|channel|all)\b)", r"\g<0> ", text)

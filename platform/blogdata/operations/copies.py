@@ -9,8 +9,8 @@ from __future__ import annotations
 import grp
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack, suppress
-from functools import cache, partial
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,6 @@ from blogdata.lake.lake import Lake
 from blogdata.operations.job import operation
 from blogdata.operations.query import RoleSight, mark_of, offer_masks
 from blogdata.orchestration.run_values import table
-from blogdata.patterns.ingestion import replicated_tables
-from blogdata.patterns.ingestion.replicated_tables import SourceMoved
 from blogdata.patterns.security import role_folders, transformation_replicator
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.publish.column_types import of_delta
@@ -42,9 +40,6 @@ ROLES = tuple(str(role.value) for role in Role if role is not Role.OWNER)
 """Roles that read copies; the owner reads the tables themselves."""
 READER = "staging"
 """Who reads the copies of `replicate`."""
-AS_IT_IS, TRANSFORMED = "byte for byte", "transformed"
-_ATTEMPTS = 3
-_WITHDRAW = "Remove the copies from folders that the settings do not name any more"
 
 Spark = Callable[[], AbstractContextManager["SparkSession"]]
 
@@ -55,29 +50,25 @@ def named(settings: Settings, readers: Collection[str]) -> list[Export]:
     return [Export(role=reader, folder=place.folder, group=place.group) for reader, place in places if place]
 
 
-def _required(settings: Settings, readers: Collection[str]) -> list[Export]:
-    if found := named(settings, readers):
-        return found
-    raise ConfigurationError(
-        what=f"no folder is named for {', '.join(readers)}",
-        where=str(settings.home / "blogdata.toml"),
-        next_step="write [copies.READER] with folder and group into it: a run cannot choose where copies go",
-    )
-
-
-def withdraw(settings: Settings, readers: Collection[str]) -> dict[str, Any]:
-    """Remove all copies from the folders of some readers that the settings do not name (any more)."""
+def withdraw(settings: Settings, readers: Collection[str]) -> int:
+    """Remove all copies from the folders of some readers that the settings do not name (any more); count the files."""
     gone = [one for one in exports.known(settings) if one.role in readers and one not in named(settings, readers)]
-    if not gone:
-        raise ConfigurationError(
-            what=f"no folder has copies for {', '.join(readers)} but those that the settings name",
-            where=str(settings.home / "blogdata.toml"),
-            next_step="remove the section [copies.READER] first, or the next run would write them again",
-        )
     files = sum(role_folders.remove(one.folder, name) for one in gone for name in role_folders.datasets(one.folder))
     for one in gone:
         exports.drop(settings, one)
-    return {"folders": ", ".join(str(one.folder) for one in gone), "files_withdrawn": files}
+    return files
+
+
+def _places(settings: Settings, readers: Collection[str]) -> tuple[list[Export], int]:
+    """Return the folders to write, and how many files of others were withdrawn."""
+    withdrawn, found = withdraw(settings, readers), named(settings, readers)
+    if not (withdrawn or found):
+        raise ConfigurationError(
+            what=f"no folder is named for {', '.join(readers)}",
+            where=str(settings.home / "blogdata.toml"),
+            next_step="write [copies.READER] with folder and group into it: a run cannot choose where copies go",
+        )
+    return found, withdrawn
 
 
 def _number_of(group: str) -> int:
@@ -101,7 +92,6 @@ class ExportConfig(dg.Config):
     """Whose copies are written; their folders and groups are in the settings."""
 
     role: str = Field("", description="Only this role; empty: every role that has a folder")
-    withdraw: bool = Field(False, description=_WITHDRAW)
 
 
 def export(settings: Settings, chosen: Export, spark: Spark) -> dict[str, bool]:
@@ -135,27 +125,24 @@ def export(settings: Settings, chosen: Export, spark: Spark) -> dict[str, bool]:
 def _export(context: dg.OpExecutionContext, config: ExportConfig) -> Mapping[str, Any]:
     settings: Settings = context.resources.deployment.settings()
     with exports.alone(settings):
-        readers = [config.role] if config.role else ROLES
-        if config.withdraw:
-            return withdraw(settings, readers)
+        places, withdrawn = _places(settings, [config.role] if config.role else ROLES)
         rows = [
             {"role": one.role, "dataset": name, "written": is_new, "folder": str(one.folder), "group": one.group}
-            for one in _required(settings, readers)
+            for one in places
             for name, is_new in export(settings, one, context.resources.spark.guard).items()
         ]
-    return {"written": sum(bool(row["written"]) for row in rows), **table("copies", rows)}
+    return {"written": sum(bool(row["written"]) for row in rows), "files_withdrawn": withdrawn, **table("copies", rows)}
 
 
 class ReplicateConfig(dg.Config):
     """Which tables are copied; the folder and its group are in the settings."""
 
     datasets: list[str] = Field([], description="Only these datasets; empty: all")
-    withdraw: bool = Field(False, description=_WITHDRAW)
 
 
-def replicate(settings: Settings, chosen: Export, datasets: Iterable[str], spark: Spark) -> dict[str, tuple[str, bool]]:
-    """Copy tables into staging's lake; return how each got there, and whether it was new. Nobody else may do so now."""
-    number = _number_of(chosen.group)
+def replicate(settings: Settings, chosen: Export, datasets: Iterable[str], spark: Spark) -> dict[str, bool]:
+    """Copy tables into staging's lake; return whether each was new. Nobody else may do so now."""
+    number, mark = _number_of(chosen.group), mark_of(settings)
     lake = Lake(root=str(settings.lake))
     versions = _versions(lake, [*datasets] or EVERY)
     contracts = {name: carried(EVERY[name], lake.table(name)) for name in versions}
@@ -164,24 +151,23 @@ def replicate(settings: Settings, chosen: Export, datasets: Iterable[str], spark
     exports.remember(settings, chosen)
     for name in role_folders.datasets(chosen.folder) - EVERY.keys():
         role_folders.remove(chosen.folder, name)
-    with ExitStack() as opened:
-        # Opened once somebody asks for it: copies of bytes need no masks.
-        @cache
-        def session() -> SparkSession:
-            found = opened.enter_context(spark())
-            offer_masks(found, settings, transformation_replicator.PURPOSE)
-            return found
+    written = {}
+    with spark() as session:
+        offer_masks(session, settings, transformation_replicator.PURPOSE)
+        for name, contract in contracts.items():
+            sight = transformation_replicator.sight_of(contract)
+            assert sight is not None
+            copy = role_folders.named(lake, name, versions[name], role_folders.rights_of(sight, mark))
+            write = partial(_transformed, session, lake, contract, versions[name])
+            written[name] = role_folders.write(chosen.folder, name, copy, number, write)
+            role_folders.show_as_lake(chosen.folder, name, number)
+    return written
 
-        copy = partial(_newest, chosen.folder, number, lake, session, mark_of(settings))
-        return {name: _patiently(partial(copy, contract)) for name, contract in contracts.items()}
 
-
-def _patiently(copy: Callable[[], tuple[str, bool]]) -> tuple[str, bool]:
-    for _ in range(_ATTEMPTS - 1):
-        # If the source moves on, a newer version is there by now.
-        with suppress(SourceMoved):
-            return copy()
-    return copy()
+def _transformed(session: SparkSession, lake: Lake, contract: Contract, version: int, target: Path) -> None:
+    rows = transformation_replicator.transformed(lake.read(session, contract.dataset, version), contract)
+    by = [column for column in rows.columns if column == contract.partition_column]
+    role_folders.by_spark(rows, target, "delta", by)
 
 
 def _require_classified(lake: Lake, contract: Contract, version: int) -> None:
@@ -191,50 +177,17 @@ def _require_classified(lake: Lake, contract: Contract, version: int) -> None:
         transformation_replicator.require_classified(contract, stored)
 
 
-def _newest(
-    folder: Path, group: int, lake: Lake, spark: Callable[[], SparkSession], mark: str, contract: Contract
-) -> tuple[str, bool]:
-    """Copy the newest version of a dataset; return how, and whether there was something to write."""
-    name = contract.dataset
-    (version,) = lake.versions([name]).values()
-    # It may be newer than the one that was looked at before.
-    _require_classified(lake, contract, version)
-    is_copied = not transformation_replicator.leads_to_persons(contract)
-    is_copied = is_copied and replicated_tables.is_whole_in_files(lake, name)
-    seen = AS_IT_IS
-    if not is_copied:
-        sight = transformation_replicator.sight_of(contract)
-        assert sight is not None
-        seen = role_folders.rights_of(sight, mark)
-    copy = role_folders.named(lake, name, version, seen)
-
-    def write(target: Path) -> None:
-        if is_copied:
-            replicated_tables.copy_table(lake, name, version, target)
-        else:
-            rows = transformation_replicator.transformed(lake.read(spark(), name, version), contract)
-            by = [column for column in rows.columns if column == contract.partition_column]
-            role_folders.by_spark(rows, target, "delta", by)
-        if (before := role_folders.staying(folder, name, copy)) is not None:
-            replicated_tables.keep_readable(before, target)
-
-    is_new = role_folders.write(folder, name, copy, group, write)
-    role_folders.show_as_lake(folder, name, group)
-    return AS_IT_IS if is_copied else TRANSFORMED, is_new
-
-
 def _replicate(context: dg.OpExecutionContext, config: ReplicateConfig) -> Mapping[str, Any]:
     settings: Settings = context.resources.deployment.settings()
     refuse_unknown(config.datasets, EVERY, where="replicate")
     with exports.alone(settings):
-        if config.withdraw:
-            return withdraw(settings, [READER])
+        places, withdrawn = _places(settings, [READER])
         rows = [
-            {"dataset": name, "how": how, "written": is_new, "folder": str(one.folder), "group": one.group}
-            for one in _required(settings, [READER])
-            for name, (how, is_new) in replicate(settings, one, config.datasets, context.resources.spark.guard).items()
+            {"dataset": name, "written": is_new, "folder": str(one.folder), "group": one.group}
+            for one in places
+            for name, is_new in replicate(settings, one, config.datasets, context.resources.spark.guard).items()
         ]
-    return {"written": sum(bool(row["written"]) for row in rows), **table("copies", rows)}
+    return {"written": sum(bool(row["written"]) for row in rows), "files_withdrawn": withdrawn, **table("copies", rows)}
 
 
 export_job = operation(

@@ -19,7 +19,7 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import READABLE
-from blogdata.orchestration import encryption
+from blogdata.orchestration import keys
 from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
@@ -98,18 +98,19 @@ def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) 
     from pyspark.errors import PySparkException
 
     offered = spark.read.format("keyed-masks").option("function", MASK).option("purpose", purpose)
-    with secrets.in_file(settings, SECRET) as file:
-        try:
-            # The engine registers the function while Spark looks for the schema.
-            offered.option("secret", str(file)).load().schema  # noqa: B018
-        except PySparkException as error:
-            if _NO_SECRET not in str(error):
-                raise
-            raise ConfigurationError(
-                what="the Spark server cannot read the key of the masks",
-                where=str(file),
-                next_step="query as a role on a machine whose Spark server reads the home",
-            ) from error
+    secrets.read(settings, SECRET)
+    file = str(secrets.pointer(settings, SECRET).file())
+    try:
+        # The engine registers the function while Spark looks for the schema.
+        offered.option("secret", file).load().schema  # noqa: B018
+    except PySparkException as error:
+        if _NO_SECRET not in str(error):
+            raise
+        raise ConfigurationError(
+            what="the Spark server cannot read the key of the masks",
+            where=file,
+            next_step="query as a role on a machine whose Spark server reads the home",
+        ) from error
 
 
 TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)
@@ -217,7 +218,7 @@ class Query:
         rows, contract = self.lake.read(spark, name, self.versions[name]), EVERY.get(name)
         if self.keys is None or contract is None or contract.encrypted is None:
             return rows
-        encryption.offer(spark, self.keys, contract.encrypted.key)
+        keys.offer(spark, self.keys, contract.encrypted.key)
         return encryptor.decrypted(rows, contract)
 
 

@@ -1,69 +1,40 @@
 """The checks of every dataset; the step that wrote it reports them, without a second scan of the rows.
 
 Dagster shows no evaluation that is older than the newest rows, unless it is of their run. So a step logs all checks
-before the rows; those that only the sensor `detectors` evaluates are carried over until its next tick.
+before the rows; those that only the sensor `detectors` evaluates are shown again after its next tick.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
 from blogdata.errors import PlatformError, shown
 from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine
-from blogdata.lake.commit import Commit
-from blogdata.orchestration.completeness import complete_results, complete_specs
+from blogdata.lake.commit import Commit, Entry
 from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.shares import FILTERS, MEASURES, SHARE, is_filtered, measure_results, share_results
+from blogdata.orchestration.run_values import table
 from blogdata.orchestration.step import Step
-from blogdata.orchestration.volume import comparable_since
-from blogdata.patterns.error_management import static_late_data_integrator
-from blogdata.patterns.observability.reading import FLOW, LAG, SKEW, SLA, first
-from blogdata.patterns.quality.online_observer import observed_measures
-from blogdata.planning import detectors
+from blogdata.patterns.error_management import filter_interceptor, static_late_data_integrator
+from blogdata.patterns.quality import online_observer
+from blogdata.patterns.quality.online_observer import Jump, jumps, observed_measures
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.faults import by_reason
-from blogdata.publish.audit import warnings
+from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
 from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, coarser
+from blogdata.publish.partitions import Grain, coarser, key_of, start_of
 from blogdata.publish.write_faults import AuditFailed
 
-CONTRACT, LEDGER, AUDITS, TOO_LATE = "contract", "ledger", "audits", "too_late"
+CONTRACT, LEDGER, TOO_LATE = "contract", "ledger", "too_late"
 WAITING = "waiting"
 """Fails while partitions of a dataset wait for a person, because they failed or are held."""
-CARRIED = "as_before_the_publication"
-"""Metadata of an evaluation that was carried over: the sensor makes another one."""
 _NAMED = 5
 _REASONS = 3
-
-
-def skew_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Compare a publication, and the newest day, with comparable earlier partitions, from the ledger.
-
-    Dagster shows only the newest evaluation: a run of another day would otherwise hide what stands.
-    """
-    if contract.watch.skew is None or contract.grain is None or not commit.entries:
-        return []
-    since = comparable_since(commit.entries, contract.grain)
-    published = {**step.events.publications(commit.dataset, since=since), **commit.entries}
-    reading, found = detectors.skew(contract, published, commit.entries)
-    skewed = [one for one in found if one.verdict]
-    return [
-        dg.AssetCheckResult(
-            check_name=SKEW,
-            asset_key=key,
-            passed=not skewed,
-            severity=dg.AssetCheckSeverity.WARN,
-            description=first([str(one) for one in skewed]) or (reading.what if not found else None),
-            metadata={
-                "partitions": len({one.partition for one in skewed}),
-                "judged": len({one.partition for one in found}),
-            },
-        )
-    ]
 
 
 def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
@@ -90,24 +61,6 @@ def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: C
     ]
 
 
-def audit_warning_results(key: dg.AssetKey, contract: Contract, commit: Commit) -> list[dg.AssetCheckResult]:
-    if not contract.audits:
-        return []
-    failed = {part: names for part, entry in sorted(commit.entries.items()) if (names := warnings(entry))}
-    lifted = commit.info.get("lifted", [])
-    named = "; ".join(f"{part or 'the table'}: {', '.join(names)}" for part, names in list(failed.items())[:_NAMED])
-    return [
-        dg.AssetCheckResult(
-            check_name=AUDITS,
-            asset_key=key,
-            passed=not failed,
-            severity=dg.AssetCheckSeverity.WARN,
-            description=f"published all the same: {named}" if failed else None,
-            metadata={"partitions": len(failed), **({"lifted_by_a_person": lifted} if lifted else {})},
-        )
-    ]
-
-
 def newest_evaluation(
     instance: dg.DagsterInstance, key: dg.AssetCheckKey
 ) -> tuple[dg.AssetCheckEvaluation, float] | None:
@@ -128,16 +81,12 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
         LEDGER: "Rows in = rows out + every row left out, with its reason; and the rows are still there",
     }
     warning: dict[str, str] = {}
-    if audits:
-        warning[AUDITS] = "No partition was published with a failed audit (warning): " + "; ".join(audits)
     if contract.max_share is not None:
         blocking[SHARE] = f"At most {contract.max_share:.0%} of a partition's rows end here; more is no accident"
     if is_filtered(contract):
         warning[FILTERS] = "Each filter removes about the share it has removed before (warning)"
     if observed_measures(contract):
-        warning[MEASURES] = "Shares of nulls, and distinct values by row, are about what they were before (warning)"
-    if contract.watch.skew is not None:
-        warning[SKEW] = "Partitions have about as many rows as comparable ones before, and keys are as even (warning)"
+        warning[MEASURES] = "Shares of nulls are about what they were before (warning)"
     if lookback_of(contract) is not None:
         warning[TOO_LATE] = f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)"
     return [
@@ -162,8 +111,8 @@ def passed_checks(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
         ),
         ledger_result(key, ledger.audit(step.lake, step.events, contract, list(commit.entries))),
     ]
-    results += [*audit_warning_results(key, contract, commit), *complete_results(key, contract, step.events)]
-    for checked in (share_results, measure_results, skew_results, finality_results):
+    results += complete_results(key, contract, step.events)
+    for checked in (share_results, measure_results, finality_results):
         results += checked(key, contract, step, commit)
     return results
 
@@ -187,10 +136,8 @@ def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetChec
     )
 
 
-def failed_checks(key: dg.AssetKey, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
-    """Report the failed checks of a refused publication, with all violations; nothing for other kinds of error."""
-    if not isinstance(error, AuditFailed):
-        return
+def failed_checks(key: dg.AssetKey, error: AuditFailed) -> Iterator[dg.AssetCheckResult]:
+    """Report the failed checks of a refused publication, with all violations."""
     accounts = [item for item in error.violations if item.rule.startswith("account.")]
     rules = [item for item in error.violations if not item.rule.startswith("account.")]
     for name, found in ((CONTRACT, rules), (LEDGER, accounts)):
@@ -206,24 +153,6 @@ def failed_checks(key: dg.AssetKey, error: PlatformError) -> Iterator[dg.AssetCh
                     ]
                 },
             )
-
-
-def carried(instance: dg.DagsterInstance, contract: Contract) -> list[dg.AssetCheckEvaluation]:
-    """Return the newest evaluations of a dataset's timed checks, to be logged by the run that publishes."""
-    key, watch = asset_key(contract.dataset), contract.watch
-    names = [name for name in (FLOW, LAG, SLA) if getattr(watch, name) is not None]
-    newest = [newest_evaluation(instance, dg.AssetCheckKey(key, name)) for name in names]
-    return [
-        dg.AssetCheckEvaluation(
-            asset_key=key,
-            check_name=before.check_name,
-            passed=before.passed,
-            severity=before.severity,
-            description=before.description,
-            metadata={**before.metadata, CARRIED: True},
-        )
-        for before, _ in filter(None, newest)
-    ]
 
 
 def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
@@ -255,3 +184,150 @@ def _text(reasons: Mapping[str, Mapping[str, PlatformError]]) -> str:
         named = ", ".join(key or "the table" for key in list(faults)[:_NAMED]) + more
         lines.append(f"{named}: {' '.join(f'{error.what} ({error.where}); {error.next_step}'.split())}")
     return ". ".join([*lines, *([f"{len(reasons) - _REASONS} more reasons"] if len(reasons) > _REASONS else [])])
+
+
+COMPLETE = "complete"
+PARTS = "parts"
+"""Name of the measure that counts the hours a period was computed from; null for a period without rows."""
+EXPECTED = "parts_expected"
+"""Name of the measure that counts the hours a period should have had; without it, they are the contract's `parts`."""
+_SHOWN = 3
+
+
+def complete_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
+    """Return the check spec of an asset whose periods are computed from hours; empty for other assets."""
+    description = "Every published period before the newest, and not final, has all of its hours (warning)"
+    return [] if contract.parts is None else [dg.AssetCheckSpec(COMPLETE, asset=key, description=description)]
+
+
+def complete_results(key: dg.AssetKey, contract: Contract, events: EventLog) -> list[dg.AssetCheckResult]:
+    """Warn of published periods before the newest one that lack hours."""
+    if contract.parts is None or contract.grain is None:
+        return []
+    published = events.publications(contract.dataset)
+    short = lacking_hours(contract, published)
+    newest = max(published, default="")
+    ended = {period: hours for period, hours in short.items() if period < newest}
+    lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
+    more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
+    so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(short.items()) if period not in ended]
+    return [
+        dg.AssetCheckResult(
+            check_name=COMPLETE,
+            asset_key=key,
+            passed=not ended,
+            severity=dg.AssetCheckSeverity.WARN,
+            description="; ".join([*lacking[:_SHOWN], *more, *so_far]) or None,
+            metadata={"periods_lacking_hours": len(ended), **({"by_period": ended} if ended else {})},
+        )
+    ]
+
+
+def lacking_hours(contract: Contract, published: Mapping[str, Entry]) -> dict[str, str]:
+    """Find the published periods that lack hours and are not final, each with its count, such as `23 of 24`."""
+    assert contract.parts is not None
+    assert contract.partitioning is not None
+    grain = contract.partitioning.grain
+    counted = {period: entry.measures.get(PARTS) for period, entry in published.items()}
+    present = {period: int(parts) for period, parts in counted.items() if parts is not None}
+    expected = {period: int(published[period].measures.get(EXPECTED) or contract.parts) for period in present}
+    short = {period: f"{hours} of {expected[period]}" for period, hours in present.items() if hours < expected[period]}
+    last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
+    first = min((period for period, hours in present.items() if hours), default="")
+    return {
+        period: hours
+        for period, hours in short.items()
+        if period > last or (first <= period and not (lookback and lookback.is_final(period, last)))
+    }
+
+
+SHARE, FILTERS, MEASURES = "share", "filters", "measures"
+_LISTED = 100
+_LOOK_BACK = 4 * online_observer.PAST
+"""How many partitions back to read: more than are compared, since some are missing or have too few rows."""
+
+
+def share_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+    results = []
+    if contract.max_share is not None:
+        results.append(_share(key, contract, step, commit))
+    if is_filtered(contract):
+        results.append(_filters(key, contract, step, commit))
+    return results
+
+
+def is_filtered(contract: Contract) -> bool:
+    return any(reason.startswith(filter_interceptor.REASON) for reason in contract.left_out)
+
+
+def _share(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:
+    published = {**step.events.publications(commit.dataset), **commit.entries}
+    letters = {part: (entry.rows_out, entry.rows_in) for part, entry in published.items()}
+    faults = [dead_letter_error(contract, part, letters) for part in sorted(commit.entries)]
+    found = [fault for fault in faults if fault is not None]
+    return dg.AssetCheckResult(
+        check_name=SHARE,
+        asset_key=key,
+        passed=not found or DEAD_LETTERS in step.accepted,
+        description=f"{found[0].where}: {found[0].what}; {found[0].next_step}" if found else None,
+        metadata={
+            "partitions": len(found),
+            "rows": commit.rows_out,
+            "rows_above": sum(entry.rows_in for entry in commit.entries.values()),
+        },
+    )
+
+
+def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:
+    published, grain = _with_history(contract, step, commit)
+    reasons = {reason for entry in published.values() for reason in entry.reasons}
+    found = [
+        jump
+        for reason in sorted(reasons)
+        if (name := reason.removeprefix(filter_interceptor.REASON)) != reason
+        for jump in jumps(name, online_observer.rates(published, reason), commit.entries, grain=grain)
+    ]
+    shares = {"shares": filter_interceptor.shares(commit.entries)}
+    text = "'{0.name}' removed {0.found:.1%} of the rows, usual are {0.usual:.1%}"
+    return _jump_result(FILTERS, key, found, text, shares)
+
+
+def measure_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+    names = online_observer.observed_measures(contract)
+    if not names:
+        return []
+    published, grain = _with_history(contract, step, commit)
+    found = [
+        jump
+        for name in names
+        for jump in jumps(name, online_observer.series(published, name), commit.entries, grain=grain)
+    ]
+    return [_jump_result(MEASURES, key, found, "{0.name} is {0.found:.1%} of the rows, usual is {0.usual:.1%}", {})]
+
+
+def _with_history(contract: Contract, step: Step, commit: Commit) -> tuple[dict[str, Entry], Grain]:
+    """Return a commit's entries together with earlier publications to compare them with; a whole table has none."""
+    if contract.grain is None or not commit.entries:
+        return dict(commit.entries), contract.grain or Grain.HOUR
+    since = key_of(start_of(min(commit.entries), contract.grain) - _LOOK_BACK * contract.grain.length, contract.grain)
+    return {**step.events.publications(commit.dataset, since=since), **commit.entries}, contract.grain
+
+
+def _jump_result(
+    name: str, key: dg.AssetKey, found: Sequence[Jump], text: str, metadata: dict[str, Any]
+) -> dg.AssetCheckResult:
+    """Return a check result that warns of jumps: the first 3 in the description, the first 100 in a table."""
+    ordered = sorted(found, key=lambda jump: (jump.partition, jump.name))
+    shown = [f"{jump.partition}: {text.format(jump)}" for jump in ordered[:_SHOWN]]
+    rows = [
+        {"partition": jump.partition, "measure": jump.name, "found": f"{jump.found:.1%}", "usual": f"{jump.usual:.1%}"}
+        for jump in ordered[:_LISTED]
+    ]
+    return dg.AssetCheckResult(
+        check_name=name,
+        asset_key=key,
+        passed=not ordered,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(shown + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _SHOWN)) or None,
+        metadata={**metadata, "partitions": len({jump.partition for jump in ordered}), **table("jumps", rows)},
+    )

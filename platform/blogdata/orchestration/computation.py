@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, cast
@@ -12,15 +12,18 @@ import dagster as dg
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import ACCEPT, Remedy, Run
+from blogdata.lake import members
 from blogdata.lake.commit import ROWS, Commit
-from blogdata.orchestration.checks import passed_checks
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.checks import failed_checks, passed_checks
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.lineage import as_table, column_lineage
 from blogdata.orchestration.names import EVENT, asset_key
 from blogdata.orchestration.step import Step
+from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
 from blogdata.planning.graph import Graph
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import RunContext
+from blogdata.publish.write_faults import AuditFailed
 
 RESOURCES = frozenset({"spark", "lake", "deployment"})
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
@@ -80,15 +83,13 @@ class Publication:
         materializations, and finds a partition unsynced when an input of it was published later.
         """
         step, commit, column = self.step, self.commit, self.contract.partition_column
-        lineage = column_lineage(step.lake, str(step.landing), commit)
         common: dict[str, Any] = {
             **({} if column is None else {ROWS: step.lake.rows(commit.dataset, column, commit.version)}),
-            "dagster/column_lineage": lineage,
+            "dagster/column_lineage": column_lineage(step.lake, str(step.landing), commit),
             "run_publishes": f"{commit.dataset} version {commit.version}"
             + (" (already published by this run)" if commit.repeated else ""),
             "seconds": round(self.seconds, 2),
             "code_version": step.run.code_version,
-            **({"columns": as_table(lineage, self.contract)} if lineage.deps_by_column else {}),
         }
         keys = {*step.partitions, *(commit.entries if step.partitions and self.contract.executed else ())}
         for partition in sorted(keys) or [None]:
@@ -99,9 +100,16 @@ class Publication:
                 tags={"dagster/data_version": str(commit.version)},
             )
 
-    def checks(self) -> list[dg.AssetCheckResult]:
-        """Return the check results of the publication; a ledger that does not balance fails its check."""
-        return passed_checks(self.key, self.contract, self.step, self.commit)
+    def report(self, context: Context) -> list[str]:
+        """Log the checks, then the rows (:mod:`blogdata.orchestration.checks`); return the failed checks that block."""
+        failed = []
+        for result in passed_checks(self.key, self.contract, self.step, self.commit):
+            log_event(context, evaluation(result))
+            if not result.passed and result.severity is dg.AssetCheckSeverity.ERROR:
+                failed.append(f"{self.contract.dataset}:{result.check_name}")
+        for event in self.materializations():
+            log_event(context, event)
+        return failed
 
 
 @dataclass(kw_only=True)
@@ -130,6 +138,13 @@ def log_event(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEv
     """Log an event of an asset that the current step does not execute as that asset."""
     # Dagster accepts, stores and shows check evaluations here; only its signature lacks them.
     context.log_event(event)  # type: ignore[arg-type]
+
+
+def report_refused(context: Context, error: PlatformError, datasets: Collection[str]) -> None:
+    """Log the failed checks of a refused publication of one of the datasets."""
+    if isinstance(error, AuditFailed) and (dataset := members.dataset_of(error.dataset)) in datasets:
+        for result in failed_checks(asset_key(dataset), error):
+            log_event(context, evaluation(result))
 
 
 def accepted(context: Context) -> frozenset[str]:
@@ -183,3 +198,17 @@ def partitions_of(context: Context, dataset: str) -> list[str]:
 
 def access_of(context: Context) -> LakeResource:
     return cast("LakeResource", context.resources.lake)
+
+
+def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLineage:
+    """Return, for each column of a commit, the dataset columns it was computed from."""
+    return dg.TableColumnLineage(
+        deps_by_column={
+            column: [dg.TableColumnDep(asset_key=_key(source), column_name=source.column) for source in found]
+            for column, found in sources(lake, landing, commit).items()
+        }
+    )
+
+
+def _key(source: ColumnSource) -> dg.AssetKey:
+    return dg.AssetKey(source.dataset.split(".", 1))

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -11,7 +10,6 @@ from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.orchestration.checks import check_specs, waiting_spec
 from blogdata.orchestration.computation import RESOURCES, LineageCode, partitions_of
 from blogdata.orchestration.driver import Driver
-from blogdata.orchestration.lineage import column_schema
 from blogdata.orchestration.names import asset_key, slug, step_of
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import failing_after_output
@@ -20,6 +18,7 @@ from blogdata.planning.graph import Task
 from blogdata.planning.reach import Within
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain, coarser, following
+from blogdata.publish.schema import Classification, Column
 from blogdata.services.dagster_internals import WITHOUT_EVENT
 
 Calendar = Mapping[Grain, dg.TimeWindowPartitionsDefinition]
@@ -45,23 +44,15 @@ def calendar(first_day: str, last_day: str | None = None) -> Calendar:
     }
 
 
-def freshness_of(contract: Contract) -> dg.FreshnessPolicy | None:
-    """Return a policy that fails if nothing was published for a partition (whole table: day) and the promised hours."""
-    if contract.freshness_hours is None:
-        return None
-    between = contract.grain.length if contract.grain is not None else timedelta(days=1)
-    return dg.FreshnessPolicy.time_window(fail_window=between + timedelta(hours=contract.freshness_hours))
-
-
-def assets(code: LineageCode, calendar: Calendar, *, ended: bool) -> list[dg.AssetsDefinition]:
-    """Build one asset definition per task that has a computation; `ended`: no data is expected any more."""
+def assets(code: LineageCode, calendar: Calendar) -> list[dg.AssetsDefinition]:
+    """Build one asset definition per task that has a computation."""
     # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
-        return [_asset(code, calendar, task, ended) for task in code.graph.tasks if task.main in code.computations]
+        return [_asset(code, calendar, task) for task in code.graph.tasks if task.main in code.computations]
 
 
-def _asset(code: LineageCode, calendar: Calendar, task: Task, ended: bool) -> dg.AssetsDefinition:
+def _asset(code: LineageCode, calendar: Calendar, task: Task) -> dg.AssetsDefinition:
     def compute(context: dg.AssetExecutionContext) -> None:
         keys = [WHOLE_TABLE] if task.grain is None else partitions_of(context, task.main)
         request = Request(datasets=[task.main], again={task.main: keys}, only_again=True)
@@ -71,14 +62,7 @@ def _asset(code: LineageCode, calendar: Calendar, task: Task, ended: bool) -> dg
 
     made = dg.multi_asset(
         name=step_of(task.main),
-        specs=[
-            dg.AssetSpec(
-                **described(contract, code.version),
-                deps=deps(contract),
-                freshness_policy=None if ended else freshness_of(contract),
-            )
-            for contract in task.contracts
-        ],
+        specs=[dg.AssetSpec(**described(contract, code.version), deps=deps(contract)) for contract in task.contracts],
         partitions_def=None if task.grain is None else calendar[task.grain],
         check_specs=[
             spec
@@ -111,6 +95,31 @@ def described(contract: Contract, version: str) -> dict[str, Any]:
         },
         "code_version": version,
     }
+
+
+def column_schema(contract: Contract) -> dg.TableSchema:
+    """Return the contract's columns with their descriptions, constraints, classification and subject."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                name=column.name,
+                type=column.type.lower(),
+                description=column.description,
+                constraints=dg.TableColumnConstraints(nullable=column.nullable, unique=contract.key == (column.name,)),
+                tags=_tags(column),
+            )
+            for column in contract.columns
+        ],
+        constraints=dg.TableConstraints(other=[f"{rule.name}: {rule.expression}" for rule in contract.rules]),
+    )
+
+
+def _tags(column: Column) -> dict[str, str]:
+    classification = Classification.PERSONAL if column.personal else column.classification
+    tags = {"classification": classification.value}
+    if column.subject is not None and column.subject.how is not None:
+        tags |= {"subject": column.subject.whose.value, "identifies": column.subject.how.value}
+    return tags
 
 
 def deps(contract: Contract) -> list[dg.AssetDep]:

@@ -14,12 +14,10 @@ import dagster as dg
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.evidence.events import EventLog
-from blogdata.lake import members
 from blogdata.lake.commit import Entry
 from blogdata.lake.store_faults import store_faults
 from blogdata.orchestration import lost_tables, turns
-from blogdata.orchestration.checks import LEDGER, carried, failed_checks, waiting_result
+from blogdata.orchestration.checks import LEDGER, waiting_result
 from blogdata.orchestration.computation import (
     Done,
     LineageCode,
@@ -28,9 +26,9 @@ from blogdata.orchestration.computation import (
     access_of,
     evaluation,
     log_event,
+    report_refused,
     run_context,
 )
-from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import MAX_RETRIES, failed, failure, joined
 from blogdata.orchestration.step import Step
@@ -41,12 +39,9 @@ from blogdata.planning import faults as recorded_faults
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner
 from blogdata.planning.selection import Window
-from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.sources import awaited
+from blogdata.planning.snapshot import Snapshot, awaited
 from blogdata.planning.staleness import Lane, Scope
-from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import InOrder
-from blogdata.services.dagster_internals import AssetMaterializationPlannedData
 
 MOST_ROWS = 20_000_000
 """Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
@@ -54,9 +49,6 @@ MOST_AGAIN = 96
 """Most partitions that a run for what is asked for again claims and commits at a time."""
 _ASKED = ""
 """State of a partition that a person requested: it runs whether or not it lacks any."""
-_NEVER = 2**63 - 1
-_SHOWN_FAILED = 500
-"""Failed partitions of a dataset that a run shows, the newest; there are more when a server was gone, and not they."""
 
 
 class Driver:
@@ -73,8 +65,6 @@ class Driver:
         self._accepted = accepted(context)
         self._planner = self._newest()
         self._asked: set[str] = set()
-        self._carried: set[str] = set()
-        self._shown_waiting: Mapping[str, PlatformError] = {}
         self._failed_checks: list[str] = []
 
     @classmethod
@@ -117,7 +107,7 @@ class Driver:
                     done = step._computed(task, batch)
                     faults = {key: fault for key, fault in faults.items() if key not in batch} | done.faults
                     try:
-                        step._report(task, batch, done)
+                        step._report(task, done)
                     except PlatformError as error:
                         # Published, and not judged: another try would find nothing to do, and pass.
                         raise failed(error) from error
@@ -136,7 +126,6 @@ class Driver:
         # Only the run that first finds a held partition fails; the check `waiting` stays red.
         faults.update(held)
         if faults:
-            step._show_failed(task, faults)
             raise failed(joined(faults, where=task.main, outcome="were not published"))
         return step._failed_checks
 
@@ -167,31 +156,19 @@ class Driver:
             )
 
     def _again(self, task: Task) -> set[str]:
-        """Return the requested partitions that were not computed since the request."""
-        request, access, graph = self._request, self._access, self._code.graph
-        versions = request.asked_at(lambda: access.lake.versions(graph.contracts)) if request.only_again else None
+        """Return the requested partitions that this run has not published."""
         keys = self._requested(task)
         if not keys:
             return set()
         # It would be an empty table, or an odd error. An input that is only not computed yet is named partition-wise.
-        if not self._planner.has_input(task) and (fault := awaited(graph, self._planner.look, task.main)) is not None:
-            raise fault
+        if not self._planner.has_input(task):
+            fault = awaited(self._code.graph, self._planner.look, task.main)
+            if fault is not None:
+                raise fault
         published = self._planner.look.published(task.main)
         # A resumed run continues: partitions it has already published itself are done. A step that was launched begins
         # anew, for its events and checks: what it has published it recognises by the commit, and does not write again.
-        own = set() if self._is_launched else {key for key in keys if self._is_own(published.get(key))}
-        left = keys - own
-        if versions is None or not left:
-            return left
-        tasks = {graph.task_of(edge.above).main for edge, _ in graph.edges(task) if edge.above in graph.contracts}
-        # What this run does not compute need not be newer than its request.
-        above = [one for main in tasks - {task.main} if request.is_for((one := graph.task_of(main)).datasets)]
-        asked = {name: self._requested(one) for one in above for name in one.datasets}
-        done = Since(access.events, versions).done(task.datasets, left, asked)
-        if done and self._is_launched:
-            # Another run may have published it meanwhile, from older inputs than are there.
-            done -= self._planner.stale(task).keys()
-        return left - done
+        return keys if self._is_launched else {key for key in keys if not self._is_own(published.get(key))}
 
     def _is_own(self, entry: Entry | None) -> bool:
         return entry is not None and entry.run_id == self._context.run_id
@@ -265,10 +242,9 @@ class Driver:
                         stale=set(left) - self._asked,
                         companions=task.contracts[1:],
                     )
-                    zone = None if ACCEPT_SIZE in step.accepted else step.landing_zone
-                    if zone is not None:
+                    if ACCEPT_SIZE not in step.accepted:
                         lost_tables.require_inputs(step.events, task, self._planner)
-                    lost_tables.begin_anew(spark, step.events, task.contracts, zone)
+                    lost_tables.begin_anew(spark, step.events, task.contracts)
                     commits = self._code.computations[task.main].compute(step)
                     for commit in commits.values():
                         step.events.record(commit)
@@ -293,29 +269,15 @@ class Driver:
                 break
         return done
 
-    def _report(self, task: Task, keys: Sequence[str], done: Done) -> None:
+    def _report(self, task: Task, done: Done) -> None:
         """Log checks and events of a batch, the checks first (:mod:`blogdata.orchestration.checks`)."""
-        if done.publications:
-            waiting = self._planner.waiting(task)
-            self._show_waiting(task, {key: waiting[key] for key in waiting if key in done.faults or key not in keys})
         for publication in done.publications:
-            # The first publication of a dataset; those after it are of the same run.
-            if publication.contract.dataset not in self._carried:
-                self._carried.add(publication.contract.dataset)
-                for check in carried(self._context.instance, publication.contract):
-                    log_event(self._context, check)
-            for result in publication.checks():
-                log_event(self._context, evaluation(result))
-                if not result.passed and result.severity is dg.AssetCheckSeverity.ERROR:
-                    self._failed_checks.append(f"{publication.contract.dataset}:{result.check_name}")
-                    if result.check_name == LEDGER:
-                        self._request.block_downstream([publication.contract.dataset])
-            for event in publication.materializations():
-                log_event(self._context, event)
+            blocking = publication.report(self._context)
+            self._failed_checks += blocking
+            if f"{publication.contract.dataset}:{LEDGER}" in blocking:
+                self._request.block_downstream([publication.contract.dataset])
         for error in dict.fromkeys(done.faults.values()):
-            if isinstance(error, AuditFailed) and (dataset := members.dataset_of(error.dataset)) in task.datasets:
-                for result in failed_checks(asset_key(dataset), error):
-                    log_event(self._context, evaluation(result))
+            report_refused(self._context, error, task.datasets)
 
     def _judge_waiting(self, task: Task, faults: Mapping[str, PlatformError]) -> None:
         """Record the permanently failed partitions, which wait until their inputs change, and show all that wait."""
@@ -324,63 +286,5 @@ class Driver:
             recorded_faults.record(self._access.events, task.main, lasting, self._planner.stale(task))
             self._planner = self._newest()
         waiting = self._planner.waiting(task)
-        if waiting or self._shown_waiting:
-            self._show_waiting(task, waiting)
-
-    def _show_waiting(self, task: Task, waiting: Mapping[str, PlatformError]) -> None:
-        self._shown_waiting = waiting
         for contract in task.contracts:
             log_event(self._context, evaluation(waiting_result(contract, waiting)))
-
-    def _show_failed(self, task: Task, partitions: Collection[str]) -> None:
-        """Have Dagster count partitions as failed: those that a failed run has planned, and not published."""
-        context = self._context
-        step = context.get_step_execution_context().step.key
-        for contract in task.contracts:
-            for key in sorted(partitions)[-_SHOWN_FAILED:]:
-                planned = AssetMaterializationPlannedData(asset_key(contract.dataset), partition=key or None)
-                event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, step, planned)
-                context.instance.report_dagster_event(event, context.run_id)
-
-
-class Since:
-    """What was computed since something was asked for again, from all that is computed above it.
-
-    A run that is resumed, or that meets partitions which another run has computed meanwhile, does not compute them once
-    more. A partition that was computed too early, from inputs older than the request, is not done.
-    """
-
-    def __init__(self, events: EventLog, versions: Mapping[str, int]) -> None:
-        self._events = events
-        self._versions = versions
-        self._first: dict[str, dict[str, int]] = {}
-
-    def done(self, datasets: Sequence[str], keys: Collection[str], earlier: Mapping[str, Collection[str]]) -> set[str]:
-        """Return the partitions that were published since, from the publications of all computations before theirs."""
-        done = set(keys)
-        for dataset in datasets:
-            before = self._versions.get(dataset, -1)
-            entries = self._events.publications(dataset, done)
-            new = {key: entry for key, entry in entries.items() if entry.version > before}
-            read = {name for entry in new.values() for name in entry.inputs} & earlier.keys()
-            least = {name: self._least(name, earlier[name]) for name in read}
-            done = {
-                key
-                for key, entry in new.items()
-                if all(version >= least.get(name, -1) for name, version in entry.inputs.items())
-            }
-        return done
-
-    def _least(self, dataset: str, keys: Collection[str]) -> int:
-        """Return the version of a dataset that has been read by what was computed from all of the partitions."""
-        return max((self._first_of(dataset).get(key, _NEVER) for key in keys), default=-1)
-
-    def _first_of(self, dataset: str) -> Mapping[str, int]:
-        # The first version after the request, not the newest: a computation that has read it stays done.
-        if dataset not in self._first:
-            versions: dict[str, int] = {}
-            for entry in self._events.history(dataset):
-                if entry.version > self._versions.get(dataset, -1):
-                    versions.setdefault(entry.partition, entry.version)
-            self._first[dataset] = versions
-        return self._first[dataset]

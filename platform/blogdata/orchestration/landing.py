@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +15,9 @@ from blogdata.landing.lines import Bounds, read
 from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, judge_all
 from blogdata.orchestration.step import Step, Upstream
-from blogdata.patterns.ingestion import landed_content, landed_partition, new_fields, vanished_lines
+from blogdata.patterns.ingestion import landed_content, landed_partition, vanished_lines
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
-from blogdata.patterns.ingestion.new_fields import NewField, record
 from blogdata.planning.reach import delivered_on
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain
@@ -85,7 +83,7 @@ class Landed:
         files = [file for found in self._files.values() for file in found]
         judged = dict(zip(files, judge_all(files, landing, self.bounds), strict=True))
         sizes: dict[str, dict[str, LandedSize]] = {}
-        faults: dict[str, list[PlatformError]] = {}
+        faults: dict[str, PlatformError] = {}
         for key, found in self._files.items():
             sizes[key] = {}
             for file in found:
@@ -95,11 +93,10 @@ class Landed:
                 elif size.transient:
                     raise _blamed(size, [key])
                 else:
-                    faults.setdefault(key, []).append(size)
+                    faults.setdefault(key, size)
         if faults:
-            errors = {key: _first_of(found) for key, found in faults.items()}
-            error = _blamed(next(iter(errors.values())), list(errors))
-            error.by_partition = errors
+            error = _blamed(next(iter(faults.values())), list(faults))
+            error.by_partition = faults
             raise error
         return sizes
 
@@ -114,32 +111,6 @@ class Landed:
     def rows(self, reader: LineReader) -> DataFrame:
         """Read the lines; columns: those of :data:`blogdata.landing.lines.POSITION`, and those of the reader."""
         return read(self.step.spark, self.step.landing, self._files, reader, self.bounds)
-
-    def announce_new_fields(self) -> None:
-        """Record the fields that the producer began to send without announcing them, each once.
-
-        Recorded before the lines are published: after a crash in between they are found known, and nothing is lost.
-        """
-        _ = self.measured
-        contract = self.step.contract
-        announced = [field for read in contract.reads for field in read.fields]
-        found: dict[str, NewField] = {}
-        for key, files in self._files.items():
-            try:
-                looked = new_fields.look(files, self.step.landing, announced)
-            except PlatformError as error:
-                raise _blamed(error, [key]) from error.__cause__
-            for name, lines in looked.names.items():
-                first = NewField(
-                    dataset=contract.dataset,
-                    name=name,
-                    partition=key,
-                    lines=lines,
-                    looked_at=looked.lines,
-                    seen_at=datetime.now(timezone.utc),
-                )
-                found.setdefault(name, first)
-        record(self.step.events, list(found.values()), run_id=self.step.run.run_id)
 
     def source(self) -> Upstream:
         """Return what a publication of the partitions is audited against: lines, bytes, and files with their times."""
@@ -190,7 +161,7 @@ class Landed:
 
     def states(self) -> dict[str, str]:
         """Return what a publication records of each partition's landed files."""
-        return {key: landed_partition.state_of(partition) for key, partition in self.partitions.items()}
+        return {key: partition.fingerprint for key, partition in self.partitions.items()}
 
 
 def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> list[LandedPartition]:
@@ -215,15 +186,6 @@ def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> lis
 
 def bounds_of(settings: Settings) -> Bounds:
     return Bounds(longest_line=settings.longest_line, largest_file=settings.largest_file)
-
-
-def _first_of(errors: Sequence[PlatformError]) -> PlatformError:
-    """Return the error of a partition: that of its first file, with the number of the others."""
-    first = errors[0]
-    if len(errors) == 1:
-        return first
-    what = f"{first.what}; {len(errors) - 1} more files of the partition are not read either"
-    return type(first)(what=what, where=first.where, next_step=first.remedy)
 
 
 def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:

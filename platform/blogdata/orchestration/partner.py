@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
@@ -16,16 +15,13 @@ from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.fifo_orderer import Fifo
 from blogdata.patterns.data_value.ordered_delivery import MOST_RECORDS, HttpTarget, deliver
-from blogdata.patterns.data_value.outbox import Delivery, Outbox, OutboxLine, Row
+from blogdata.patterns.data_value.outbox import Delivery, Outbox, Row
 from blogdata.patterns.security.pseudo_anonymizer import token_of
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.writes import Feed
 from blogdata.secrets.secrets_pointer import SecretInUse
 from blogdata.services import secrets
 from blogdata.services.config import Settings
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TOKENS = "partner-tokens"
 """Name of the secret from which the partner's tokens follow; without it the partner is told other ones."""
@@ -47,8 +43,7 @@ def told(one: Delivery, *, write: Feed, secret: str) -> Mapping[str, object]:
     named = [name for name in write.pseudonyms if name in payload]
     tokens = {name: token_of(payload[name], secret, f"{name} of the partner") for name in named}
     computed = {"key": known_as(one.key, secret), "sequence": one.sequence}
-    correction = {"correction": True} if one.correction else {}
-    return wrapper.envelope({**payload, **tokens}, {**computed, **correction}, field="payload")
+    return wrapper.envelope({**payload, **tokens}, computed, field="payload")
 
 
 def released(settings: Settings, now: datetime) -> str:
@@ -58,19 +53,14 @@ def released(settings: Settings, now: datetime) -> str:
 
 def send(settings: Settings, box: Outbox, write: Feed) -> int:
     """Send what is due, and return the number of records that the partner took. The caller is alone at the outbox."""
-    url, name, total = settings.partner.url, settings.partner.secret, 0
+    url, name = settings.partner.url, settings.partner.secret
     assert url is not None, "without a partner there is no feed"
-    before = released(settings, datetime.now(timezone.utc))
+    due = box.due(before=released(settings, datetime.now(timezone.utc)))
+    orderer: BinPacker | Fifo = BinPacker(due, size=MOST_RECORDS) if settings.partner.mode == "bins" else Fifo(due)
     key = SecretInUse(secrets.pointer(settings, name)) if name else None
     record = partial(told, write=write, secret=secrets.read(settings, TOKENS).reveal())
     with HttpTarget(url, key=key, timeout=settings.partner.timeout, record=record) as api:
-        while due := box.due(before=before):
-            orderer = BinPacker(due, size=MOST_RECORDS) if settings.partner.mode == "bins" else Fifo(due)
-            taken = deliver(orderer, box, api, patience=settings.partner.patience)
-            total += taken
-            if not taken:
-                break
-    return total
+        return deliver(orderer, box, api)
 
 
 def is_behind(settings: Settings, events: EventLog, dataset: str) -> bool:
@@ -86,36 +76,26 @@ def untaken(box: Outbox, events: EventLog, dataset: str) -> list[str]:
     taken = box.sources()
     return sorted(
         key
-        for key, (source, entry) in _published(events, dataset).items()
+        for key, (source, entry) in published(events, dataset).items()
         if taken.get(key) != source and entry.expired is None
     )
 
 
 def take(
-    box: Outbox,
-    events: EventLog,
-    dataset: str,
-    write: Feed,
-    partition: str,
-    batches: Callable[[], Iterable[pa.RecordBatch]],
-) -> OutboxLine | None:
-    """Take the newest publication of a partition into the outbox; None if it was published again meanwhile."""
-    source, entry = _published(events, dataset, [partition])[partition]
-    every = [row for batch in batches() for row in batch.to_pylist()]
-    rows = [_row(row, write) for row in every if row[write.unless] is False]
-    if _published(events, dataset, [partition])[partition][0] != source:
-        # The rows may be those of either publication.
-        return None
-    if len(every) != entry.rows_out:
+    box: Outbox, source: str, entry: Entry, write: Feed, partition: str, published_rows: Sequence[Mapping[str, object]]
+) -> None:
+    """Take the rows of a partition into the outbox, as what identifies them and their ledger line say."""
+    if len(published_rows) != entry.rows_out:
         raise PlatformError(
-            what=f"{dataset} has {entry.rows_out} rows by its ledger, but {len(every)} were read",
-            where=partition,
-            next_step=Remedy("nothing of it is sent; look at the account: ", ShowLedger(dataset=dataset)),
+            what=f"the partition has {entry.rows_out} rows by its ledger, but {len(published_rows)} were read",
+            where=f"{entry.dataset} {partition}",
+            next_step=Remedy("nothing of it is sent; look at the account: ", ShowLedger(dataset=entry.dataset)),
         )
-    return box.take(partition, source, rows, rows_in=len(every), private=len(every) - len(rows))
+    rows = [_row(row, write) for row in published_rows if row[write.unless] is False]
+    box.take(partition, source, rows, rows_in=len(published_rows), private=len(published_rows) - len(rows))
 
 
-def _published(
+def published(
     events: EventLog, dataset: str, partitions: Iterable[str] | None = None
 ) -> Mapping[str, tuple[str, Entry]]:
     """Map published partitions to what identifies their rows, the table's id and the version, and to their lines."""

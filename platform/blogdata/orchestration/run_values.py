@@ -16,7 +16,6 @@ _KINDS: Mapping[Any, Any] = {
     int: int,
     str: str,
     list[str]: [str],
-    dict[str, int]: {str: int},
     dict[str, list[str]]: {str: [str]},
 }
 

@@ -24,7 +24,7 @@ from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefuse
 from blogdata.patterns.security import sink_roles
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.patterns.security.sink_roles import SinkRoles
-from blogdata.planning.sources import input_not_published
+from blogdata.planning.snapshot import input_not_published
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.writes import Serve
@@ -60,10 +60,11 @@ class Sink(ServedDataset):
         if receipts and not refused:
             rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())
             self._check_ledger(context, passed=True, metadata={"rows": rows})
-        if any(isinstance(one, RowsRefused) for one in refused.values()):
-            self._check_ledger(context, passed=False, description=self._refused(refused).what)
         if refused:
-            raise failed(self._refused(refused))
+            error = joined(refused, where=self.contract.dataset, outcome="could not be served")
+            if any(isinstance(one, RowsRefused) for one in refused.values()):
+                self._check_ledger(context, passed=False, description=error.what)
+            raise failed(error)
 
     def due(self, context: Context) -> Sequence[str]:
         """Find the partitions to serve: those in `span`, the requested ones with `only_again`, else the stale ones."""
@@ -117,9 +118,6 @@ class Sink(ServedDataset):
 
     def _check_ledger(self, context: Context, **judged: Any) -> None:
         log_event(context, dg.AssetCheckEvaluation(asset_key=self.key, check_name=LEDGER, **judged))
-
-    def _refused(self, refused: Mapping[str, PlatformError]) -> PlatformError:
-        return joined(refused, where=self.contract.dataset, outcome="could not be served")
 
 
 def _figures(receipt: Receipt) -> dict[str, Any]:

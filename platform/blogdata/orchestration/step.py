@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
@@ -15,7 +14,6 @@ from blogdata.lake.commit import WHOLE_TABLE, Account, Added, Commit
 from blogdata.lake.lake import DatasetMissing
 from blogdata.orchestration import keys
 from blogdata.orchestration.keys import Key
-from blogdata.orchestration.volume import volume_audits
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
@@ -38,7 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FullDelivery:
-    """A full delivery to be merged into a dataset; with `adds`, only rows that the dataset does not have."""
+    """A full delivery to be merged into a dataset; `rows` takes the table before the merge.
+
+    With `adds`, they are only rows that the table does not have.
+    """
 
     rows: Callable[[DataFrame], DataFrame]
     account: Account
@@ -46,16 +47,12 @@ class FullDelivery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Changes:
-    """Changes to be merged into a dataset: what they do not name stays as it is.
+class Changes(FullDelivery):
+    """Changes to be merged into a dataset, one row per key: what they do not name stays as it is.
 
-    Args:
-        rows: Takes the table before the merge and returns the changed rows, one per key, with the contract's columns
-            and the mark of removed ones, :data:`blogdata.patterns.idempotency.merger.DELETED`.
+    The rows have the contract's columns and the mark of removed ones,
+    :data:`blogdata.patterns.idempotency.merger.DELETED`.
     """
-
-    rows: Callable[[DataFrame], DataFrame]
-    account: Account
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +146,7 @@ class Step:
 
     def publish(
         self,
-        rows: DataFrame | FullDelivery | Callable[[str], FullDelivery | Changes],
+        rows: DataFrame | FullDelivery | Callable[[str], FullDelivery],
         source: Upstream | None = None,
         *,
         companions: Sequence[Companion] = (),
@@ -171,7 +168,7 @@ class Step:
         provenance = replace(given, inputs=self.inputs, judged_by={**self.judged_by, **given.judged_by})
         if callable(rows):
             return self._of_one(self._merge_in_order(rows))
-        write, target = self.contract.write, self._target(provenance.accounts)
+        write, target = self.contract.write, self._target()
         if isinstance(write, Copy):
             assert provenance.copy is not None
             return self._of_one(proxy.load(rows, target, provenance, name=provenance.copy))
@@ -212,11 +209,11 @@ class Step:
         additions = Additions(at=version, of={WHOLE_TABLE: added})
         return merger.add(rows, target, replace(provenance, additions=additions), at=version)
 
-    def _provenance_of(self, delivery: FullDelivery | Changes) -> Provenance:
+    def _provenance_of(self, delivery: FullDelivery) -> Provenance:
         accounts = {WHOLE_TABLE: delivery.account}
         return Provenance(inputs=self.inputs, accounts=accounts, judged_by=self.judged_by)
 
-    def _merge_in_order(self, delivery: Callable[[str], FullDelivery | Changes]) -> Commit:
+    def _merge_in_order(self, delivery: Callable[[str], FullDelivery]) -> Commit:
         """Merge the step's periods in order, with undone executions before them and later ones after them."""
         # The table still has retired columns until they are removed.
         contract = carried(self.contract, self.lake.caught_up(self.contract.dataset))
@@ -234,7 +231,7 @@ class Step:
         wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
         return executions.due(self.contract, marks, wanted)
 
-    def _execute(self, target: Target, period: str, delivery: FullDelivery | Changes) -> Commit:
+    def _execute(self, target: Target, period: str, delivery: FullDelivery) -> Commit:
         def changes(before: DataFrame) -> DataFrame:
             rows, contract = delivery.rows(before), target.contract
             if isinstance(delivery, Changes):
@@ -251,14 +248,13 @@ class Step:
             lost=spark_probe.is_lost,
         )
 
-    def _target(self, accounts: Mapping[str, Account] = MappingProxyType({})) -> Target:
+    def _target(self) -> Target:
         return Target(
             lake=self._access.lake,
             contract=self.contract,
             run=self.run,
             probe=self._access.probe,
             lifted=lifted_audits(self.accepted, self.contract.dataset),
-            audits=volume_audits(self.contract, self.events, accounts, run_id=self.run.run_id),
             may_read=self.reach.reads,
         )
 

@@ -9,18 +9,12 @@ from dagster_postgres.utils import DagsterPostgresException
 from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
 
 from blogdata.errors import PlatformError
-from blogdata.services import dagster_home, postgres_connection
+from blogdata.services import dagster_home
 from blogdata.services.config import Settings
 
 
 class StorageFailed(PlatformError):
     """Raised when Dagster cannot read or write its run storage."""
-
-
-class StorageUnreachable(PlatformError):
-    """Raised when the PostgreSQL server of Dagster's storage went away."""
-
-    transient = True
 
 
 @contextmanager
@@ -36,16 +30,8 @@ def translated(settings: Settings) -> Iterator[None]:
             raise
         found = error if isinstance(error, DBAPIError) else error.__cause__
         said = str(found.orig if isinstance(found, DBAPIError) else error).strip().partition("\n")[0]
-        where = dagster_home.storage(settings)
         mend = dagster_home.MENDED if settings.dagster_storage is None else "mend it (the server's log says more)"
-        code = getattr(getattr(found, "orig", None), "pgcode", None) or ""
-        if settings.dagster_storage is not None and postgres_connection.is_lost(code):
-            raise StorageUnreachable(
-                what=f"Dagster's storage does not answer, or went away: {said}",
-                where=where,
-                next_step="see whether the server runs, then run it again; what was published stays",
-            ) from error
-        raise _failed(said, where, mend) from error
+        raise _failed(said, dagster_home.storage(settings), mend) from error
 
 
 def _failed(said: str, where: str, mend: str) -> StorageFailed:

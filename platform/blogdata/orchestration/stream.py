@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
-from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
@@ -27,7 +26,7 @@ from blogdata.landing.lines import Bounds
 from blogdata.landing.records import LineReader
 from blogdata.orchestration import lost_tables, stream_faults, turns
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint, parsed
-from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles, left_out_notes
+from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles
 from blogdata.publish import kept_rows
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.changes import READ, AppendBatch
@@ -46,11 +45,7 @@ _PUBLISHED = "published.json"
 
 
 class StreamBusy(PlatformError):
-    """Raised when another process is running the stream."""
-
-
-class StreamLost(PlatformError):
-    """Raised when another process has taken the stream over."""
+    """Raised when another process is running the stream, or has taken it over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +138,7 @@ class MicroBatch:
                 stream=self.checkpoint.writer,
                 batch=self.number,
                 turn=turn,
-                notes={READ: f"landing.{self.sources[0].table}", **left_out_notes(self.files), **notes},
+                notes={READ: f"landing.{self.sources[0].table}", **notes},
             ),
             partitions=sorted(accounts),
             provenance=Provenance(inputs={}, accounts=accounts, files=files or {}),
@@ -202,7 +197,6 @@ class _Work:
     stream: Stream
     checkpoint: Checkpoint
     place: Place
-    claim: _Claim
 
     def __call__(self, lines: DataFrame, number: int) -> None:
         stream, place = self.stream, self.place
@@ -216,8 +210,6 @@ class _Work:
             events=events,
         )
         try:
-            # The server keeps running a query whose client was killed; this ends it once another run has the claim.
-            self.claim.require()
             _require_published(self.checkpoint, stream, events)
             for contract in stream.contracts:
                 lost_tables.begin_anew(batch.spark, events, (contract,))
@@ -253,7 +245,7 @@ def run(
         ]
         rows = stream.query(lines) if stream.query else lines[0]
         writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
-        writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
+        writer = writer.foreachBatch(_Work(stream, checkpoint, place))
         often: dict[str, Any] = {"processingTime": f"{every_seconds:g} seconds"} if every_seconds is not None else {}
         query = writer.trigger(**(often or {"availableNow": True})).start()
         try:
@@ -281,24 +273,12 @@ def _require_published(checkpoint: Checkpoint, stream: Stream, events: EventLog)
     A checkpoint passes over the input that it has published. Beside a lake that lacks these rows (put back from a copy,
     or emptied) the stream would leave them out for ever, and what is published would still add up.
     """
-    file, lake, behind, older = checkpoint.folder / _PUBLISHED, events.lake, [], list[str]()
+    file, lake, behind = checkpoint.folder / _PUBLISHED, events.lake, []
     noted = parsed(file, file.read_text(encoding="utf-8")) if file.exists() else {}
     for name in stream.datasets:
         table, known = lake.caught_up(name), noted.get(name)
         if known and (table is None or str(table.metadata().id) != known["id"] or table.version() < known["version"]):
             behind.append(name)
-        elif table is not None and events.gone(name) >= 0:
-            # An older copy of this table alone: it would begin anew, and the checkpoint passes over its rows.
-            older.append(str(lake.folder(name) or name))
-    if older:
-        raise PlatformError(
-            what=f"a table of the stream '{stream.name}' is older than what was published of it",
-            where=", ".join(older),
-            next_step=Remedy(
-                "bring back the newer one; or move this folder away, and begin a new checkpoint: ",
-                RunStream(name=stream.name, new_checkpoint=True),
-            ),
-        )
     if behind:
         raise PlatformError(
             what=f"the lake lacks what the stream '{stream.name}' has published: {', '.join(behind)} gone or older",
@@ -337,25 +317,16 @@ class _Claim:
         if now - self._renewed < turns.RENEWAL.total_seconds():
             return
         if not self._claims.renew([self._name], self._owner):
-            raise self._lost()
+            raise StreamBusy(
+                what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
+                where=self._holder(),
+                next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
+                "clock was changed, see that it does not happen again",
+            )
         self._renewed = now
-
-    def require(self) -> None:
-        """Raise :class:`StreamLost` unless this run has the claim; no liveness check, which another host cannot do."""
-        noted = Claims(self._lake, f"stream {self._name}", alive=lambda claim: True).held().get(self._name)
-        if noted is None or noted.owner != self._owner:
-            raise self._lost()
 
     def close(self) -> None:
         self._claims.release([self._name], self._owner)
-
-    def _lost(self) -> StreamLost:
-        return StreamLost(
-            what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
-            where=self._holder(),
-            next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
-            "clock was changed, see that it does not happen again",
-        )
 
     def _holder(self) -> str:
         held = self._claims.held().get(self._name)

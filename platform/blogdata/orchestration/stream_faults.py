@@ -1,4 +1,4 @@
-"""Errors of streams, passed from the worker process to the client with their original type.
+"""Errors of streams, passed from the worker process to the client.
 
 Spark passes on only the text of an error, so the fault is written into it as JSON after a marker.
 """
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from blogdata.errors import PlatformError, foreign
+from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.publish.audit import Violation
 from blogdata.publish.write_faults import AuditFailed
 
@@ -20,31 +20,20 @@ _WORKER_LATE = "Python worker failed to connect back"
 
 
 class StreamFailed(PlatformError):
-    """Raised when a stream ended with an unexpected error."""
-
-
-class StreamWorkerLate(PlatformError):
-    """Raised when the Python worker process of a stream did not connect to the Spark server in time."""
-
-    transient = True
+    """Raised when a batch of a stream failed."""
 
 
 def packed(error: PlatformError) -> str:
     """Serialize a fault to an error text that Spark passes on."""
     violations = [vars(item) for item in error.violations] if isinstance(error, AuditFailed) else []
-    fields = {
-        "type": type(error).__qualname__,
-        "what": error.what,
-        "where": error.where,
-        "next_step": error.next_step,
-        "violations": violations,
-    }
+    texts = {"what": error.what, "where": error.where, "next_step": error.next_step}
+    fields = {**texts, "transient": error.transient, "violations": violations}
     return f"{_FAULT} {json.dumps(fields, default=str)}"
 
 
 @contextmanager
 def unpacked(name: str) -> Iterator[None]:
-    """Raise an error of a stream's batch with its original type."""
+    """Raise an error of a stream's batch: a refused publication, a transient one, or another one."""
     try:
         yield
     except PySparkException as error:
@@ -68,8 +57,8 @@ def unforeseen(name: str, error: Exception, batch: str = "") -> StreamFailed:
     )
 
 
-def _late(name: str) -> StreamWorkerLate:
-    return StreamWorkerLate(
+def _late(name: str) -> TransientError:
+    return TransientError(
         what=f"the Python process of the stream '{name}' did not connect to the Spark server within ten seconds",
         where=name,
         next_step="run it again: no batch was begun; when it repeats, the machine has more to do than it can, or the "
@@ -84,16 +73,8 @@ def _found(text: str) -> PlatformError | None:
     except json.JSONDecodeError:
         # No marker, or the message was truncated in transit.
         return None
-    kinds = {kind.__qualname__: kind for kind in _subclasses(PlatformError)}
-    kind = kinds.get(fields["type"], StreamFailed)
-    if kind is AuditFailed:
-        return AuditFailed(fields["where"], [Violation(**item) for item in fields["violations"]])
-    error = kind.__new__(kind)
-    PlatformError.__init__(error, **{name: fields[name] for name in ("what", "where", "next_step")})
-    return error
-
-
-def _subclasses(kind: type[PlatformError]) -> Iterator[type[PlatformError]]:
-    yield kind
-    for below in kind.__subclasses__():
-        yield from _subclasses(below)
+    violations = [Violation(**item) for item in fields.pop("violations")]
+    if violations:
+        return AuditFailed(fields["where"], violations)
+    kind = TransientError if fields.pop("transient") else StreamFailed
+    return kind(**fields)

@@ -6,22 +6,19 @@ from the landing zone and the event log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from blogdata.errors import PlatformError
-from blogdata.evidence.event import COMPARED, Event
 from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.landing.landed_links import StrayLink
-from blogdata.patterns.ingestion import landed_content, landed_partition
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, Obstacle, printable
+from blogdata.patterns.ingestion import landed_partition
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, printable
 from blogdata.patterns.ingestion.log_splitter import refused_logs
 from blogdata.patterns.ingestion.readiness_marker import FLAG, LandingZone, gaps, late_files, overdue, start_of_key
 from blogdata.planning.clock import EARLIEST, is_possible
-from blogdata.planning.reach import Landed, landed_input
+from blogdata.planning.reach import Landed, landed_input, not_published
 from blogdata.planning.snapshot import Snapshot, usable
 from blogdata.publish.contract import Contract, Look
 from blogdata.publish.partitions import Grain, contiguous
@@ -99,7 +96,7 @@ class Arrivals:
         return usable(self.partitions, self.landed.grain)
 
     @property
-    def with_impossible_key(self) -> list[LandedPartition]:
+    def _misnamed(self) -> list[LandedPartition]:
         """Complete partitions whose key is no time, lies in the future, or lies before the blog's history."""
         # By convention `next_exists` a future partition has no successor and is never complete: files are enough.
         return [
@@ -125,18 +122,14 @@ class Arrivals:
         """Partitions that are not read because of a link that is not followed or an entry that cannot be read."""
         return [partition for partition in self.partitions if partition.links]
 
-    def changed_warnings(self, look: Look) -> Iterator[tuple[str, str]]:
-        """Yield the partitions that changed after completion or hold no data, each with a warning.
-
-        Every published partition counts as changed: the caller keeps those that are stale.
-        """
-        published = look.published(self.contract.dataset)
-        for partition in self.ready:
-            late = ", ".join(printable(file.name) for file in late_files(partition))
-            if late or partition.key in published:
-                yield partition.key, f"{partition.key} changed after it was complete: {late or 'its files changed'}"
-            if partition.empty:
-                yield partition.key, f"{partition.key} is complete and has no data"
+    def after_the_flag(self, look: Look) -> list[str]:
+        """List the files that came after the flag of their partition and are not published yet."""
+        if self.contract.partitioning is None:
+            return []
+        changed = {one.key for one in not_published(self.ready, look.published(self.contract.dataset))}
+        return [
+            f"{one.key}/{printable(file.name)}" for one in self.ready if one.key in changed for file in late_files(one)
+        ]
 
     def landed_after_expiry(self, look: Look) -> list[str]:
         """List the complete partitions whose rows have expired, and whose files are not those that were published."""
@@ -146,8 +139,10 @@ class Arrivals:
         expired = [(one, entry) for one, entry in entries if entry.expired is not None]
         return [one.key for one, entry in expired if not landed_partition.is_published(one, entry.landed)]
 
-    def impossible_key_warning(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
-        named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in partitions]
+    def misnamed_warning(self, now: datetime) -> str | None:
+        named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in self._misnamed]
+        if not named:
+            return None
         return (
             f"{self.landed.table}: {_counted(named, 'folder')} complete and not taken in: {_first(named)}; "
             f"give each the name of the {self.landed.grain.value} in which its data arrived"
@@ -180,81 +175,19 @@ class Arrivals:
         return "in the future, and taken in when its time has come" if start > now else f"before {EARLIEST}"
 
 
-def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]:
-    """Find the published partitions of a dataset whose landed files were changed, by their times alone."""
-    source = landed_input(contract)
-    assert source is not None, f"{contract.dataset} reads nothing that lands"
-    published, found = look.published(contract.dataset), {}
-    for partition in look.landed(source.table, source.grain):
-        entry = published.get(WHOLE_TABLE if contract.partitioning is None else partition.key)
-        # The published lines of what has expired are gone: there is nothing to compare with.
-        if entry is None or entry.expired is not None:
-            continue
-        if landed_partition.is_touched(partition, entry.landed):
-            found[partition.key] = partition
-    return found
-
-
-def compare(look: Snapshot, contracts: Collection[Contract]) -> dict[str, list[str]]:
-    """Compare the content of all touched partitions with what was published, and record the results.
-
-    A time of modification or change moves with the content, but also by a `chmod`, a hard link, or when the landing
-    zone is copied or restored from a backup, so it makes nothing stale by itself. With the same content the files count
-    as published; with another one, or if a file cannot be read, the partition is stale, and its key is returned.
-    """
-    changed: dict[str, list[str]] = {}
-    for contract in contracts:
-        results: list[Event] = []
-        for key, partition in touched_in(look, contract).items():
-            entry = look.published(contract.dataset)[WHOLE_TABLE if contract.partitioning is None else key]
-            same = _is_same(look, contract, partition)
-            if not same:
-                changed.setdefault(contract.dataset, []).append(key)
-            results.append(
-                Event(
-                    kind=COMPARED,
-                    dataset=contract.dataset,
-                    partition=entry.partition,
-                    table_version=entry.version,
-                    payload={"landed": _state(contract, partition) if same else None},
-                )
-            )
-        look.events.append(results)
-    return changed
-
-
-def _is_same(look: Snapshot, contract: Contract, partition: LandedPartition) -> bool:
-    root = look.zone.folder
-    files = [partition.folder / file.name for file in partition.files]
-    try:
-        there = landed_content.landed_lines(files, root)
-        return landed_content.is_same(there, landed_content.published_lines(look.events.lake, contract, partition.key))
-    except PlatformError:
-        # The run of the partition meets the same error, and reports it.
-        return False
-
-
-def _state(contract: Contract, partition: LandedPartition) -> str:
-    state = landed_partition.state_of(partition)
-    return state if contract.partitioning is not None else f"{partition.key}:{state}"
-
-
 def warnings(contracts: Iterable[Contract], look: Snapshot, now: datetime) -> list[str]:
-    """Warn about changed, misnamed and overdue partitions and stray files, one line of each kind per landed table."""
+    """Warn about misnamed and overdue partitions and stray files, one line of each kind per landed table."""
     found = []
     for contract in contracts:
         arrivals = Arrivals.of(contract, look.zone)
-        if changed := touched_in(look, contract):
-            found.append(
-                f"{contract.dataset}: published files of {_first(list(changed))} were changed or only copied, with the "
-                "same names and sizes; the next run compares their content"
-            )
         if astray := arrivals.astray_warning:
             found.append(astray)
-        if misnamed := arrivals.with_impossible_key:
-            found.append(arrivals.impossible_key_warning(misnamed, now))
+        if misnamed := arrivals.misnamed_warning(now):
+            found.append(misnamed)
         if overdue_now := arrivals.overdue(look.events, now).warning:
             found.append(overdue_now)
+        if late := arrivals.after_the_flag(look):
+            found.append(f"{arrivals.landed.table}: files came after {FLAG}, and are taken in: {_first(late)}")
         if again := arrivals.landed_after_expiry(look):
             found.append(
                 f"{contract.dataset}: files of {_first(again)} came or changed after their rows had expired, and "
@@ -290,10 +223,6 @@ def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list
         *refused_logs(LandingZone.of(landing).folder),
     ]
     return [link.refusal() for link in links]
-
-
-def link_warnings(links: Iterable[StrayLink | Obstacle]) -> list[str]:
-    return [f"{error.where}: {error.what}; {error.next_step}" for error in (link.refusal() for link in links)]
 
 
 def _counted(names: Sequence[str], noun: str) -> str:

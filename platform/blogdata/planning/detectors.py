@@ -6,7 +6,7 @@ The declaration is `watch` on the contract. Checks, events and findings show the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
@@ -14,8 +14,6 @@ from types import MappingProxyType
 
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, RunStream
-from blogdata.evidence.event import DETECTION, Event
-from blogdata.evidence.events import EventLog
 from blogdata.lake import arrow
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.lake.lake import Lake
@@ -23,7 +21,7 @@ from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoi
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from blogdata.patterns.observability.lag_detector import Offsets, Position
-from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
+from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, SKEW, SLA, Reading, unknown
 from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE, Delivery
 from blogdata.planning.reach import EventsOf, Landed, Same, Within, landed_input, not_published
 from blogdata.planning.snapshot import Observed, Snapshot, StreamedInput
@@ -150,34 +148,6 @@ def findings(deployment: Observed) -> Iterator[Finding]:
         )
 
 
-def record(events: EventLog, found: Iterable[Reading]) -> list[Reading]:
-    """Record the readings whose verdict has changed in the event log, in one append; return them."""
-    before = {
-        (event.payload["detector"], event.dataset): event.payload["verdict"]
-        for event in events.notes(DETECTION)
-        if event.payload is not None
-    }
-    changed = [one for one in found if _state(one) != before.get((one.detector, one.dataset), QUIET)]
-    events.append(
-        [
-            Event(
-                kind=DETECTION,
-                dataset=one.dataset,
-                payload={
-                    "detector": one.detector,
-                    "verdict": _state(one),
-                    "value": one.value,
-                    "bound": one.bound,
-                    "what": one.what,
-                    "partitions": list(one.partitions),
-                },
-            )
-            for one in changed
-        ]
-    )
-    return changed
-
-
 def flow(deployment: Observed, contract: Contract) -> Reading:
     spec, now = contract.watch.flow, deployment.now
     assert spec is not None
@@ -198,49 +168,22 @@ def flow(deployment: Observed, contract: Contract) -> Reading:
     return flow_interruption_detector.detect(contract.dataset, spec, came, least=least, now=now)
 
 
-def skew(
-    contract: Contract, published: Mapping[str, Entry], also: Collection[str] = ()
-) -> tuple[Reading, list[skew_detector.Deviation]]:
-    """Read the Skew Detector for the newest day of a dataset's partitions, with the deviations of all judged ones.
-
-    `published` reaches back :data:`skew_detector.WEEKS` weeks.
-    """
+def skew(deployment: Observed, contract: Contract) -> Reading:
+    """Read the Skew Detector for the newest day of a dataset's partitions."""
     spec, grain = contract.watch.skew, contract.grain
     assert spec is not None
     assert grain is not None, f"{contract.dataset} has no partitions to compare"
+    published = deployment.look.published(contract.dataset)
     complete = {key: entry for key, entry in published.items() if is_complete(contract, entry)}
     newest = sorted(complete)[-max(1, int(timedelta(days=1) / grain.length)) :]
-    judged = {*newest, *also}
     found: list[skew_detector.Deviation] = []
     if spec.tolerance is not None:
         rows = {key: entry.rows_in for key, entry in complete.items()}
-        found += skew_detector.volumes(rows, judged, grain=grain, tolerance=spec.tolerance)
+        found += skew_detector.volumes(rows, newest, grain=grain, tolerance=spec.tolerance)
     if spec.among is not None:
         counts = {key: list(entry.breakdowns.get(spec.among, {}).values()) for key, entry in complete.items()}
-        found += skew_detector.unevenness(counts, judged)
-    return skew_detector.detect(contract.dataset, spec, found), found
-
-
-def too_few(
-    contract: Contract, published: Mapping[str, Entry], incoming: Mapping[str, int]
-) -> list[skew_detector.Deviation]:
-    """Find the partitions that would be published from fewer rows than the contract's tolerance allows.
-
-    None is found while too few partitions of the same weekday are published: the check only warns of it.
-    """
-    spec, grain = contract.watch.skew, contract.grain
-    assert spec is not None
-    assert grain is not None
-    assert spec.tolerance is not None
-    rows = {key: entry.rows_in for key, entry in published.items() if is_complete(contract, entry)}
-    found = [
-        deviation
-        for key, count in sorted(incoming.items())
-        # By other weekdays a quiet weekend would be refused, and then no weekend ever became usual.
-        if skew_detector.has_weeks(rows, key, grain)
-        for deviation in skew_detector.volumes({**rows, key: count}, [key], grain=grain, tolerance=spec.tolerance)
-    ]
-    return [one for one in found if one.verdict == skew_detector.FEWER]
+        found += skew_detector.unevenness(counts, newest)
+    return skew_detector.detect(contract.dataset, spec, found)
 
 
 def lag(deployment: Observed, contract: Contract) -> Reading:
@@ -331,18 +274,10 @@ def _inputs(look: Snapshot, contract: Contract, grain: Grain) -> Callable[[str],
     ]
 
 
-def _skew(deployment: Observed, contract: Contract) -> Reading:
-    return skew(contract, deployment.look.published(contract.dataset))[0]
-
-
 READERS: Mapping[str, Callable[[Observed, Contract], Reading]] = MappingProxyType(
-    {FLOW: flow, SKEW: _skew, LAG: lag, SLA: sla}
+    {FLOW: flow, SKEW: skew, LAG: lag, SLA: sla}
 )
 """Name of each detector to the function that reads it."""
-
-
-def _state(reading: Reading) -> str:
-    return reading.verdict if reading.stands else QUIET
 
 
 def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:

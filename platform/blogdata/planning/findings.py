@@ -11,31 +11,22 @@ from datetime import timedelta
 from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
-from blogdata.evidence.events import EVENTS, EventLog
-from blogdata.patterns.ingestion import external_trigger, new_fields
-from blogdata.patterns.ingestion.new_fields import NewField
-from blogdata.patterns.quality.offline_observer import (
-    observations,
-    of_newest_period,
-    of_rows_there,
-    standing_orphans,
-)
+from blogdata.evidence.events import EVENTS
+from blogdata.patterns.ingestion import external_trigger
+from blogdata.patterns.quality import offline_observer
 from blogdata.planning import detectors
-from blogdata.planning.arrivals import Arrivals
+from blogdata.planning.arrivals import Arrivals, refusals
 from blogdata.planning.faults import by_reason
 from blogdata.planning.plan import Planner
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Observed
 from blogdata.publish.audit import warnings
-from blogdata.publish.column_types import paths
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.schema import Failed
 
 NEWEST = 24
 """How many of the newest partitions are looked at for what was published with a warning."""
-LONGEST_WAIT = timedelta(hours=1)
-"""How long an event may wait for its run."""
 LONGEST_WAIT_FOR_PARTNER = timedelta(hours=6)
 """How old an hour may be whose records a partner lacks."""
 
@@ -100,7 +91,7 @@ def lost(deployment: Observed) -> Iterator[Finding]:
     for contract in deployment.graph.contracts.values():
         if (version := deployment.look.events.gone(contract.dataset)) >= 0:
             what = f"version {version} was published, and the table is gone or older"
-            remedy = Remedy("bring it back from a backup; or compute it again: ", Run())
+            remedy = Remedy("bring it back from a backup; or move what is left of it away, and run: ", Run())
             yield _finding(contract, "lost", what, remedy, severity=Severity.CRITICAL)
 
 
@@ -113,6 +104,23 @@ def overdue(deployment: Observed) -> Iterator[Finding]:
         if found.warning is not None:
             what, _, remedy = found.warning.rpartition("; ")
             yield _finding(contract, "overdue", what, Remedy(remedy))
+
+
+def astray(deployment: Observed) -> Iterator[Finding]:
+    """Find what lies in the landing zone and is not read."""
+    zone = deployment.look.zone
+    landed = [contract for contract in deployment.graph.contracts.values() if landed_input(contract) is not None]
+    for contract in landed:
+        arrivals = Arrivals.of(contract, zone)
+        for kind, text in (
+            ("place", arrivals.astray_warning),
+            ("name", arrivals.misnamed_warning(deployment.now)),
+        ):
+            if text is not None:
+                what, _, remedy = text.rpartition("; ")
+                yield _finding(contract, "astray", what, Remedy(remedy), kind)
+    for error in refusals(landed, zone):
+        yield _finding(landed[0], "astray", f"{error.what}, in {error.where}", error.remedy, error.where)
 
 
 def published_with_warning(deployment: Observed) -> Iterator[Finding]:
@@ -143,18 +151,17 @@ def observed(deployment: Observed) -> Iterator[Finding]:
         if not contract.profiled and not contract.references:
             continue
         published = deployment.look.published(contract.dataset)
-        seen = of_rows_there(observations(deployment.look.events, contract.dataset), published, contract.grain)
-        newest = of_newest_period(seen)
-        for drift in () if newest is None else newest.drifts:
+        seen = offline_observer.standing(deployment.look.events, contract, published)
+        for drift in offline_observer.standing_drifts(seen):
             yield _finding(
                 contract,
                 "drift",
-                what=f"the values of {drift.column} on {drift.period} are not distributed as before: {drift.test} "
-                f"{drift.found:.2f}, usual is at most {drift.limit:.2f}",
+                what=f"the values of {drift.column} on {drift.period} are not distributed as before: population "
+                f"stability index {drift.found:.2f}, usual is at most {drift.limit:.2f}",
                 remedy=Remedy("look at its most frequent values; if the change is meant, it counts as usual in weeks"),
                 partition=drift.column,
             )
-        for above, rows in standing_orphans(seen).items():
+        for above, rows in offline_observer.standing_orphans(seen).items():
             yield _finding(
                 contract,
                 "references",
@@ -162,25 +169,6 @@ def observed(deployment: Observed) -> Iterator[Finding]:
                 + ", ".join(period or "the table" for period in rows)[:100],
                 remedy=Remedy("compute again what is stale: ", Run(), "; if they stay, look at both tables"),
                 partition=above,
-            )
-
-
-def unannounced(deployment: Observed) -> Iterator[Finding]:
-    """Find the fields that producers send and that no contract announces, by the partition that first had them."""
-    for contract in deployment.graph.contracts.values():
-        if landed_input(contract) is None:
-            continue
-        by_partition: dict[str, list[NewField]] = {}
-        for field in still_unannounced(deployment.look.events, contract):
-            by_partition.setdefault(field.partition, []).append(field)
-        for partition, fields in by_partition.items():
-            yield _finding(
-                contract,
-                "new_fields",
-                what=f"the producer sends what it has not announced: {', '.join(field.name for field in fields)}; "
-                "it is kept in the raw lines, and nothing else is made of it",
-                remedy=Remedy("ask what it is, and whether it is personal; then announce it in the contract"),
-                partition=partition,
             )
 
 
@@ -199,19 +187,10 @@ def retiring(deployment: Observed) -> Iterator[Finding]:
 
 
 def unstarted(deployment: Observed) -> Iterator[Finding]:
-    """Find the events from outside that have waited for their run for an hour, or start none."""
+    """Find the events from outside that start no run."""
     landing = deployment.look.zone.folder
     # Whoever owns what comes in.
     contract = next(iter(deployment.contracts.values()))
-    for file, written in external_trigger.waiting(landing).items():
-        if deployment.now.timestamp() - written >= LONGEST_WAIT.total_seconds():
-            yield _finding(
-                contract,
-                "events",
-                what=f"the event in {external_trigger.FOLDER}/{file.name} has waited for its run for more than an hour",
-                remedy=Remedy("see that Dagster's daemon runs, and what its sensor external_events says"),
-                partition=file.name,
-            )
     refused = landing / external_trigger.FOLDER / external_trigger.REFUSED
     for file in sorted(refused.glob(f"*{external_trigger.SUFFIX}")):
         yield _finding(
@@ -232,7 +211,6 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
         late = sum(states.get("waiting", 0) + states.get("sending", 0) for states in old)
         for name, count, what in (
             ("waiting", late, "wait for the partner"),
-            ("corrected", sum(line.corrected for line in lines), "were corrected after they were sent"),
             ("withdrawn", sum(line.withdrawn for line in lines), "were withdrawn after they were sent"),
         ):
             if count:
@@ -240,19 +218,13 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
                 yield _finding(contract, "feed", f"{count:,} records {what}", remedy, name)
 
 
-def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
-    """List the fields that a producer sends and that the contract of their dataset does not announce by now."""
-    known = {path for read in contract.reads for path in paths(read.fields)}
-    return [field for field in new_fields.seen(events, contract.dataset) if field.name not in known]
-
-
 SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (
     waiting,
     lost,
     overdue,
+    astray,
     published_with_warning,
     observed,
-    unannounced,
     retiring,
     unstarted,
     unsent,

@@ -43,8 +43,6 @@ STALE = "its input changed"
 """Reason of a partition that is stale and was not requested."""
 NEW = "not computed yet"
 """Reason of a stale partition that was never published."""
-LOST = "its table is gone or older than it was"
-"""Reason of a stale partition whose publications count no more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,9 +123,8 @@ class Planner(Staleness):
         Held hours do not run. Their errors are in `refused`, unless the arrival that holds them runs in this plan.
         """
         asked = {
-            main: {key: STALE if key in self.look.published(main) else new for key in keys}
+            main: {key: STALE if key in self.look.published(main) else NEW for key in keys}
             for main, keys in self.all_stale().items()
-            for new in [LOST if self.look.events.gone(main) >= 0 else NEW]
         }
         plan = self.plan_of_replay(asked, refused={error.where: error for error in self.refused()})
         held_ones = self.held(rerunning=plan.wanted())

@@ -18,7 +18,6 @@ from itertools import accumulate
 from blogdata.evidence.executions import due, undone
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
-from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
 from blogdata.patterns.ingestion import landed_partition
 from blogdata.planning.clock import open_periods
 from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
@@ -80,6 +79,13 @@ def continued(own: Iterable[Entry], loads: Iterable[Entry], now: Mapping[str, in
 
 
 _ALL = ""
+
+
+class NotReplayed:
+    """A reach of which a replay plans nothing: what changes below is known only after what is above has run."""
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +243,7 @@ class EventsOf(_Versioned):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outdated:
+class Outdated(NotReplayed):
     """A partition is outdated by a neighbour's publication that joined or split its rows (a dataset reads itself)."""
 
     source: str
@@ -258,23 +264,18 @@ class Outdated:
             if key in published and published[key].inputs[self.source] < seen
         }
 
-    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return nothing: outdated partitions are known only after the computation."""
-        return {}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Watermarked(Same):
     """A partition reads the one with the same key, and its watermark depends on all input partitions before it.
 
     Args:
-        measures: Source to the input's measure with its newest event time in a partition. Partitions that were
+        measures: The input's measures with the newest event time of each source in a partition. Partitions that were
             published before a source had a measure have none of it.
     """
 
     allowed: timedelta
-    measures: Mapping[str, str]
-    combined: Strategy
+    measures: Sequence[str]
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
         """Find the partitions whose input or watermark changed since they were published."""
@@ -286,11 +287,9 @@ class Watermarked(Same):
     def watermarks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, datetime | None]:
         """Compute the watermarks of some partitions from all before them; None if no row can be late."""
         readings = [
-            PartitionReading(key=key, max_event_time=_instant(entry.measures.get(measure)), source=source)
-            for key, entry in sorted(arrivals.items())
-            for source, measure in self.measures.items()
+            (key, _instant(entry.measures.get(measure))) for key, entry in arrivals.items() for measure in self.measures
         ]
-        found = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys).watermarks
+        found = late_data_detector.watermarks(readings, self.allowed, keys=keys)
         return {key: found[key] for key in keys}
 
     def marks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, str]:
@@ -380,14 +379,14 @@ class InTurn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Landed:
+class Landed(NotReplayed):
     """A partition reads its landed files; a table that is written whole reads the newest delivery."""
 
     table: str
     grain: Grain
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the landed partitions whose content differs from what was published."""
+        """Find the landed partitions whose files differ from those published."""
         published = look.published(edge.below.dataset)
         ready = look.landed(self.table, self.grain)
         if edge.below.partitioning is None:
@@ -395,18 +394,14 @@ class Landed:
             entry = published.get(WHOLE_TABLE)
             # A delivery that is gone from the landing zone stays published: an older one does not take its place.
             gone = newest is not None and entry is not None and delivered_on(entry) > newest.key
-            if newest is None or gone or (entry is not None and not landed_partition.is_stale(newest, entry.landed)):
+            if newest is None or gone or (entry is not None and landed_partition.is_published(newest, entry.landed)):
                 return {}
-            return {WHOLE_TABLE: f"{newest.key}:{landed_partition.state_of(newest)}"}
+            return {WHOLE_TABLE: f"{newest.key}:{newest.fingerprint}"}
         # A reverted delivery has its old state again; the replaced version makes the text unique.
         return {
-            partition.key: f"{landed_partition.state_of(partition)} over {_replaced(partition, published)}"
+            partition.key: f"{partition.fingerprint} over {_replaced(partition, published)}"
             for partition in not_published(ready, published)
         }
-
-    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return nothing: the landing zone has no computation to replay."""
-        return {}
 
 
 SAME = Same()
@@ -415,11 +410,12 @@ WITHIN = Within()
 
 
 def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
-    """Keep the landed partitions whose files differ from those published, by their names and sizes."""
+    """Keep the landed partitions whose files differ from those published."""
     return [
         partition
         for partition in ready
-        if partition.key not in published or landed_partition.is_stale(partition, published[partition.key].landed)
+        if partition.key not in published
+        or not landed_partition.is_published(partition, published[partition.key].landed)
     ]
 
 

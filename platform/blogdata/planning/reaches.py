@@ -8,8 +8,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from blogdata.lake.commit import WHOLE_TABLE, Entry
-from blogdata.patterns.data_flow import unaligned_fan_in
-from blogdata.planning.reach import Same, Within
+from blogdata.planning.reach import NotReplayed, Same, Within
 from blogdata.publish.contract import Edge, Look, Wanted
 from blogdata.publish.partitions import Grain, between, coarser, following, key_of, previous, start_of
 
@@ -57,24 +56,6 @@ class EventsWithin(Within):
                 period = coarser(hour, Grain.HOUR, edge.grain)
                 rows[period] = rows.get(period, 0) + count
         return rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class Available(Within):
-    """A period reads the hours within it that are there; a period within a short silence of the source has none."""
-
-    delivered: str
-
-    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the periods that lack newer hours, and unpublished ones between two with a delivery."""
-        assert edge.below.partitioning is not None
-        grain = edge.below.partitioning.grain
-        delivered = {coarser(hour, Grain.HOUR, grain) for hour in look.published(self.delivered)}
-        published = look.published(edge.below.dataset)
-        silent = {
-            key: f"no hour of {edge.above}" for key in unaligned_fan_in.silent(delivered, grain) if key not in published
-        }
-        return {**silent, **super().behind(look, edge)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +184,7 @@ class Ended:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class Shown(NotReplayed):
     """A partition repeats some values of a table that is written whole.
 
     What is compared are the values and no versions: a publication of the table without another value makes nothing
@@ -224,13 +205,9 @@ class Shown:
         }
         return {key: f"{edge.above} no longer says {sorted(map(str, rows))}" for key, rows in shown.items() if rows}
 
-    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return nothing: whether the table says something else is known only after it was computed."""
-        return {}
-
 
 @dataclass(frozen=True, kw_only=True)
-class Answers:
+class Answers(NotReplayed):
     """A partition with rows that lack an answer is stale when the table of answers has more of them."""
 
     lacking: str
@@ -251,23 +228,13 @@ class Answers:
             and (edge.above not in entry.inputs or int(entry.measures.get(self.lacking) or 0) > 0)
         }
 
-    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return the partitions that never read any answers, as after an upgrade: the first answers make them stale.
-
-        No other: a given answer does not change, and new ones are found after they are published.
-        """
-        if not wanted.get(edge.above):
-            return {}
-        published = look.published(edge.below.dataset)
-        return {key: "for the first time" for key, entry in published.items() if edge.above not in entry.inputs}
-
 
 TOGETHER = "pending of this commit"
 """What a partition has read whose previous partition was published by the same commit."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carried:
+class Carried(NotReplayed):
     """A partition continues from the rows that the one before has left pending (a dataset reads itself).
 
     What a partition has read is stored with its publication, in `landed`. If a partition runs again and leaves the same
@@ -302,10 +269,6 @@ class Carried:
             if entry.measures.get(self.measure) and following_key <= newest and following_key not in published:
                 found[following_key] = self.left_by(entry)
         return found
-
-    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return nothing: whether a later partition changes is known only after the one before has run."""
-        return {}
 
     def left_by(self, entry: Entry | None) -> str:
         """Return the text of what a partition has left pending; None stands for a partition that is not published."""

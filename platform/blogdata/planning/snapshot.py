@@ -25,6 +25,12 @@ from blogdata.publish.partitions import Grain, key_of
 if TYPE_CHECKING:
     from blogdata.evidence.events import EventLog
 
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Land, Remedy, Run
+from blogdata.planning.graph import LANDING
+from blogdata.planning.reach import Landed
+from blogdata.publish.contract import Read
+
 _T = TypeVar("_T")
 
 
@@ -112,23 +118,53 @@ class Observed:
 
     @cached_property
     def ended_at(self) -> datetime | None:
-        """When the data of the landing zone ended, as a simulation's do; None if more data come."""
-        return ended_at(self.look.zone, self.contracts.values())
+        """When the data of the landing zone ended, as a simulation notes; None if later data have landed."""
+        zone, end = self.look.zone, self.look.zone.ended_at
+        if end is None:
+            return None
+        tables = {(landed.table, landed.grain) for one in self.contracts.values() if (landed := landed_input(one))}
+        later = any(
+            one.files and is_possible(one.key, grain)
+            for table, grain in tables
+            for one in zone.scan(table, grain, since=key_of(end, grain))
+        )
+        return None if later else end
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
         return {**self.graph.contracts, **{name: one for each in self.streams for name, one in each.contracts.items()}}
 
 
-def ended_at(zone: LandingZone, contracts: Iterable[Contract]) -> datetime | None:
-    """Return the end that a landing zone notes, unless data of a later time have landed; None if more data come."""
-    end = zone.ended_at
-    if end is None:
-        return None
-    tables = {(landed.table, landed.grain) for contract in contracts if (landed := landed_input(contract))}
-    later = any(
-        one.files and is_possible(one.key, grain)
-        for table, grain in tables
-        for one in zone.scan(table, grain, since=key_of(end, grain))
+def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
+    error = PlatformError(
+        what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}"
+        + (f" and {len(keys) - 3} more" if len(keys) > 3 else ""),
+        where=dataset,
+        next_step=Remedy(f"materialize {above[0]} for them first, or run: ", Run()),
     )
-    return None if later else end
+    error.partitions = frozenset(keys)
+    return error
+
+
+def is_there(look: Snapshot, read: Read) -> bool:
+    if isinstance(read.reach, Landed):
+        return bool(look.landed(read.reach.table, read.reach.grain))
+    return bool(look.published(read.dataset))
+
+
+def landed_tables(graph: Graph, look: Snapshot) -> frozenset[str]:
+    reads = [read for contract in graph.contracts.values() for read in contract.reads]
+    return frozenset(read.dataset for read in reads if read.dataset.startswith(LANDING) and is_there(look, read))
+
+
+def awaited(graph: Graph, look: Snapshot, dataset: str) -> PlatformError | None:
+    """Return the error that nothing can be computed of a dataset yet; None if something can."""
+    published: Iterable[str] = (name for name in (dataset, *graph.upstream([dataset])) if look.published(name))
+    missing = graph.awaited(dataset, {*published, *landed_tables(graph, look)})
+    if not missing:
+        return None
+    return PlatformError(
+        what=f"nothing can be computed of {dataset} yet: nothing has landed of {', '.join(missing)}",
+        where=dataset,
+        next_step=Remedy("leave it, for a run computes it once that has landed; what can land: ", Land()),
+    )

@@ -23,8 +23,7 @@ from blogdata.planning.expiry import PartitionExpired, refusals
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import EventsOf, Landed, Within
 from blogdata.planning.reaches import Carried
-from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.sources import input_not_published, is_there
+from blogdata.planning.snapshot import Snapshot, input_not_published, is_there
 from blogdata.publish.contract import Contract, Look, Wanted
 from blogdata.publish.partitions import Grain, coarser, following, key_of, previous, start_of
 from blogdata.publish.schedule import On

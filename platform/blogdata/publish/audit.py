@@ -77,16 +77,14 @@ def specify(
     expected: Mapping[str, Mapping[str, int]] | None = None,
     files: Mapping[str, Mapping[str, FileFigures]] | None = None,
     lifted: Collection[str] = (),
-    besides: Sequence[Audit] = (),
 ) -> AuditSpec:
     """Derive the audits of a write from the dataset's contract.
 
     Args:
         files: Partition to landed file to its figures, which the rows of each file must have, and no rows of others.
     """
-    conditions = (*contract.audits, *besides)
-    lifted = {audit.name for audit in conditions if audit.failed is not Failed.FORBIDS}.intersection(lifted)
-    warning = [audit for audit in conditions if audit.failed is Failed.WARNS or audit.name in lifted]
+    lifted = {audit.name for audit in contract.audits if audit.failed is not Failed.FORBIDS}.intersection(lifted)
+    warning = [audit for audit in contract.audits if audit.failed is Failed.WARNS or audit.name in lifted]
     own = {**contract.measures, **{f"{HELD}{audit.name}": _as_measure(audit) for audit in warning}}
     measures = {"rows": "count(1)", "accounted": contract.stands_for}
     measures.update({f"reason.{name}": sql for name, sql in contract.reasons.items()})
@@ -97,7 +95,7 @@ def specify(
         if not column.nullable
     }
     violations.update({rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules})
-    audits = {audit.name: audit.expression for audit in conditions if audit not in warning}
+    audits = {audit.name: audit.expression for audit in contract.audits if audit not in warning}
     unique = {"unique." + "+".join(contract.key): contract.key} if contract.key else {}
     figures: dict[str, dict[str, int]] = {
         partition: {"accounted": account.rows_in - sum(account.reasons.values())}
@@ -169,19 +167,6 @@ class Counted:
     undeclared: Sequence[str] = ()
 
 
-def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
-    """Measure a frame and check its audits; it is evaluated several times."""
-    return weigh(
-        spec,
-        Counted(
-            figures=count_figures(rows, spec),
-            repeated=count_repeated(rows, spec),
-            files=count_files(rows, spec),
-            breakdowns={name: count_breakdown(rows, spec, columns) for name, columns in spec.breakdowns.items()},
-        ),
-    )
-
-
 def weigh(spec: AuditSpec, counted: Counted) -> Judgement:
     """Judge a batch by what was counted of it."""
     declared = spec.partitions if spec.partition_column else (WHOLE_TABLE,)
@@ -223,7 +208,6 @@ def _measures(spec: AuditSpec, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def aggregates(spec: AuditSpec) -> dict[str, str]:
-    """Return all SQL aggregates of a specification, by name."""
     return {**spec.measures, **spec.violations, **spec.audits}
 
 
@@ -258,7 +242,6 @@ def count_repeated(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, int]
 
 
 def count_breakdown(rows: DataFrame, spec: AuditSpec, columns: Sequence[str]) -> list[list[Any]]:
-    """Count the rows of each partition by some columns."""
     from pyspark.sql import functions as F
 
     column = spec.partition_column
@@ -300,7 +283,6 @@ def _file_violations(spec: AuditSpec, found: Mapping[str, Mapping[str, FileFigur
 
 
 def as_plain(value: Any) -> Any:
-    """Return a value of Spark as JSON has it."""
     if isinstance(value, datetime):
         # Spark returns a timestamp as naive local time.
         return value.astimezone(timezone.utc).isoformat()

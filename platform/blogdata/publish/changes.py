@@ -1,4 +1,4 @@
-"""The kinds of change that a write can make to a table: overwrite, extend, rewrite, exchange, restore and append."""
+"""The kinds of change that a write can make to a table: overwrite, extend, rewrite, exchange and append."""
 
 from __future__ import annotations
 
@@ -36,20 +36,9 @@ class Rewrite(Overwrite):
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange(Rewrite):
-    """Replace the rows of some files by rows computed from them; all others of the table stay.
-
-    Args:
-        files: Their paths, as the log has them.
-    """
+    """Replace the rows of some files by rows computed from them; all others of the table stay."""
 
     files: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Restore(Rewrite):
-    """Take the table back to an earlier version, by its files; no row is written."""
-
-    to: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +57,9 @@ class AppendBatch:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def writer_id(self, dataset: str) -> str:
-        """Return the identifier that all batches of the stream share."""
         return f"{dataset}/{self.stream}"
 
     def commit_id(self, dataset: str) -> str:
-        """Return the identifier of the batch, unique within the dataset."""
         return f"{self.writer_id(dataset)}/{self.batch}"
 
 

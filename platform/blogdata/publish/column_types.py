@@ -1,4 +1,4 @@
-"""Spark SQL column types without Spark: parsed from their text or from a Delta schema, and compared."""
+"""Spark SQL column types without Spark: parsed from their text or from a Delta schema."""
 
 from __future__ import annotations
 
@@ -24,14 +24,6 @@ _SYNONYMS = {
     "timestamp_ltz": "timestamp",
 }
 _WORD = r"[a-z_`].*"
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-_WIDER = {
-    "tinyint": ("smallint", "int", "bigint", "double"),
-    "smallint": ("int", "bigint", "double"),
-    "int": ("bigint", "double"),
-    "float": ("double",),
-    "date": ("timestamp_ntz",),
-}
 
 
 @dataclass(frozen=True)
@@ -76,8 +68,6 @@ DataType = Primitive | Array | Map | Struct
 
 @dataclass(frozen=True)
 class Field:
-    """A column, or a field of a struct."""
-
     name: str
     type: DataType
     nullable: bool = True
@@ -95,7 +85,6 @@ def parse_fields(text: str) -> tuple[Field, ...]:
 
 
 def of_delta(schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Read the fields of a schema in Delta's JSON format."""
     return tuple(
         Field(name=field["name"], type=_of_delta(field["type"]), nullable=field["nullable"])
         for field in schema["fields"]
@@ -112,29 +101,6 @@ def _of_delta(given: Any) -> DataType:
             return Array(_of_delta(given["elementType"]))
         case _:
             return Map(_of_delta(given["keyType"]), _of_delta(given["valueType"]))
-
-
-def paths(fields: tuple[Field, ...], prefix: str = "") -> Iterator[str]:
-    """List the paths of fields and of the fields in their structs, such as `context.user.ip`."""
-    for field in fields:
-        yield f"{prefix}{field.name}"
-        if isinstance(field.type, Struct):
-            yield from paths(field.type.fields, f"{prefix}{field.name}.")
-
-
-def holds(wide: DataType, narrow: DataType) -> bool:
-    """Return whether a primitive type holds every value of another one unchanged, by Delta's rules of type widening."""
-    if wide == narrow:
-        return True
-    if not isinstance(wide, Primitive) or not isinstance(narrow, Primitive):
-        return False
-    if wide.name == "decimal" and len(wide.parameters) == 2:
-        precision, scale = wide.parameters
-        if narrow.name == "decimal" and len(narrow.parameters) == 2:
-            least, behind = narrow.parameters
-            return scale >= behind and precision - scale >= least - behind
-        return precision - scale >= _DIGITS.get(narrow.name, precision + 1)
-    return wide.name in _WIDER.get(narrow.name, ())
 
 
 class _Parser:

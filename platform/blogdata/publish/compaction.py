@@ -6,15 +6,12 @@ Patterns: Compactor (:mod:`blogdata.patterns.ingestion.compactor`), Sorter
 
 from __future__ import annotations
 
-import hashlib
-import json
+import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
-
-from deltalake import DeltaTable
 
 from blogdata.errors import PlatformError
 from blogdata.lake import members
@@ -23,8 +20,8 @@ from blogdata.lake.committer import Mark, OpenCommit, Whole
 from blogdata.lake.lake import marks_rows
 from blogdata.lake.reads import columns_of, rows_of_files
 from blogdata.publish import observed
-from blogdata.publish.companion_files import place_of
 from blogdata.publish.probe import Probe
+from blogdata.publish.publish import place_of
 from blogdata.publish.target import Target
 from blogdata.publish.write_faults import translated
 
@@ -35,15 +32,10 @@ _SAMPLE, _BITS = 10_000, 8
 """Rows of a column from which its ranges are taken, and bits of the number of a range."""
 
 
-class RowsDiffer(PlatformError):
-    """The rows of rewritten files are not those of the files before."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
     """What one commit rewrote."""
 
-    version: int
     rows: int
     files_before: int
     files: int
@@ -57,13 +49,8 @@ def compact(
     """Merge the small files of some partitions, in one commit; None if no two small files are in one partition.
 
     A table with rows that are marked as removed is left until its next write, which dissolves the marks.
-
-    Args:
-        small: Only files smaller than this are rewritten, in bytes.
-        most: About the largest size of a new file, in bytes.
     """
-    begun = _begun(target, partitions, (), _opened(target).version())
-    column = target.contract.partition_column
+    begun, column = _begun(target), target.contract.partition_column
     chosen = [file for file in begun.files(partitions or Whole.TABLE) if file["size_bytes"] < small]
     number = Counter(_value(file, column) for file in chosen)
     old = [file for file in chosen if number[_value(file, column)] > 1]
@@ -71,27 +58,31 @@ def compact(
         return None
     rows = _rows(spark, target, begun, old)
     merged = rows.repartition(len(number), column) if column else rows.coalesce(1)
-    return _rewritten(merged, target, begun, old, (partitions, ()), most)
+    return _rewritten(merged, target, begun, old, most)
 
 
 def sort(
     spark: SparkSession, target: Target, partitions: Sequence[str], by: Sequence[str], *, at: int, size: int
-) -> Compaction:
-    """Sort the rows of some partitions along a Z-order curve, in one commit; repeated calls change nothing."""
+) -> int:
+    """Sort the rows of some partitions of a member along a Z-order curve, in one commit.
+
+    Returns:
+        The version whose files are sorted: if it is newer than `at`, an earlier call has made it.
+    """
     from pyspark.sql import functions as F
 
-    # A published member, which a repeated call may meet, is not opened for another rewrite.
-    if (found := _found(target, at, _commit_id(target, partitions, by, at))) is not None:
-        return found
-    _opened(target)
-    begun = _begun(target, partitions, by, at)
+    newest = target.lake.version(target.contract.dataset)
+    if newest is not None and newest > at:
+        return newest
+    begun = _begun(target)
     begun.require(at)
     old = begun.files(partitions)
     rows = _rows(spark, target, begun, old)
     order = [F.col(str(target.contract.partition_column)), _curve(rows, by)]
     files = max(1, sum(file["size_bytes"] for file in old) // size)
     ordered = rows.repartitionByRange(files, *order).sortWithinPartitions(*order)
-    return _rewritten(ordered, target, begun, old, (partitions, by), size)
+    _rewritten(ordered, target, begun, old, size)
+    return at + 1
 
 
 def _curve(rows: DataFrame, by: Sequence[str]) -> Column:
@@ -121,22 +112,11 @@ def _range(rows: DataFrame, name: str) -> Column:
     return (F.size(reached) if bounds else F.lit(0)).cast("bigint")
 
 
-def _opened(target: Target) -> DeltaTable:
-    table = target.lake.caught_up(target.contract.dataset)
-    members.refuse_direct(table, target.contract.dataset)
-    assert table is not None
-    return table
-
-
-def _begun(target: Target, partitions: Sequence[str], order: Sequence[str], before: int) -> OpenCommit:
-    mark = Mark(writer=_commit_id(target, partitions, order, before), batch=1)
-    return OpenCommit(target.lake, target.contract.dataset, mark)
-
-
-def _commit_id(target: Target, partitions: Sequence[str], order: Sequence[str], before: int) -> str:
-    digest = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
-    what = f"order by {', '.join(order)}" if order else "compaction"
-    return f"{target.contract.dataset}/{what} of {digest} on {before}"
+def _begun(target: Target) -> OpenCommit:
+    dataset = target.contract.dataset
+    begun = OpenCommit(target.lake, dataset, Mark(writer=f"{COMPACTED}/{uuid.uuid4()}", batch=1))
+    members.refuse_direct(begun.table, dataset)
+    return begun
 
 
 def _value(file: Mapping[str, Any], column: str | None) -> Any:
@@ -149,48 +129,33 @@ def _rows(spark: SparkSession, target: Target, begun: OpenCommit, files: Sequenc
 
 
 def _rewritten(
-    rows: DataFrame,
-    target: Target,
-    begun: OpenCommit,
-    old: Sequence[Mapping[str, Any]],
-    what: tuple[Sequence[str], Sequence[str]],
-    most: int,
+    rows: DataFrame, target: Target, begun: OpenCommit, old: Sequence[Mapping[str, Any]], most: int
 ) -> Compaction:
-    """Write rows of old files as new ones, and exchange them if these have the same rows."""
-    dataset, probe, before = target.contract.dataset, Probe(target.probe), begun.table.version()
+    """Write rows of old files as new ones, and exchange them if these have as many."""
+    dataset, probe = target.contract.dataset, Probe(target.probe)
     probe.reached("opened")
     listed, of = sum(file["num_records"] for file in old), sum(file["size_bytes"] for file in old)
-    with translated(dataset, what[0]):
+    with translated(dataset, ()):
         place = replace(place_of(rows, target, begun.table), columns=columns_of(begun.table))
-        new, read, written = observed.copy(rows, place, most_rows=max(1, listed * most // of))
+        new, read = observed.copy(rows, place, most_rows=max(1, listed * most // of))
     probe.reached("written")
-    if read != written or read[0] != listed:
-        raise RowsDiffer(
+    written = sum(file.rows for file in new)
+    if not listed == read == written:
+        raise PlatformError(
             what=f"a compaction would change the rows: {listed} are listed, {read} were read, {written} written",
             where=dataset,
             next_step="nothing was changed; have the table's files looked at, and report it",
         )
-    figures = {
-        "rows": listed,
-        "files_before": len(old),
-        "files": len(new),
-        "bytes_before": of,
-        "bytes": sum(file.size for file in new),
-    }
-    commit_id = _commit_id(target, *what, before)
-    info = {"commit_id": commit_id, "dataset": dataset, "run": asdict(target.run), COMPACTED: figures}
+    done = Compaction(
+        rows=listed,
+        files_before=len(old),
+        files=len(new),
+        bytes_before=of,
+        bytes=sum(file.size for file in new),
+    )
+    info = {"commit_id": f"{COMPACTED}/{uuid.uuid4()}", "dataset": dataset, "run": asdict(target.run)}
     probe.reached("audited")
     # Rows that come beside these files concern nobody; only a file that is gone does.
-    version = begun.exchange(old, new, info, reads=(), data_change=False)
+    begun.exchange(old, new, {**info, COMPACTED: asdict(done)}, reads=(), data_change=False)
     probe.reached("committed")
-    return Compaction(version=version, **figures)
-
-
-def _found(target: Target, before: int, commit_id: str) -> Compaction | None:
-    table = target.lake.caught_up(target.contract.dataset)
-    assert table is not None
-    for version, commit in target.lake.commits(table, before):
-        info = json.loads(commit["userMetadata"]) if COMPACTED in commit.get("userMetadata", "") else {}
-        if info.get("commit_id") == commit_id:
-            return Compaction(version=version, **info[COMPACTED])
-    return None
+    return done

@@ -15,10 +15,20 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field, parse
-from blogdata.publish.compatibility import Compatibility, Migration
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
-from blogdata.publish.schema import Audit, Buckets, Column, Encrypted, Partitioning, Reference, RowRule, Telling, Wide
+from blogdata.publish.schema import (
+    Audit,
+    Buckets,
+    Column,
+    Encrypted,
+    Migration,
+    Partitioning,
+    Reference,
+    RowRule,
+    Telling,
+    Wide,
+)
 from blogdata.publish.watch import Watch
 from blogdata.publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Replace, Write
 
@@ -31,7 +41,7 @@ judged together with quiet partitions before it that add up to this number."""
 ANSWERS = "Denormalizer"
 """Pattern whose datasets repeat what others say: each of their columns names the question that needs it."""
 _POLICIES = (
-    *("anonymous", "buckets", "compatibility", "consumers", "migrations", "paths", "profiled", "references", "tells"),
+    *("anonymous", "buckets", "consumers", "migrations", "paths", "profiled", "references", "tells"),
     *("view", "watch", "wide"),
 )
 """What of a contract, besides its inputs, is no promise about its rows."""
@@ -49,14 +59,6 @@ class Arrival(Protocol):
     @property
     def fingerprint(self) -> str:
         """Digest of its files: names, sizes and times."""
-
-    @property
-    def sizes(self) -> str:
-        """Digest of its key, and the names and sizes of its files."""
-
-    @property
-    def changes(self) -> str:
-        """Digest of the times of the last change of its files."""
 
 
 class Look(Protocol):
@@ -162,8 +164,6 @@ class Contract:
         shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
             its layout changes with the dataset's logic.
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
-        compatibility: Which versions of its schema have to understand each other. The default protects who queries the
-            table, which has rows of every version, with queries as old as they like.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
         anonymous: No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too.
@@ -204,7 +204,6 @@ class Contract:
     shared: bool = True
     consumers: tuple[str, ...] = ()
     retention_days: int = 730
-    compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
     migrations: tuple[Migration, ...] = ()
     wide: Wide | None = None
     encrypted: Encrypted | None = None
@@ -213,12 +212,6 @@ class Contract:
     anonymous: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.write, Replace) and self.write.slices and self.watch.refuses_too_few:
-            raise ConfigurationError(
-                what="too few rows refuse a partition to which rows are added: only those would be judged",
-                where=self.dataset,
-                next_step="declare no slices, or let the skew warn",
-            )
         idle = [column.name for column in self.columns if not column.answers] if ANSWERS in self.patterns else []
         if idle:
             raise ConfigurationError(
@@ -298,7 +291,7 @@ class Contract:
         if not promised["feeds"]:
             del promised["feeds"]
         for column in promised["columns"]:
-            del column["answers"], column["sourceless"], column["subject"], column["mask"]
+            del column["answers"], column["sourceless"], column["subject"], column["masked"]
             # A column without a default has the digest it had before columns could have one.
             if column["default"] is None:
                 del column["default"]
@@ -308,7 +301,7 @@ class Contract:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The schema, to be compared."""
-        new = {migration.successor for migration in self.migrations}
+        new = {migration.new for migration in self.migrations}
         return tuple(
             Field(column.name, parse(column.type), column.nullable, filled=bool(column.default) or column.name in new)
             for column in self.columns

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Primitive, of_delta
-from blogdata.publish.compatibility import Migration, Remove
 from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.schema import Column, Migration, RowRule
 from blogdata.publish.writes import Replace
 
 if TYPE_CHECKING:
@@ -27,16 +26,21 @@ REMOVED = "blogdata.removed"
 
 def migrating(contract: Contract) -> Contract:
     """Add to a contract what each migration needs: a rule that holds both columns equal, and older rows filled."""
-    _require_possible(contract)
     declared = {column.name for column in contract.columns}
+    replaced = isinstance(contract.write, Replace) or not contract.migrations
+    assert replaced, f"{contract.dataset}: only a dataset whose partitions or table are replaced is migrated"
+    for each in contract.migrations:
+        assert each.new is None or each.new in declared, f"{contract.dataset} lacks {each.new}, instead of {each.old}"
+        fixed = each.old in (*contract.key, contract.partition_column)
+        assert not fixed, f"{each.old} identifies rows or partitions of {contract.dataset}: make another dataset"
     rules = tuple(
         RowRule(
-            name=f"{migration.old}_is_{migration.successor}",
-            expression=f"`{migration.successor}` <=> ({migration.forth})",
+            name=f"{migration.old}_is_{migration.new}",
+            expression=f"`{migration.new}` <=> ({migration.forth})",
             description=f"To {migration}, both have the same value",
         )
         for migration in contract.migrations
-        if migration.successor is not None and migration.old in declared
+        if migration.new is not None and migration.old in declared
     )
     return replace(contract, columns=_filled(contract, declared), rules=(*contract.rules, *rules))
 
@@ -69,9 +73,9 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
 
 def _identifying(contract: Contract, migration: Migration) -> dict[str, Any]:
     """Return whom a retired column identifies and who may see it: as with the column that replaces it."""
-    if isinstance(migration, Remove):
+    if migration.new is None:
         return {"subject": migration.subject}
-    (new,) = [column for column in contract.columns if column.name == migration.successor]
+    (new,) = [column for column in contract.columns if column.name == migration.new]
     return {"subject": new.subject, "classification": new.classification}
 
 
@@ -81,10 +85,10 @@ def both(frame: DataFrame, contract: Contract) -> DataFrame:
 
     types = {column.name: column.type for column in contract.columns}
     for migration in contract.migrations:
-        there, new = frame.columns, migration.successor
+        there, new = frame.columns, migration.new
         if migration.old in types and migration.old not in there:
             frame = frame.withColumn(migration.old, F.expr(migration.back).cast(types[migration.old]))
-        elif new in types and new not in there and migration.forth is not None:
+        elif new in types and new not in there:
             frame = frame.withColumn(new, F.expr(migration.forth).cast(types[new]))
     return frame
 
@@ -105,22 +109,5 @@ def refuse_return(table: DeltaTable, contract: Contract) -> None:
 
 def _filled(contract: Contract, old: Collection[str]) -> tuple[Column, ...]:
     """Give the new columns of migrations the default that fills the rows which are older than they are."""
-    defaults = {each.successor: each.forth for each in contract.migrations if each.old in old and each.successor}
+    defaults = {each.new: each.forth for each in contract.migrations if each.old in old and each.new}
     return tuple(replace(column, default=defaults.get(column.name, column.default)) for column in contract.columns)
-
-
-def _require_possible(contract: Contract) -> None:
-    names = {column.name for column in contract.columns}
-    fixed = {*contract.key, contract.partition_column}
-    faults = []
-    if contract.migrations and not isinstance(contract.write, Replace):
-        faults.append("only a dataset whose partitions or table are replaced is migrated")
-    for migration in contract.migrations:
-        if migration.successor is not None and migration.successor not in names:
-            faults.append(f"the contract lacks {migration.successor}, which replaces {migration.old}")
-        if migration.old in fixed:
-            faults.append(f"{migration.old} identifies rows or partitions: make another dataset")
-    if faults:
-        raise ConfigurationError(
-            what="; ".join(faults), where=f"migrations of {contract.dataset}", next_step="change the migration"
-        )

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyarrow.fs import FileSelector, FileSystem
 
-from blogdata.errors import PlatformError
+from blogdata.errors import TransientError
 from blogdata.lake.actions import DataFile, files_below, folder_of, folder_sql, indexed_columns, value_sql
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.publish.audit import (
@@ -38,7 +38,6 @@ from blogdata.publish.audit import (
     count_figures,
     count_files,
     count_repeated,
-    judge,
     weigh,
 )
 
@@ -55,14 +54,7 @@ _CONSTRAINT = "delta.constraints."
 _GENERATED, _INVARIANT = "delta.generationExpression", "delta.invariants"
 _UNOBSERVABLE = re.compile(r"\b(distinct|over\s*\(|filter\s*\(\s*where|rand|uuid)\b", re.IGNORECASE)
 _COLUMN, _EXPLODED = re.compile(r"`?(\w+)`?"), re.compile(r"explode\((\w+)\)")
-_ROWS, _OUTSIDE, _HASHES = "rows", "outside", "hashes"
-_UNHASHABLE = ("MAP<", "VARIANT")
-
-
-class CountsDiffer(PlatformError):
-    """The files of a write have another number of rows than Spark counted when it wrote them."""
-
-    transient: ClassVar[bool] = True
+_ROWS, _OUTSIDE = "rows", "outside"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +83,6 @@ class Written:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """What the commit tells of them."""
         return {
             "measures": self.judgement.measures,
             "breakdowns": self.judgement.breakdowns,
@@ -109,19 +100,14 @@ def nothing(spec: AuditSpec) -> Written:
     )
 
 
-def judged(rows: DataFrame, spec: AuditSpec, place: Place, files: Sequence[DataFile]) -> Written:
-    """Judge rows that are in files already; some of these are new to the newest version."""
-    return Written(files=files, judgement=judge(rows, _with_own(spec, place)))
-
-
 def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[DataFrame] = ()) -> Written:
     """Write rows below a table and judge them.
 
     Args:
-        rows: The contract's columns.
         beside: Rows that the partitions have already, which are judged together with the new ones.
     """
-    spec = _with_own(spec, place)
+    # With the table's own conditions: nobody else looks at them when files are committed.
+    spec = replace(spec, violations={**enforced(place.table), **spec.violations})
     column = spec.partition_column
     only = spec.partitions[0] if column and len(spec.partitions) == 1 else None
     folder = f"data/{uuid.uuid4().hex}"
@@ -139,7 +125,7 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
     files = _listed(place, folder, only)
     there = sum(file.rows for file in files)
     if there != int(counted.get(_ROWS) or 0):
-        raise CountsDiffer(
+        raise TransientError(
             what=f"the written files have {there} rows, but {counted.get(_ROWS)} were counted when they were written",
             where=f"{place.path}/{folder}",
             next_step="nothing of this run was published; it is retried, or run it again",
@@ -155,26 +141,12 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
     return Written(files=files, judgement=weigh(spec, full), lineage=_lineage(place, folder))
 
 
-def copy(rows: DataFrame, place: Place, *, most_rows: int) -> tuple[list[DataFile], tuple[Any, Any], tuple[Any, Any]]:
-    """Write rows of a table's files as other files, of at most so many rows each.
-
-    Returns:
-        The files, and the number of rows with the sum of their hashes, as they were read and as they are written.
-    """
-    from pyspark.sql import functions as F
-
+def copy(rows: DataFrame, place: Place, *, most_rows: int) -> tuple[list[DataFile], int]:
+    """Write rows of a table's files as other files, of at most so many rows each; return also how many were read."""
     folder = f"data/{uuid.uuid4().hex}"
-    # Spark hashes no maps and no variants: their text is hashed.
-    cells = [
-        f"to_json(`{name}`)" if any(nested in kind.upper() for nested in _UNHASHABLE) else f"`{name}`"
-        for name, kind in place.columns.items()
-    ]
-    figures = {_ROWS: "count(1)", _HASHES: f"sum(cast(xxhash64({', '.join(cells)}) as decimal(20, 0)))"}
-    read = _written(rows, None, place, folder, figures, options={"maxRecordsPerFile": str(most_rows)})
+    read = _written(rows, None, place, folder, {_ROWS: "count(1)"}, options={"maxRecordsPerFile": str(most_rows)})
     _lineage(place, folder)
-    files = _listed(place, folder, None)
-    (written,) = _read(place, folder, None).agg(*[F.expr(sql) for sql in figures.values()]).collect()
-    return files, (read.get(_ROWS) or 0, read.get(_HASHES)), (written[0], written[1])
+    return _listed(place, folder, None), int(read.get(_ROWS) or 0)
 
 
 def _listed(place: Place, folder: str, only: str | None) -> list[DataFile]:
@@ -200,17 +172,6 @@ def enforced(table: DeltaTable) -> dict[str, str]:
             sql = json.loads(column.metadata[_INVARIANT])["expression"]["expression"]
             broken[f"invariant.{column.name}"] = f"count_if(not coalesce({sql}, false))"
     return broken
-
-
-def _with_own(spec: AuditSpec, place: Place) -> AuditSpec:
-    """Add the table's own conditions: nobody else looks at them when files are committed."""
-    own = {name: sql for name, sql in enforced(place.table).items() if not _stated(name, spec)}
-    return replace(spec, violations={**own, **spec.violations})
-
-
-def _stated(name: str, spec: AuditSpec) -> bool:
-    """Check whether the contract has a rule of the same name: Delta knows it in lower case, with other spaces."""
-    return name.lower() in {rule.lower() for rule in spec.violations}
 
 
 def _as_declared(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
@@ -319,7 +280,6 @@ def _is_few(files: Sequence[DataFile], spec: AuditSpec) -> bool:
 
 
 def _read(place: Place, folder: str, only: str | None) -> DataFrame:
-    """Read the written files with Spark."""
     from pyspark.sql import functions as F
 
     column = place.partition
@@ -388,14 +348,11 @@ class _Local:
         return rows
 
     def by_file(self) -> dict[str, dict[str, FileFigures]]:
-        """Count lines and bytes of each landed file."""
         found: dict[str, dict[str, FileFigures]] = {}
         for key, table in self._tables.items() if self._spec.files else ():
             raw = table.column("raw")
             lengths = pc.binary_length(raw) if pa.types.is_binary(raw.type) else pc.utf8_length(raw)
-            figures: dict[str, FileFigures] = {}
-            for file, size in zip(table.column(FILE).to_pylist(), lengths.to_pylist(), strict=True):
-                lines, total = figures.get(file, (0, 0))
-                figures[file] = (lines + 1, total + (0 if size is None else size + 1))
-            found[key] = figures
+            sizes = pa.table({FILE: table.column(FILE), "size": pc.add(lengths, 1)})
+            counted = sizes.group_by(FILE).aggregate([([], "count_all"), ("size", "sum")]).to_pylist()
+            found[key] = {one[FILE]: (one["count_all"], one["size_sum"] or 0) for one in counted}
         return found

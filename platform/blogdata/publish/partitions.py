@@ -74,13 +74,11 @@ def finer(key: str, grain: Grain, to: Grain) -> tuple[str, ...]:
 
 @_remembered
 def following(key: str, grain: Grain) -> str:
-    """Return the key of the next partition."""
     return key_of(start_of(key, grain) + grain.length, grain)
 
 
 @_remembered
 def previous(key: str, grain: Grain) -> str:
-    """Return the key of the partition before."""
     return key_of(start_of(key, grain) - grain.length, grain)
 
 

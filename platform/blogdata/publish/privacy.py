@@ -24,7 +24,6 @@ CONSUMERS = "_public"
 
 
 def require_subjects(contracts: Iterable[Contract]) -> None:
-    """Refuse contracts that leave open whom a column identifies."""
     for contract in contracts:
         if undecided := [column.name for column in contract.columns if column.undecided]:
             raise ConfigurationError(

@@ -6,18 +6,6 @@ import time
 from pathlib import Path
 
 
-class WriteEnded(RuntimeError):
-    """The failure that a test asked for; its condition names the phase, because only conditions of errors are kept."""
-
-    def __init__(self, phase: str) -> None:
-        self._phase = phase
-        super().__init__(f"the write was ended at {phase}")
-
-    def getCondition(self) -> str:  # noqa: N802 - as Spark's errors do
-        """Return what tells this error from others."""
-        return f"BLOGDATA_WRITE_ENDED.{self._phase.upper().replace('.', '_')}"
-
-
 class Probe:
     """A folder: at each phase a file `<phase>.reached` appears, `<phase>.hold` is waited for, `<phase>.fail` fails."""
 
@@ -37,4 +25,4 @@ class Probe:
         while (folder / f"{phase}.hold").exists():
             time.sleep(0.02)
         if (folder / f"{phase}.fail").exists():
-            raise WriteEnded(phase)
+            raise RuntimeError(f"the write was ended at {phase}")

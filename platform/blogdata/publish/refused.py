@@ -1,20 +1,19 @@
 """Refused batches: the rows that failed an audit, kept under a name for inspection until they expire.
 
 A refused write leaves nothing that a reader of the dataset sees. Its rows are computed once more, those of the
-partitions at fault only, and stored as a table `refused.<name>` beside the layers, with the violations in its commit.
-The name says the dataset and the first partition, so a batch that is refused again replaces itself.
+partitions at fault only, and stored as a table `refused.<name>` beside the layers. The name says the dataset and the
+first partition, so a batch that is refused again replaces itself.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError, foreign
+from blogdata.errors import foreign
 from blogdata.errors.remedies import Query, Remedy
 from blogdata.lake import members
 from blogdata.lake.lake import Lake
@@ -43,18 +42,11 @@ def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
     dataset, column = members.dataset_of(failed.dataset), target.contract.partition_column
     partitions = sorted(failed.partitions) if column else []
     name = name_of(dataset, partitions)
-    notes = {
-        "dataset": dataset,
-        "partitions": partitions,
-        "violations": [f"{item.rule}: found {item.found} ({item.detail})" for item in failed.violations],
-        "run_id": target.run.run_id,
-    }
     try:
         kept = rows if column is None else rows.where(rows[column].isin(partitions))
         writer = kept.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         # Without statistics: they would put values of persons into the log.
-        writer = writer.option("delta.dataSkippingNumIndexedCols", "0")
-        writer.option("userMetadata", json.dumps({"refused": notes}, default=str)).save(target.lake.path(name))
+        writer.option("delta.dataSkippingNumIndexedCols", "0").save(target.lake.path(name))
     except PySparkException as error:
         failed.remedy = Remedy(failed.remedy, f"; the refused rows could not be kept: {foreign.unquoted(error)}")
     else:
@@ -62,16 +54,9 @@ def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
 
 
 def kept(lake: Lake) -> dict[str, datetime]:
-    """List the refused batches that are kept, each with the time when it was refused, UTC."""
-    home = lake.folder(LAYER)
-    if home is None:
-        raise ConfigurationError(
-            what="refused batches in an object store are listed and expired by the store",
-            where=lake.path(LAYER),
-            next_step="list the folder with the store's own tools, and give it a lifecycle rule",
-        )
-    found = {}
-    for name in sorted(f"{LAYER}.{folder.name}" for folder in home.iterdir()) if home.is_dir() else []:
+    """List the refused batches that are kept, each with the time when it was refused, UTC; not in an object store."""
+    home, found = lake.folder(LAYER), dict[str, datetime]()
+    for name in sorted(f"{LAYER}.{folder.name}" for folder in home.iterdir()) if home and home.is_dir() else []:
         # A write that was killed before its commit has left no table.
         if (table := lake.table(name)) is not None:
             _, commit = next(iter(lake.commits(table)))

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
-from blogdata.errors import ConfigurationError
-
 
 class On(str, Enum):
     """The trigger of an automatic run of a partition."""
@@ -54,7 +52,4 @@ class Runs:
     judged_by: str | None = None
 
     def __post_init__(self) -> None:
-        if self.on is On.DEADLINE and self.at is None:
-            raise ConfigurationError(
-                what="the dataset runs at its deadline, and has none", where="runs", next_step="declare `at`"
-            )
+        assert self.on is not On.DEADLINE or self.at, "a dataset that runs at its deadline declares `at`"

@@ -1,12 +1,12 @@
-"""The parts of a contract: columns, rules, audits and partitioning."""
+"""The parts of a contract: columns and their migrations, rules, audits and partitioning."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from enum import Enum
 
-from blogdata.errors import ConfigurationError
 from blogdata.publish.partitions import Grain
 
 _TYPES_OF_FIGURES = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
@@ -42,13 +42,6 @@ class How(str, Enum):
     """Together with other columns: many persons have the same value, few the same combination."""
 
 
-class Mask(str, Enum):
-    """Which part of a direct identifier may be seen by who looks for faults in it."""
-
-    EMAIL = "e-mail"
-    """The first sign and the domain: a***@example.com."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """Whom a column identifies, and how."""
@@ -57,12 +50,7 @@ class Subject:
     how: How | None
 
     def __post_init__(self) -> None:
-        if (self.whose is Whose.NOBODY) != (self.how is None):
-            raise ConfigurationError(
-                what="a person is identified in some way, and nobody in none",
-                where=f"subject {self.whose.value}",
-                next_step="declare `how` for a user or a visitor, and None for nobody",
-            )
+        assert (self.whose is Whose.NOBODY) == (self.how is None), "declare `how` of a user or a visitor, None for none"
 
     def __str__(self) -> str:
         return f"{self.whose.value}, {self.how.value}" if self.how else self.whose.value
@@ -83,6 +71,7 @@ class Column:
     Args:
         subject: Whom it identifies, and how. None: a number or a mark, which leads to nobody; a contract has to
             declare it for columns of all other types.
+        masked: Who looks for faults sees the first sign and the domain of its e-mail addresses: a***@example.com.
         generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
             that was created without it stays without it. None: the value is whatever is written.
         default: SQL expression over the older columns that fills it in the rows of a table that is older than it, once,
@@ -98,7 +87,7 @@ class Column:
     nullable: bool = True
     subject: Subject | None = None
     classification: Classification = Classification.INTERNAL
-    mask: Mask | None = None
+    masked: bool = False
     generated: str | None = None
     default: str | None = None
     sourceless: str | None = None
@@ -220,3 +209,52 @@ class Partitioning:
 
     column: str
     grain: Grain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Migration:
+    """The retirement of a column: for a grace period both it and its successor are written, then it is removed.
+
+    Args:
+        new: The column that replaces it; None if none of the dataset does.
+        new_from_old: SQL expression of the new column; empty: the same values.
+        old_from_new: SQL expression of the old column until the table has lost it, unless the asset still computes it;
+            empty: the same values, or null if nothing replaces it.
+        subject: Whom a column without a successor identifies; a table that still has it hides it from consumers by
+            that.
+        instead: Another dataset or view that has the values, as `layer.table`; empty if none has.
+    """
+
+    old: str
+    since: date
+    grace: timedelta
+    new: str | None = None
+    new_from_old: str = ""
+    old_from_new: str = ""
+    subject: Subject | None = None
+    instead: str = ""
+
+    @property
+    def ends(self) -> date:
+        """First day on which the old column may be removed."""
+        return self.since + self.grace
+
+    @property
+    def replacement(self) -> str | None:
+        """The column that its readers read instead, of this dataset or of another; None if none has the values."""
+        return self.new or (f"{self.instead}.{self.old}" if self.instead else None)
+
+    @property
+    def forth(self) -> str:
+        """SQL expression that computes the new column from the old one."""
+        return self.new_from_old or f"`{self.old}`"
+
+    @property
+    def back(self) -> str:
+        """SQL expression that computes the old column without the asset's help."""
+        return self.old_from_new or (f"`{self.new}`" if self.new else "NULL")
+
+    def __str__(self) -> str:
+        if self.new is None:
+            return f"remove {self.old}"
+        return f"change {self.old} to {self.new}" if self.new_from_old else f"rename {self.old} to {self.new}"

@@ -1,6 +1,8 @@
 """Creates tables from contracts, and adds new columns and constraints of a contract to existing tables.
 
-Pattern: Constraints Enforcer (:mod:`blogdata.patterns.quality.constraints_enforcer`).
+Patterns: Constraints Enforcer (:mod:`blogdata.patterns.quality.constraints_enforcer`), Metadata Enhancer
+(:mod:`blogdata.patterns.storage.metadata_enhancer`), Horizontal Partitioner
+(:mod:`blogdata.patterns.storage.horizontal_partitioner`).
 """
 
 from __future__ import annotations
@@ -8,16 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from blogdata.errors import ConfigurationError
 from blogdata.lake import committer, members
 from blogdata.lake.companions import APPEARS_WITH
 from blogdata.lake.lake import Lake
-from blogdata.publish import file_statistics
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_table
 from blogdata.publish.migrations import refuse_return
-from blogdata.publish.partition_key import partition_column
 from blogdata.publish.schema import Column
 
 if TYPE_CHECKING:
@@ -29,6 +31,12 @@ CONTRACT = "blogdata.contract"
 BUCKETS = "blogdata.buckets"
 """Table property: the buckets of all rows of the table, as JSON. A table that is older than the column has none."""
 _CONSTRAINT = "delta.constraints."
+FOOTER = "parquet.column.statistics.enabled#"
+"""Prefix of the table property by which Spark's writer leaves the statistics of a column out of a file's footer. Delta
+hands a table's properties to the writer; it does not hand the options of a write."""
+_UNORDERED = ("BINARY", "BOOLEAN", "ARRAY", "MAP", "STRUCT", "VARIANT")
+MAX_KEPT = 30_000
+"""Maximum number of partitions of a table within its retention: three years of hours are 26,280."""
 
 
 def enforce(spark: SparkSession, lake: Lake, contract: Contract) -> None:
@@ -54,8 +62,7 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract) -> Non
         for name, expression in constraints(contract).items()
         if _without_spaces(known.get(f"{_CONSTRAINT}{name}")) != _without_spaces(expression)
     }
-    statistics = file_statistics.properties(contract)
-    if known.get(CONTRACT) == contract.fingerprint and not absent and statistics.items() <= known.items():
+    if known.get(CONTRACT) == contract.fingerprint and not absent and statistics(contract).items() <= known.items():
         return
     _add_columns(spark, table, path, contract)
     for name, expression in absent.items():
@@ -70,6 +77,50 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract) -> Non
 def constraints(contract: Contract) -> dict[str, str]:
     """Return the CHECK constraints of a dataset's table: name to condition."""
     return {rule.name.lower(): rule.expression for rule in contract.rules}
+
+
+def statistics(contract: Contract) -> dict[str, str]:
+    """Build the table properties that make Delta collect statistics of the contract's `statistics` columns only.
+
+    A column that identifies a person has none: the least and greatest value of each file would stay in the log, which
+    is read by everybody and outlives the rows, and would be in the file's footer, which a reader of any other column
+    opens. If the contract names no columns and has such ones, the log has no statistics; otherwise Delta's default
+    applies, the first 32 columns.
+    """
+    partition = contract.partition_column
+    persons = {column.name for column in contract.columns if column.of_a_person}
+    able = [
+        column.name
+        for column in contract.columns
+        if column.name not in {partition, *persons} and not column.type.upper().startswith(_UNORDERED)
+    ]
+    if unable := sorted(set(contract.statistics) - {*able, partition}):
+        named = (f"{name} (identifies a person)" if name in persons else name for name in unable)
+        raise ConfigurationError(
+            what=f"columns that cannot have statistics: {', '.join(named)}",
+            where=f"{contract.dataset}, statistics of the contract",
+            next_step=f"choose from: {', '.join(able)}",
+        )
+    kept = ",".join(name for name in contract.statistics if name != partition)
+    without = {f"{FOOTER}{column.name}": "false" for column in contract.columns if column.name in persons}
+    if not kept and without:
+        return {"delta.dataSkippingNumIndexedCols": "0", **without}
+    return {"delta.dataSkippingStatsColumns": kept, **without} if kept else {}
+
+
+def partition_column(contract: Contract) -> str | None:
+    """Return the partition column of a dataset's table; refuse one that would produce too many partitions."""
+    if contract.partitioning is None:
+        return None
+    kept = timedelta(days=contract.retention_days) // contract.partitioning.grain.length
+    if kept > MAX_KEPT:
+        raise ConfigurationError(
+            what=f"{contract.retention_days} days by the {contract.partitioning.grain.value} are {kept:,} partitions; "
+            f"a table bears {MAX_KEPT:,}",
+            where=f"{contract.dataset}, column {contract.partitioning.column}",
+            next_step="partition by a coarser grain, or keep the dataset for less time",
+        )
+    return contract.partitioning.column
 
 
 def _without_spaces(condition: str | None) -> str | None:
@@ -94,7 +145,7 @@ def _followed(contract: Contract) -> dict[str, str]:
         **({APPEARS_WITH: contract.appears_with} if contract.appears_with else {}),
         # Whole partitions are replaced, so Delta derives the feed from their files, and a writer writes nothing more.
         **({"delta.enableChangeDataFeed": "true"} if contract.feeds else {}),
-        **file_statistics.properties(contract),
+        **statistics(contract),
     }
 
 

@@ -10,7 +10,6 @@ from blogdata.lake.commit import Account, Added, Execution
 from blogdata.lake.lake import Lake
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Audit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +45,6 @@ class Target:
     run: RunContext
     probe: str | None = None
     lifted: frozenset[str] = frozenset()
-    audits: tuple[Audit, ...] = ()
     may_read: frozenset[str] | None = None
 
 

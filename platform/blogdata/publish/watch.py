@@ -6,11 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
-from blogdata.publish.schema import Failed
-
-VOLUME = "volume"
-"""Name of the audit that refuses too few rows."""
-
 
 class Layer(str, Enum):
     """Where the Flow Interruption Detector looks for new data."""
@@ -49,7 +44,6 @@ class Skew:
 
     tolerance: float | None = 0.5
     among: str | None = None
-    too_few: Failed = Failed.WARNS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +70,6 @@ class Watch:
     skew: Skew | None = None
     lag: Lag | None = None
     sla: Sla | None = None
-
-    @property
-    def refuses_too_few(self) -> bool:
-        """True if too few rows of a partition refuse its publication (the audit :data:`VOLUME`)."""
-        return self.skew is not None and self.skew.too_few is Failed.REFUSES
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError, PlatformError, foreign
 from blogdata.errors.remedies import Diagnose, Remedy
@@ -40,20 +40,8 @@ class AuditFailed(PlatformError):
         )
 
 
-class ConstraintViolated(PlatformError):
-    """Delta's own constraints refused a row."""
-
-
-class SchemaMismatch(PlatformError):
-    """The written columns are not those of the table."""
-
-
-class AmbiguousChange(PlatformError):
-    """Several changes of a merge match one row."""
-
-
-class UnmarkedChange(PlatformError):
-    """A change of a merge has null where it must mark its row as removed or not."""
+class WriteRefused(PlatformError):
+    """Spark or Delta refused the rows; nothing was written."""
 
 
 class NotDeclared(PlatformError):
@@ -67,19 +55,6 @@ class NotDeclared(PlatformError):
             what=f"the job {does} {reached}, which it does not declare; nothing was published",
             where=job,
             next_step="publish it by a job of its own" if writes else f"{declare}, or compute it without",
-        )
-
-
-class PublicationUnknown(PlatformError):
-    """The write returned, but its commit is not in the log."""
-
-    transient: ClassVar[bool] = True
-
-    def __init__(self, dataset: str, commit_id: str) -> None:
-        super().__init__(
-            what=f"the write returned but no commit '{commit_id}' is in the log",
-            where=dataset,
-            next_step="run the step again: a batch that was published is not published twice",
         )
 
 
@@ -101,20 +76,52 @@ def translated(dataset: str, partitions: Sequence[str]) -> Iterator[None]:
         raise typed from error
 
 
-_ANOTHER_SHAPE = (
-    "UNRESOLVED_COLUMN",
-    "SCHEMA_MISMATCH",
-    "FAILED_TO_MERGE_FIELDS",
-    "CONSTRAINT_DATA_TYPE_MISMATCH",
-    "CAST_INVALID_INPUT",
-    "CAST_OVERFLOW",
-    "NUMERIC_VALUE_OUT_OF_RANGE",
+_RAISED = "[USER_RAISED_EXCEPTION] "
+"""As Spark writes it: the name alone is also in plans, which it prints in other errors."""
+_FAULTS: tuple[tuple[tuple[str, ...], type[PlatformError], str, str], ...] = (
+    (
+        ("ConcurrentModification", "DELTA_CONCURRENT", "DELTA_PROTOCOL_CHANGED", "DELTA_METADATA_CHANGED"),
+        ConcurrentWrite,
+        "another run published or altered the table while this one was writing",
+        "nothing of this run was published; it is retried, or run it again",
+    ),
+    (
+        ("MULTIPLE_SOURCE_ROW_MATCHING", f"{_RAISED}[{AMBIGUOUS_CHANGE}]"),
+        WriteRefused,
+        "several changes have the key of one row",
+        "nothing was written; decide in the computation which change of a key counts",
+    ),
+    (
+        (f"{_RAISED}[{UNMARKED_CHANGE}]",),
+        WriteRefused,
+        "a change has null where it is marked as removed or not",
+        "nothing was written; have the computation mark every change, with false where its row stays",
+    ),
+    (
+        ("VIOLATE_CONSTRAINT", "NOT_NULL_CONSTRAINT"),
+        WriteRefused,
+        "a row breaks a constraint of the table: ",
+        "nothing was written; look the rule up in the dataset's contract and mend the row's source",
+    ),
+    (
+        (
+            "UNRESOLVED_COLUMN",
+            "SCHEMA_MISMATCH",
+            "FAILED_TO_MERGE_FIELDS",
+            "CONSTRAINT_DATA_TYPE_MISMATCH",
+            "CAST_INVALID_INPUT",
+            "CAST_OVERFLOW",
+            "NUMERIC_VALUE_OUT_OF_RANGE",
+        ),
+        WriteRefused,
+        "the columns, or a value in them, are not those of the contract: ",
+        "nothing was written; make the step produce the columns its contract declares",
+    ),
 )
-"""Names of Spark's and Delta's errors about columns or values that do not fit the table."""
+"""Signs of an error of Spark or Delta, what it is here, and what next; a text that ends in a colon goes on with it."""
 
 
 def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> PlatformError | None:
-    condition = error.getCondition() or ""
     text = str(error)
     where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
     if _NOT_DECLARED in text:
@@ -125,45 +132,8 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
             where=where,
             next_step=Remedy("on driver and executors load the jar that this names: ", Diagnose()),
         )
-    if "CONCURRENT" in condition or "ConcurrentModification" in text or "DELTA_CONCURRENT" in text:
-        return ConcurrentWrite(
-            what="another run published the same partitions while this one was writing",
-            where=where,
-            next_step="nothing of this run was published; it is retried, or run it again",
-        )
-    if "DELTA_PROTOCOL_CHANGED" in text or "DELTA_METADATA_CHANGED" in text:
-        return ConcurrentWrite(
-            what="another run created or altered the table while this one was about to write it",
-            where=where,
-            next_step="nothing of this run was published; it is retried, or run it again",
-        )
-    if "MULTIPLE_SOURCE_ROW_MATCHING" in text or _raised(AMBIGUOUS_CHANGE, text):
-        return AmbiguousChange(
-            what="several changes have the key of one row",
-            where=where,
-            next_step="nothing was written; decide in the computation which change of a key counts",
-        )
-    if _raised(UNMARKED_CHANGE, text):
-        return UnmarkedChange(
-            what="a change has null where it is marked as removed or not",
-            where=where,
-            next_step="nothing was written; have the computation mark every change, with false where its row stays",
-        )
-    if "VIOLATE_CONSTRAINT" in text or "NOT_NULL_CONSTRAINT" in text:
-        return ConstraintViolated(
-            what=f"a row breaks a constraint of the table: {foreign.unquoted(error)}",
-            where=where,
-            next_step="nothing was written; look the rule up in the dataset's contract and mend the row's source",
-        )
-    if any(name in text for name in _ANOTHER_SHAPE):
-        return SchemaMismatch(
-            what=f"the columns, or a value in them, are not those of the contract: {foreign.unquoted(error)}",
-            where=where,
-            next_step="nothing was written; make the step produce the columns its contract declares",
-        )
+    for signs, kind, what, next_step in _FAULTS:
+        if any(sign in text for sign in signs):
+            told = foreign.unquoted(error) if what.endswith(": ") else ""
+            return kind(what=what + told, where=where, next_step=next_step)
     return store_faults.classify(text, where)
-
-
-def _raised(what: str, text: str) -> bool:
-    # Matched with Spark's prefix: the name alone is also in plans, which Spark prints in other errors.
-    return f"[USER_RAISED_EXCEPTION] [{what}]" in text

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from blogdata.errors.finding import Finding
-from blogdata.errors.remedies import Remedy
 from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.planning.clock import newest_end
 from blogdata.planning.findings import standing
-from blogdata.planning.graph import Graph
-from blogdata.planning.snapshot import Observed
-from blogdata.planning.sources import landed_tables
+from blogdata.planning.snapshot import Observed, landed_tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 
@@ -27,7 +23,7 @@ _PROBLEMS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A finding as the page shows it; its remedy has the `text` of each part, and whether that `is_command` to type."""
+    """A finding as the page shows it."""
 
     severity: str
     source: str
@@ -35,21 +31,7 @@ class Standing:
     partition: str | None
     owner: str
     what: str
-    remedy: Sequence[Mapping[str, str | bool]]
-
-    @classmethod
-    def of(cls, finding: Finding) -> Standing:
-        return cls(
-            severity=finding.severity.value,
-            source=finding.source,
-            dataset=finding.dataset,
-            partition=finding.partition,
-            owner=finding.owner,
-            what=finding.what,
-            remedy=[
-                {"text": str(Remedy(part)), "is_command": not isinstance(part, str)} for part in finding.remedy.parts
-            ],
-        )
+    remedy: str
 
 
 class Freshness(str, Enum):
@@ -94,12 +76,15 @@ def data_part(deployment: Observed, contracts: Mapping[str, Contract]) -> DataPa
     # An audit reads again when another run publishes meanwhile; what it read last is what the other figures are of.
     lines = {name: ledger.audit(look.events.lake, look.events, contract) for name, contract in contracts.items()}
     published = frozenset(name for name in contracts if lines[name])
-    shown = with_source(contracts, graph, published, landed_tables(graph, look))
+    shown = published | graph.with_input([*published, *landed_tables(graph, look)])
     ends = [newest_end(one, look.published(name)) for name, one in contracts.items() if one.grain is Grain.HOUR]
     # After the end of a simulation nothing is expected.
     now = deployment.ended_at or deployment.now
     return DataPart(
-        findings=[Standing.of(finding) for finding in standing(deployment)],
+        findings=[
+            Standing(**{**vars(one), "severity": one.severity.value, "remedy": str(one.remedy)})
+            for one in standing(deployment)
+        ],
         data_until=max(filter(None, ends), default=None),
         datasets=[state_of(contracts[name], lines[name], now) for name in contracts if name in shown],
     )
@@ -108,8 +93,7 @@ def data_part(deployment: Observed, contracts: Mapping[str, Contract]) -> DataPa
 def state_of(contract: Contract, lines: Sequence[LedgerLine], now: datetime) -> DatasetState:
     """Describe a dataset from its audited ledger.
 
-    It is late when nothing was published for the length of a partition (a table without: a day) and its promise, as
-    Dagster's freshness policy has it.
+    It is late when nothing was published for the length of a partition (a table without: a day) and its promise.
     """
     times = [line.entry.committed_at for line in lines if line.entry.committed_at is not None]
     published_at = max(times, default=None)
@@ -143,16 +127,3 @@ def _freshness(contract: Contract, published_at: datetime | None, now: datetime)
     between = contract.grain.length if contract.grain is not None else _WHOLE_TABLE
     due = published_at + between + timedelta(hours=contract.freshness_hours)
     return Freshness.FRESH if now <= due else Freshness.LATE
-
-
-def with_source(
-    contracts: Mapping[str, Contract], graph: Graph, published: Collection[str], landed: Collection[str]
-) -> frozenset[str]:
-    """Return the datasets that were published, or can be from what this deployment has.
-
-    What streams append is there only in deployments that have it: once one dataset of the stream was published.
-    """
-    computed = graph.with_input([*published, *landed])
-    beside = [contracts[name].write for name in published if name not in computed]
-    streamed = (name for name, one in contracts.items() if name not in graph.contracts and one.write in beside)
-    return frozenset([*computed, *streamed])

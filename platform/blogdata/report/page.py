@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -26,25 +25,19 @@ SHOWN = 25
 LONGEST_NAME = 200
 
 
-class Unit(str, Enum):
-    COUNT = "count"
-    SHARE = "share"
-    """0 to 1, written in percent."""
-    SECONDS = "seconds"
-    RATIO = "ratio"
-    """A quotient of counts, such as page views a visit."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One number with its definition. `before` is that of the period before; None where a number is not defined."""
+    """One number with its definition. `before` is that of the period before; None where a number is not defined.
+
+    Its unit is `count`, `share` (0 to 1, written in percent), `seconds` or `ratio` (a quotient of counts).
+    """
 
     name: str
     label: str
     value: float | None
     before: float | None
     definition: str
-    unit: Unit = Unit.COUNT
+    unit: str = "count"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,13 +8,11 @@ How it works: an authority of the deployment signs a certificate for the server 
 and nobody else; the clients take a server with a certificate of the authority for its address and no other one
 (`verify-full`). Keys never leave the folder, and are readable by their owner only.
 
-Certificates end, and are replaced before: authority, server and logins together are a :class:`Generation`. While the
-grace period of a new one lasts, both sides trust the authorities of both, and the server shows the certificate of the
-old one, because a consumer that has not fetched the new files trusts nothing else. Then the old generation is removed,
-and its clients are refused. What is current follows from the files, so that nothing else has to be remembered.
+The authority lasts. The certificates end, and are replaced a month before by others of the same authority: until their
+end the old ones are accepted, too, so a consumer has a month to fetch the new ones.
 
-The trap: to forget that work is left. An authority that is replaced in one moment locks out every consumer that still
-has the old files, and one that is never replaced ends on a day nobody thinks of.
+The trap: to forget that work is left. An authority that is replaced locks out every consumer at once, and a
+certificate that is never replaced ends on a day nobody thinks of.
 
 When not to use it: where the server cannot speak TLS, or where it is another team's who signs with its own authority;
 then its certificate is a file that the address names.
@@ -24,8 +22,6 @@ Source: Data Engineering Design Patterns, ch. 7.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -41,22 +37,19 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate, ExtensionType
 
 AUTHORITY, SERVER = "authority", "server"
-VALID, RENEWED_BEFORE, GRACE = timedelta(days=90), timedelta(days=30), timedelta(days=7)
-"""How long a generation is valid, how long before its end the next one is made, and how long both are trusted."""
+LASTING, VALID, RENEWED_BEFORE = timedelta(days=3650), timedelta(days=90), timedelta(days=30)
+"""How long the authority and its certificates are valid, and how long before their end the next ones are made."""
 _SKEW = timedelta(minutes=5)
 """By how much the clocks of two machines may differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generation:
-    """An authority and the certificates that it has signed."""
+class Certificates:
+    """The certificates of an authority, a server and its logins."""
 
     folder: Path
-    made: datetime
-
-    @property
-    def ends(self) -> datetime:
-        return self.made + VALID
+    hosts: tuple[str, ...]
+    logins: tuple[str, ...]
 
     def certificate(self, name: str) -> Path:
         return self.folder / f"{name}.pem"
@@ -64,78 +57,44 @@ class Generation:
     def key(self, name: str) -> Path:
         return self.folder / f"{name}.key"
 
+    def end(self) -> datetime:
+        """Return when those of server and logins end."""
+        from cryptography import x509
 
-@dataclass(frozen=True, kw_only=True)
-class Certificates:
-    """The certificates of a server and its logins."""
-
-    folder: Path
-    hosts: tuple[str, ...]
-    logins: tuple[str, ...]
-
-    @property
-    def authorities(self) -> Path:
-        return self.folder / "authorities.pem"
-
-    def generations(self) -> list[Generation]:
-        folders = [each for each in self.folder.glob("[0-9]*") if each.name.isdecimal()]
-        return [
-            Generation(folder=folder, made=_made(folder / f"{AUTHORITY}.pem"))
-            for folder in sorted(folders, key=lambda each: int(each.name))
-        ]
-
-    def current(self) -> Generation:
-        return self.generations()[-1]
+        return x509.load_pem_x509_certificate(self.certificate(SERVER).read_bytes()).not_valid_after_utc
 
 
 def keep(certificates: Certificates, now: datetime) -> None:
-    """Make a generation if there is none, or the newest one ends soon; remove those whose grace period is over."""
-    certificates.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    there = certificates.generations()
-    if not there or now >= there[-1].ends - RENEWED_BEFORE:
-        _make(certificates, int(there[-1].folder.name) + 1 if there else 1, now)
-    for ended in [one for one, until in lasting(certificates)[:-1] if now >= until]:
-        shutil.rmtree(ended.folder)
-    trusted = certificates.generations()
-    shown = trusted[0]
-    authorities = b"".join(one.certificate(AUTHORITY).read_bytes() for one in trusted)
-    write_atomically(certificates.authorities, authorities)
-    write_atomically(certificates.folder / f"{SERVER}.key", shown.key(SERVER).read_bytes())
-    write_atomically(certificates.folder / f"{SERVER}.pem", shown.certificate(SERVER).read_bytes())
-
-
-def lasting(certificates: Certificates) -> list[tuple[Generation, datetime]]:
-    """List the generations, the newest last, each with when it is no longer accepted."""
-    found = certificates.generations()
-    newer = [*found[1:], None][: len(found)]
-    return [
-        (one, one.ends if later is None else min(one.ends, later.made + GRACE))
-        for one, later in zip(found, newer, strict=True)
-    ]
-
-
-def _make(certificates: Certificates, number: int, now: datetime) -> None:
+    """Make an authority if there is none, and certificates if they are not of it, or end soon."""
     from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    unfinished = Path(tempfile.mkdtemp(dir=certificates.folder, prefix=".unfinished."))
-    authority, signing = _signed(
-        f"{AUTHORITY} {number} {token_hex(4)}", None, now, [x509.BasicConstraints(ca=True, path_length=0)]
-    )
-    _store(unfinished, AUTHORITY, authority, signing)
-    names = x509.SubjectAlternativeName([_host(host) for host in certificates.hosts])
-    clients = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
-    of_server: list[ExtensionType] = [names, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])]
-    _store(unfinished, SERVER, *_signed(SERVER, (authority, signing), now, of_server))
+    folder = certificates.folder
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    is_new = not certificates.certificate(AUTHORITY).exists()
+    if is_new:
+        rights = [x509.BasicConstraints(ca=True, path_length=0)]
+        _store(folder, AUTHORITY, *_signed(f"{AUTHORITY} {token_hex(4)}", None, now, LASTING, rights))
+    is_there = certificates.certificate(SERVER).exists()
+    if not is_new and is_there and now < certificates.end() - RENEWED_BEFORE:
+        return
+    authority = x509.load_pem_x509_certificate(certificates.certificate(AUTHORITY).read_bytes())
+    signing: Any = load_pem_private_key(certificates.key(AUTHORITY).read_bytes(), None)
     for login in certificates.logins:
-        _store(unfinished, login, *_signed(login, (authority, signing), now, [clients]))
-    unfinished.rename(certificates.folder / str(number))
+        clients = [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])]
+        _store(folder, login, *_signed(login, (authority, signing), now, VALID, clients))
+    names = x509.SubjectAlternativeName([_host(host) for host in certificates.hosts])
+    of_server: list[ExtensionType] = [names, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])]
+    # The last one: by its end the next call sees whether all were made.
+    _store(folder, SERVER, *_signed(SERVER, (authority, signing), now, VALID, of_server))
 
 
 def _signed(
     name: str,
     by: tuple[Certificate, EllipticCurvePrivateKey] | None,
     now: datetime,
+    valid: timedelta,
     extensions: Iterable[ExtensionType],
 ) -> tuple[Certificate, EllipticCurvePrivateKey]:
     """Make a key and its certificate, signed by an authority or, without one, by itself."""
@@ -153,7 +112,7 @@ def _signed(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _SKEW)
-        .not_valid_after(now + VALID)
+        .not_valid_after(now + valid)
     )
     for extension in extensions:
         builder = builder.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
@@ -172,11 +131,5 @@ def _host(name: str) -> Any:
 def _store(folder: Path, name: str, certificate: Certificate, key: EllipticCurvePrivateKey) -> None:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    write_atomically(folder / f"{name}.pem", certificate.public_bytes(Encoding.PEM))
     write_atomically(folder / f"{name}.key", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-
-
-def _made(authority: Path) -> datetime:
-    from cryptography import x509
-
-    return x509.load_pem_x509_certificate(authority.read_bytes()).not_valid_before_utc + _SKEW
+    write_atomically(folder / f"{name}.pem", certificate.public_bytes(Encoding.PEM))

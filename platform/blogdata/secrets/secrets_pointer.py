@@ -3,23 +3,23 @@
 Problem: a job needs the key of an API or the password of a database. Written into code, settings or the configuration
 of a run, it is in repositories, logs, plans and web pages, and replacing it means to find all copies.
 
-How it works: a setting names a secret, and a pointer is that name and the provider of the deployment: its own files,
-variables of the environment, or an OpenBao or Vault server. The value is fetched when it is used (:func:`fetch`). It
-is a :class:`Secret`, which shows itself as `***` wherever it is printed, formatted or logged, and
-cannot be pickled.
+How it works: a setting names a secret, and a pointer is that name and the folder of the deployment's secrets: a file
+for each, which a person or the agent of a secrets server writes. The value is fetched when it is
+used (:func:`fetch`). It is a :class:`Secret`, which shows itself as `***` wherever it is printed, formatted or logged,
+and cannot be pickled.
 
 A secret may be replaced while a job runs. A client that sends it many times keeps it (:class:`SecretInUse`), and
 fetches it once more when the service refuses it: with another value the request is tried again, and with the same
 value the refusal is the error.
 
-The secrets that a deployment makes for itself, such as the keys of its pseudonyms, are made in the provider by the
-first process that finds none; of two processes at once, the second one gets the value of the first.
+The secrets that a deployment makes for itself, such as the keys of its pseudonyms, are made by the first
+process that finds none; of two processes at once, the second one gets the value of the first.
 
 The trap: to keep the value and believe in it. A job that fetched a password at its start fails in the hour in which
 it is replaced; and a value in a plain text is one `print` away from a log.
 
-When not to use it: where no secret is needed. The provider itself asks for one (the file's permissions, the token of a
-server), which is known to the machine only; a client certificate in place of a password leaves nothing to fetch.
+When not to use it: where no secret is needed. Whoever may read the file has the secret; a client certificate in place
+of a password leaves nothing to fetch.
 
 Source: Data Engineering Design Patterns, ch. 7.
 """
@@ -27,9 +27,13 @@ Source: Data Engineering Design Patterns, ch. 7.
 from __future__ import annotations
 
 import hmac
+import os
+import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, TypeVar
+from pathlib import Path
+from typing import NoReturn, TypeVar
 
 from blogdata.errors import ConfigurationError
 
@@ -62,49 +66,80 @@ class Secret:
 Result = TypeVar("Result")
 
 
-class Provider(Protocol):
-    """A place that has secrets by their names, each in versions that are counted from 1; the highest is current."""
-
-    def read(self, name: str, version: int | None = None) -> Secret | None:
-        """Read a secret in one of its versions, or the current one; None if there is none."""
-
-    def versions(self, name: str) -> tuple[int, ...]:
-        """List the versions that can be read, the current one last."""
-
-    def add(self, name: str, secret: Secret, *, after: int) -> bool:
-        """Store the version after one (0: the first); False, and nothing is stored, if that is not current any more."""
-
-    def place(self, name: str) -> str:
-        """Return where a secret is, for messages."""
-
-    def remedy(self, name: str) -> str:
-        """Return what a person does to store a secret there, for messages."""
+_OTHERS = 0o077
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pointer:
-    name: str
-    provider: Provider
+    """The name of a secret, and its folder: the file `name` is its first version, `name@2` the second, and so on."""
 
-    @property
-    def place(self) -> str:
-        return self.provider.place(self.name)
+    name: str
+    folder: Path
+
+    def read(self, version: int | None = None) -> Secret | None:
+        """Read one of its versions, or the current one, which is the highest; None if there is none."""
+        file = self.file(version)
+        if not file.is_file():
+            return None
+        if file.stat().st_mode & _OTHERS:
+            raise ConfigurationError(
+                what=f"the secret {self.name} is readable by others",
+                where=str(file),
+                next_step=f"run: chmod 600 {file}",
+            )
+        try:
+            return Secret(file.read_text(encoding="utf-8").strip())
+        except UnicodeDecodeError:
+            # Without its cause, which has the bytes.
+            raise ConfigurationError(
+                what=f"the secret {self.name} is no text in UTF-8",
+                where=str(file),
+                next_step="write it there as one line",
+            ) from None
+
+    def file(self, version: int | None = None) -> Path:
+        if version is None:
+            version = max(self.versions(), default=1)
+        return self.folder / (self.name if version == 1 else f"{self.name}@{version}")
+
+    def versions(self) -> tuple[int, ...]:
+        """List the versions that can be read, the current one last."""
+        first = [1] if (self.folder / self.name).is_file() else []
+        later = (re.fullmatch(r".*@([1-9][0-9]*)", file.name) for file in self.folder.glob(f"{self.name}@*"))
+        return tuple(sorted([*first, *(int(found[1]) for found in later if found)]))
+
+    def add(self, secret: Secret, *, after: int) -> bool:
+        """Store the version after one (0: the first); False, and nothing is stored, if there is one already."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, made = tempfile.mkstemp(dir=self.folder, prefix=f".{self.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+                opened.write(secret.reveal())
+                opened.flush()
+                os.fsync(opened.fileno())
+            # Unlike a renamed file, a link replaces nothing: of two processes, the first one stores its value.
+            os.link(made, self.file(after + 1))
+        except FileExistsError:
+            return False
+        finally:
+            Path(made).unlink()
+        return True
 
 
 def fetch(pointer: Pointer, version: int | None = None) -> Secret:
     """Fetch the value of a secret in one of its versions, or the current one."""
-    secret = pointer.provider.read(pointer.name, version)
+    secret = pointer.read(version)
     if secret is None:
         of = "" if version is None else f"version {version} of "
         raise ConfigurationError(
             what=f"{of}the secret {pointer.name} does not exist",
-            where=pointer.place,
-            next_step=pointer.provider.remedy(pointer.name),
+            where=str(pointer.file()),
+            next_step=f"write it into that file, readable only by you: (umask 077; cat > {pointer.file()})",
         )
     if not secret.reveal() or not secret.reveal().isprintable():
         raise ConfigurationError(
             what=f"the secret {pointer.name} is empty or has several lines",
-            where=pointer.place,
+            where=str(pointer.file()),
             next_step="write it there as one line",
         )
     return secret

@@ -9,21 +9,19 @@ import hashlib
 import os
 import re
 import ssl
+import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from pydantic import (
     AfterValidator,
     AliasChoices,
     AliasPath,
-    BeforeValidator,
     Field,
-    PlainValidator,
     TypeAdapter,
     ValidationError,
     ValidationInfo,
@@ -33,9 +31,6 @@ from pydantic_core import ErrorDetails
 
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.finding import Severity
-from blogdata.secrets import secret_files
-from blogdata.secrets.secrets_pointer import Secret
-from blogdata.services import files
 from blogdata.services import setting_types as types
 
 if sys.version_info >= (3, 11):
@@ -76,7 +71,6 @@ def _section(hint: Any) -> type | None:
 JavaChoice = Literal["auto", "system", "bundled"]
 Readiness = Literal["flag", "next_exists"]
 PostgresLogin = Literal["password", "certificate"]
-ProviderKind = Literal["files", "environment", "openbao"]
 _MISREAD = re.compile(r"[*?\[\]{}\\|^%`\x00-\x1f\x7f]")
 """What Spark takes for a pattern, SQL for the end of a name, or the Delta library for an address."""
 _FOLDERS = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_JARS")
@@ -92,7 +86,6 @@ class SparkSettings:
     port: Annotated[types.Port, at("port", "BLOGDATA_SPARK_PORT")] = 0
     start_seconds: Annotated[float, Field(ge=1, le=3600), at("start_seconds", "BLOGDATA_SPARK_START_SECONDS")] = 120.0
     conf: types.SparkConf = ()
-    service: Annotated[str, at(variable="-")] = "spark"
 
     @property
     def heap_bytes(self) -> int:
@@ -137,38 +130,12 @@ class TableSettings:
         return bool(self.devices or self.users or self.legacy_visits)
 
 
-def _complete(provider: ProviderKind, info: ValidationInfo) -> ProviderKind:
-    if provider == "openbao":
-        address = info.data.get("address")
-        if not address or not (address.startswith("https:") or types.is_local(address)):
-            raise types.refusal("needs an address with TLS", 'write address = "https://bao.example.org:8200"')
-        if not (info.data.get("token") or info.data.get("token_file")):
-            raise types.refusal("asks for a token", f"write token_file, or set {secret_files.SERVER_TOKEN}")
-    return provider
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecretSettings:
-    """Where the values of secrets are: in files of the home, in variables, or on a server of OpenBao (or Vault)."""
-
-    address: Annotated[types.HttpAddress | None, at("address", "BLOGDATA_OPENBAO")] = None
-    mount: types.Names = "secret"
-    path: types.Names = "blogdata"
-    token: Annotated[Secret | None, PlainValidator(Secret), at(variable=secret_files.SERVER_TOKEN)] = None
-    token_file: types.Folder | None = None
-    provider: Annotated[ProviderKind, AfterValidator(_complete), at("provider", "BLOGDATA_SECRETS")] = "files"
-    variables: Annotated[Mapping[str, str], at(variable=secret_files.PREFIX)] = field(
-        default_factory=lambda: MappingProxyType({}), repr=False, hash=False
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class PartnerSettings:
     """The partner's API, if there is one, and how events are sent to it; times are in seconds.
 
     Args:
         wait: After the end of an hour before its events are sent, so that late ones still find their place.
-        patience: For which one request is tried in a run.
     """
 
     url: Annotated[types.HttpAddress | None, at("url", "BLOGDATA_PARTNER")] = None
@@ -176,7 +143,6 @@ class PartnerSettings:
     mode: Literal["bins", "individual"] = "bins"
     wait: types.Duration = 3600.0
     timeout: Annotated[float, Field(ge=0.1, le=600)] = 30.0
-    patience: Annotated[float, Field(ge=0, le=3600)] = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,9 +232,6 @@ def _unique(channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...
     return channels
 
 
-_sqlite = BeforeValidator(lambda value: None if value == "sqlite" else value)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings of a deployment; all paths are absolute.
@@ -299,9 +262,7 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     tables: TableSettings = field(default_factory=TableSettings)
-    dagster_storage: Annotated[types.Database | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
-    dagster_secret: Annotated[types.Name | None, at("dagster.secret")] = None
-    secrets: SecretSettings = field(default_factory=SecretSettings)
+    dagster_storage: Annotated[types.DagsterStorage | None, at(variable="BLOGDATA_DAGSTER_STORAGE")] = None
     alerts: Annotated[tuple[ChannelSettings, ...], AfterValidator(_unique)] = ()
     alerting: AlertingSettings = field(default_factory=AlertingSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
@@ -341,13 +302,16 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
     folder = home(env)
     file = _made(folder, folder) / "blogdata.toml"
+    state = folder.stat()
+    # What another user owns, as the volume of a container, or is for everybody, is not the deployment's to close.
+    if state.st_uid == os.geteuid() and not state.st_mode & stat.S_ISVTX:
+        folder.chmod(0o700)
     document = _document(file, _places())
     try:
         settings = _adapter().validate_python(_merged(document, env, folder), context=folder)
     except ValidationError as error:
         # Not as its cause: its text has the values, which may be private.
         raise _refused(error.errors(include_url=False)[0], file) from None
-    files.close(folder, settings.landing)
     return settings
 
 
@@ -363,7 +327,6 @@ def _merged(document: Mapping[str, Any], env: Mapping[str, str], home: Path) -> 
         if name in variables and "://" not in variables[name]:
             variables[name] = str(Path(variables[name]).expanduser().absolute())
     variables["BLOGDATA_HOME"], variables["SSL_CERT_FILE"] = home, _trusted_certificates(env)
-    variables[secret_files.PREFIX] = {name: text for name, text in env.items() if name.startswith(secret_files.PREFIX)}
     cache_folder = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or "~").expanduser() / ".cache")
     paths = {"landing": "landing", "lake": "lake", "jars": f"{cache_folder}/blogdata/jars"}
     sections = {place[0] for place in _places() if len(place) > 1 and place[-1].isupper()}

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.durable.sqlite_file import problem
 from blogdata.durable.whole_file import write_atomically
-from blogdata.services import postgres_connection, secrets
 from blogdata.services.config import Settings
-from blogdata.services.files import LockTimeout, is_same_folder, locked
+from blogdata.services.files import LockTimeout, locked
 from blogdata.services.jars import package_folder
-from blogdata.services.postgres_connection import Address
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -28,7 +25,8 @@ MENDED = (
 PLATFORM, ANALYTICS = "definitions", "analytics"
 """Names of the code locations; the state of sensors and schedules is stored by them."""
 _OPENING_SECONDS = 120.0
-_UI_ADDRESS = "ui.address"
+UI = "ui.lock"
+"""File that is locked by whoever serves the UI, and has the address."""
 UI_TOKEN = "ui"
 """Name of the secret that signs browsers in, and that programs send to the UI."""
 
@@ -51,48 +49,28 @@ def render(settings: Settings) -> Path:
     return folder
 
 
-def ui_lock(home: Path) -> AbstractContextManager[None]:
-    """Hold the lock of whoever serves the UI of a deployment; raises LockTimeout at once while another process does."""
-    return locked(home / "ui.lock", seconds=0)
-
-
-def is_ui_served(home: Path) -> bool:
-    try:
-        with ui_lock(home):
-            return False
-    except LockTimeout:
-        return True
-
-
-def note_ui_address(home: Path, address: str) -> None:
-    write_atomically(home / _UI_ADDRESS, f"{address}\n{home}".encode())
-
-
-def forget_ui_address(home: Path) -> None:
-    (home / _UI_ADDRESS).unlink(missing_ok=True)
-
-
 def ui_address(home: Path) -> str | None:
-    """Return the address, as http://…, where the UI of a deployment is served, or was when it was killed; else None."""
-    note = home / _UI_ADDRESS
-    address, _, served = note.read_text(encoding="utf-8").partition("\n") if note.is_file() else ("", "", "")
-    if not address or not is_same_folder(served, home):
+    """Return the address, as http://…, where the UI of a deployment is served now; None: nowhere."""
+    file = home / UI
+    if not file.exists():
         return None
-    # Whoever listens at all addresses is reached at this one.
-    return "http://" + address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
-
-
-def database(settings: Settings) -> Address | None:
-    """Return the PostgreSQL database of Dagster's runs and events; None: they are in SQLite files."""
-    url, name = settings.dagster_storage, settings.dagster_secret
-    return None if url is None else Address(url=url, password=secrets.pointer(settings, name) if name else None)
+    try:
+        with locked(file, seconds=0):
+            return None
+    except LockTimeout:
+        # Whoever listens at all addresses is reached at this one.
+        address = file.read_text(encoding="utf-8")
+        return "http://" + address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
 
 
 def storage(settings: Settings) -> str:
     """Return where Dagster's runs and events are stored: a folder, or an address without its password."""
     if settings.dagster_storage is None:
         return str(settings.home / "dagster")
-    return postgres_connection.without_password(settings.dagster_storage)
+    # Most commands do not load it.
+    from sqlalchemy.engine import make_url
+
+    return make_url(settings.dagster_storage).render_as_string()
 
 
 def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]:

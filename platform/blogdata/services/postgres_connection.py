@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from blogdata.errors import PlatformError, TransientError
 from blogdata.errors.remedies import Remedy, Run, ShowService
-from blogdata.secrets.secrets_pointer import Pointer, Secret, SecretInUse, fetch
+from blogdata.secrets.secrets_pointer import Pointer, fetch
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,46 +36,30 @@ class Address:
 
     def complete(self) -> str:
         """Return the address with the password, for a library that takes nothing else."""
-        return self.url if self.password is None else self.with_password(fetch(self.password))
-
-    def with_password(self, password: Secret) -> str:
-        parts = urlsplit(self.url)
+        if self.password is None:
+            return self.url
+        password, parts = fetch(self.password), urlsplit(self.url)
         login, _, host = parts.netloc.rpartition("@")
         return parts._replace(netloc=f"{login.partition(':')[0]}:{quote(password.reveal(), safe='')}@{host}").geturl()
 
 
 @contextmanager
 def connected(address: str | Address) -> Iterator[psycopg.Connection]:
-    """Connect, and translate operational errors into this module's exceptions; an error rolls back the transaction.
-
-    A password that the server refuses is fetched once more, and another one is tried.
-    """
+    """Connect, and translate operational errors into this module's exceptions; an error rolls back the transaction."""
     import psycopg
 
     known = address if isinstance(address, Address) else Address(url=address)
     try:
-        with _opened(known) as connection:
+        with psycopg.connect(known.complete(), connect_timeout=int(_PROBE_SECONDS)) as connection:
             yield connection
     except psycopg.OperationalError as error:
         raise _translated(error, known) from error
 
 
-def _opened(address: Address) -> psycopg.Connection:
-    import psycopg
-
-    def connect(url: str) -> psycopg.Connection:
-        return psycopg.connect(url, connect_timeout=int(_PROBE_SECONDS))
-
-    if address.password is None:
-        return connect(address.url)
-    held = SecretInUse(address.password)
-    return held.use(lambda secret: connect(address.with_password(secret)), refused=psycopg.OperationalError)
-
-
 def _translated(error: psycopg.OperationalError, address: Address) -> PlatformError:
     code, where, said = error.sqlstate or "", without_password(address.url), str(error).strip().partition("\n")[0]
     if error.pgconn is not None and error.pgconn.used_password and not error.sqlstate:
-        place = "in the address" if address.password is None else address.password.place
+        place = "in the address" if address.password is None else str(address.password.file())
         step = Remedy(f"see whether user, database and password are right: {place}")
         said = f"PostgreSQL refuses the login: {said}"
         return PostgresUnreachable(what=said, where=where, next_step=step)

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
-from blogdata.secrets.secretless_connector import SERVER, Certificates, keep
+from blogdata.secrets.secretless_connector import AUTHORITY, SERVER, Certificates, keep
 from blogdata.services import secrets
 from blogdata.services.config import Settings
 
@@ -29,10 +29,6 @@ OWNER, WRITER = f"{PREFIX}owner", f"{PREFIX}writer"
 READERS = ("engineer", "analyst", "partner")
 """Roles of readers; their logins have the prefix."""
 LOGINS = (WRITER, *(f"{PREFIX}{name}" for name in READERS))
-_CONNECTIONS = 10
-"""Connections of each reader at a time, of 50."""
-_LOCKING = "proname ~ '^pg_(try_)?advisory_'"
-_MAKING = "proname IN ('lo_creat', 'lo_create', 'lo_from_bytea')"
 
 
 def passwords(settings: Settings) -> Mapping[str, str]:
@@ -56,11 +52,6 @@ def make(connection: psycopg.Connection, given: Mapping[str, str | None]) -> Non
         connection.execute(
             sql.SQL("ALTER ROLE {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION {}").format(role, sql.SQL(kind))
         )
-    for name in READERS:
-        query = sql.SQL("ALTER ROLE {} CONNECTION LIMIT {}")
-        connection.execute(query.format(sql.Identifier(PREFIX + name), sql.Literal(_CONNECTIONS)))
-    # Everybody may connect to these, and fill the disk with temporary tables.
-    connection.execute("REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC")
     for name, password in given.items():
         # Hashed here: a statement that fails is in the server's log.
         hashed = (
@@ -82,13 +73,6 @@ def admit(connection: psycopg.Connection) -> None:
     for name in LOGINS:
         connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, sql.Identifier(name)))
     connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, sql.Identifier(OWNER)))
-    # From the readers: functions that hold the lock of a delivery, or make large objects.
-    query = sql.SQL("SELECT oid::regprocedure::text, {} FROM pg_proc WHERE {} OR {}")
-    found = query.format(sql.SQL(_LOCKING), sql.SQL(_LOCKING), sql.SQL(_MAKING))
-    for function, locks in connection.execute(found).fetchall():
-        connection.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC".encode())
-        if locks:
-            connection.execute(f"GRANT EXECUTE ON FUNCTION {function} TO {WRITER}".encode())
 
 
 SUPERUSER = "blogdata"
@@ -103,23 +87,22 @@ def certificates(settings: Settings) -> Certificates:
 
 
 def kept_certificates(settings: Settings) -> str:
-    """Make, renew and remove certificates as it is time; return a digest of the server's files."""
+    """Make and renew certificates as it is time; return a digest of the server's."""
     known = certificates(settings)
     keep(known, datetime.now(timezone.utc))
-    files = (known.authorities, *(known.folder / f"{SERVER}.{kind}" for kind in ("key", "pem")))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return hashlib.sha256(known.certificate(SERVER).read_bytes()).hexdigest()
 
 
 def certificate_options(settings: Settings) -> Mapping[str, str]:
     """Return what the server is started with, and write the file that says who is let in."""
-    folder = certificates(settings).folder
-    access = folder / "pg_hba.conf"
+    known = certificates(settings)
+    access = known.folder / "pg_hba.conf"
     write_atomically(access, _ACCESS.encode())
     return {
         "ssl": "on",
-        "ssl_cert_file": str(folder / f"{SERVER}.pem"),
-        "ssl_key_file": str(folder / f"{SERVER}.key"),
-        "ssl_ca_file": str(certificates(settings).authorities),
+        "ssl_cert_file": str(known.certificate(SERVER)),
+        "ssl_key_file": str(known.key(SERVER)),
+        "ssl_ca_file": str(known.certificate(AUTHORITY)),
         "hba_file": str(access),
     }
 
@@ -127,12 +110,11 @@ def certificate_options(settings: Settings) -> Mapping[str, str]:
 def certified_address(settings: Settings, login: str, port: int, database: str) -> str:
     """Return the address of the server for a login: the certificates to show and to trust, and no password."""
     known = certificates(settings)
-    current = known.current()
     files = {
         "sslmode": "verify-full",
-        "sslrootcert": str(known.authorities),
-        "sslcert": str(current.certificate(login)),
-        "sslkey": str(current.key(login)),
+        "sslrootcert": str(known.certificate(AUTHORITY)),
+        "sslcert": str(known.certificate(login)),
+        "sslkey": str(known.key(login)),
     }
     return f"postgresql://{login}@127.0.0.1:{port}/{database}?{urlencode(files)}"
 

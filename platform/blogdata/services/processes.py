@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import logging
-import os
 import random
 import signal
 import socket
@@ -114,21 +112,6 @@ def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIG
     return True
 
 
-def with_argument(argument: str, folder: Path) -> list[ProcessIdentity]:
-    """Find this user's running processes whose command line has an argument, and that work in a folder.
-
-    The folder tells them from processes whose folder was moved away from that path.
-    """
-    found = []
-    for process in psutil.process_iter(["cmdline", "uids"]):
-        uids = process.info["uids"]
-        if uids is not None and uids.real == os.getuid() and argument in (process.info["cmdline"] or ()):
-            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                if process.cwd() == str(folder.resolve()):
-                    found.append(identify(process.pid))
-    return [identity for identity in found if is_alive(identity)]
-
-
 def free_port() -> int:
     """Choose a free loopback port, for a server that will listen on it in some seconds.
 
@@ -149,16 +132,6 @@ def port_is_free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def port_owner(port: int) -> str:
-    """Describe the process that listens on a port, as far as this user may see it: `process 123 (nginx)`."""
-    with contextlib.suppress(psutil.Error):
-        for connection in psutil.net_connections(kind="tcp"):
-            listens = connection.status == psutil.CONN_LISTEN and connection.pid
-            if listens and connection.laddr and connection.laddr.port == port:
-                return f"process {connection.pid} ({psutil.Process(connection.pid).name()})"
-    return "another process"
 
 
 def _wait(process: psutil.Process, seconds: float) -> None:
@@ -219,18 +192,6 @@ def write_state(settings: Settings, service: str, state: Any) -> None:
     write_atomically(state_file(settings, service), json.dumps(asdict(state)).encode(), mode=0o600)
 
 
-def is_own(settings: Settings, service: str, process: ProcessIdentity, home: str) -> bool:
-    """Return whether a process serves this home; one of another home is neither used nor stopped."""
-    if is_same_folder(home, settings.home):
-        return True
-    if not Path(home).exists() and is_alive(process):
-        _log.warning(
-            "%s of %s, which is no more, still runs: process %d; if this home was moved from there, end that process",
-            *(service, home, process.pid),
-        )
-    return False
-
-
 def last_words(log: str) -> str:
     """Return the line of a log that tells why a process has ended: the last one with an error, or the last one."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
@@ -243,7 +204,8 @@ def read_state(settings: Settings, service: str) -> Started | None:
     file = state_file(settings, service)
     try:
         state = Started(**json.loads(file.read_text(encoding="utf-8")))
-        return state if is_own(settings, service, state.identity, state.home) else None
+        # One of another home, of which this is a copy, is neither used nor stopped.
+        return state if is_same_folder(state.home, settings.home) else None
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):
@@ -265,7 +227,7 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
 def require_free(port: int, setting: str) -> None:
     if not port_is_free(port):
         raise ConfigurationError(
-            what=f"Port {port} is taken by {port_owner(port)}",
+            what=f"Port {port} is taken by another process",
             where=f"{setting}={port}",
             next_step=f"Set {setting} to a free port (0 has one chosen), or end that process",
         )

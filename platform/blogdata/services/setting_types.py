@@ -57,7 +57,6 @@ TextOrTexts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: [value] 
 Name = Annotated[
     str, _matching(r"[A-Za-z0-9_.-]{1,64}", "a name of letters, digits, dots and hyphens", '"blog-1"', private=True)
 ]
-Names = Annotated[str, _matching(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*", "names between slashes", '"team/blog"')]
 TableName = Annotated[str, _matching(r'[^\s."]+(\.[^\s."]+)?', "the name of a table", '"table" or "schema.table"')]
 PathStart = Annotated[str, _matching(r"[/*].*", "how a path begins, or a pattern", '["/admin/", "/*.php"]')]
 HostName = Annotated[
@@ -148,6 +147,16 @@ def _database(address: str) -> str:
 HttpAddress = Annotated[str, _address("https://example.com", "https", "http")]
 MavenAddress = Annotated[str, _address("https://maven.example.com/root or file:///srv/maven", "https", "http", "file")]
 Database = Annotated[str, AfterValidator(_database)]
+DagsterStorage = Annotated[
+    str,
+    _matching(
+        r"postgresql\+psycopg2://.+",
+        "an address of SQLAlchemy with the driver of Dagster",
+        "postgresql+psycopg2://user:password@host/database; tables that 0.1.0 has made are found with "
+        "?options=-csearch_path%3Ddagster behind it",
+        private=True,
+    ),
+]
 
 
 def _remote(address: str | None) -> str | None:

@@ -6,9 +6,8 @@ import atexit
 import logging
 import os
 import threading
-import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,6 @@ from blogdata.services.spark_conf import TABLE_FILES
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-_UNCHECKED_SECONDS = 30.0
 # A local server that does not answer is gone; a remote one may be behind a network that recovers.
 # The waits are 0.05 s, 0.2 s, 0.8 s, 3.2 s, ...: in total about 4 s for a local and 85 s for a remote server.
 _LOCAL_RETRIES = 4
@@ -33,7 +31,6 @@ class _Attached:
     session: Any
     url: str
     process: processes.ProcessIdentity | None
-    checked: float
 
     @property
     def is_reachable(self) -> bool:
@@ -46,24 +43,20 @@ _attached: dict[Settings, _Attached] = {}
 _lock = threading.RLock()
 
 
-def session(settings: Settings, conf: Mapping[str, Any] | None = None) -> Any:
-    """Return the session; a new one if the server was lost since the last use."""
+def session(settings: Settings) -> Any:
+    """Return the session; a new one if it was stopped, or its server has ended."""
     with _lock:
         attached = _attached.get(settings)
-        if attached is None or not _usable(attached):
-            if attached is not None:
-                drop(settings)
-            attached = _attach(settings)
-            _attached[settings] = attached
-            for key, value in (conf or {}).items():
-                attached.session.conf.set(key, value)
+        if attached is None or attached.session.is_stopped or not attached.is_reachable:
+            drop(settings)
+            attached = _attached[settings] = _attach(settings)
         return attached.session
 
 
 @contextmanager
-def guarded(settings: Settings, conf: Mapping[str, Any] | None = None) -> Iterator[Any]:
+def guarded(settings: Settings) -> Iterator[Any]:
     """Provide the session; if it is lost inside the context, SparkServerLost is raised, and the next use attaches."""
-    held = session(settings, conf)
+    held = session(settings)
     try:
         yield held
     except Exception as error:
@@ -91,25 +84,10 @@ def _attach(settings: Settings) -> _Attached:
     attached = attach(server.url)
     if settings.spark.remote is not None:
         # An external server was not started with the platform's configuration.
-        for key, value in {**TABLE_FILES, **dict(settings.spark.conf)}.items():
-            if key in TABLE_FILES:
-                attached.conf.set(key, value)
-    return _Attached(session=attached, url=server.url, process=server.process, checked=time.monotonic())
-
-
-def _usable(attached: _Attached) -> bool:
-    if attached.session.is_stopped or not attached.is_reachable:
-        return False
-    if time.monotonic() - attached.checked < _UNCHECKED_SECONDS:
-        return True
-    try:
-        attached.session.version  # noqa: B018 - asks the server, and fails if it has closed the session
-    except Exception as error:
-        if not spark_probe.is_lost(error):
-            raise
-        return False
-    attached.checked = time.monotonic()
-    return True
+        own = dict(settings.spark.conf)
+        for key, value in TABLE_FILES.items():
+            attached.conf.set(key, own.get(key, value))
+    return _Attached(session=attached, url=server.url, process=server.process)
 
 
 def _release_all() -> None:

@@ -16,6 +16,7 @@ TABLE_FILES = {
 }
 """Form of table files: zstd takes two thirds of snappy's bytes in the same time; Spark's older form of moments has no
 statistics."""
+SERVICE = "spark"
 _PLUGIN = "io.blogdata.engine.NoServedFiles"
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
@@ -23,7 +24,6 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 @dataclass(frozen=True, kw_only=True)
 class SparkParts:
     java: java.Java
-    java_home: Path
     class_path: tuple[Path, ...]
 
 
@@ -31,11 +31,7 @@ def prepare(settings: Settings) -> SparkParts:
     runtime = java.find(settings)
     pinned = jars.download_missing(settings)
     built = engine.compile_if_absent(pinned, runtime)
-    return SparkParts(
-        java=runtime,
-        java_home=java.launcher_home(runtime, settings.service_folder(settings.spark.service)),
-        class_path=(*pinned.files("spark"), built),
-    )
+    return SparkParts(java=runtime, class_path=(*pinned.files("spark"), built))
 
 
 def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
@@ -96,14 +92,14 @@ def is_local(settings: Settings) -> bool:
 
 def scratch(settings: Settings) -> Path:
     """Return the folder of Spark's temporary files, which only this user can enter; it is made if absent."""
-    folder = settings.service_folder(settings.spark.service) / "scratch"
+    folder = settings.service_folder(SERVICE) / "scratch"
     (folder / _TEMPORARY).mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     return folder
 
 
 def _java_options(settings: Settings) -> str:
-    folder = settings.service_folder(settings.spark.service)
+    folder = settings.service_folder(SERVICE)
     # Java loads native libraries from its temporary folder. On a disk that forbids this they stay in the system's.
     if os.statvfs(folder).f_flag & os.ST_NOEXEC:
         return "-XX:-UsePerfData"

@@ -3,9 +3,6 @@
 Starting Spark takes seconds, attaching to a running server takes tenths of a second. A state file records the
 server's process (id and start time, because ids are reused), its address, and a fingerprint of the configuration
 it was started with.
-
-Queries of roles run on a second, smaller one (:func:`of_roles`): whoever asks may ask for more memory than there is,
-which ends the server.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -27,16 +24,12 @@ from blogdata.services import processes, spark_conf, spark_launch, spark_probe
 from blogdata.services.config import Settings
 from blogdata.services.jars import package_folder
 from blogdata.services.processes import ProcessIdentity, ServiceStatus, Started
+from blogdata.services.spark_conf import SERVICE
 
 _log = logging.getLogger(__name__)
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _PROBE_SECONDS = 10.0
 _PATIENCE_SECONDS = 30.0
-_ROLES_HEAP = 1024
-"""Most MiB of heap of the server of roles."""
-_NO_MEMORY = "OutOfMemoryError"
-_ENDING = ("SparkContext was shut down", "stopped SparkContext", "No active or default Spark session")
-"""What a server that is ending itself answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,50 +55,27 @@ def running_server(settings: Settings) -> SparkServer:
     parts = spark_conf.prepare(settings)
     conf = {**spark_conf.build(settings, parts), **_CONNECT_CONF}
     fingerprint = _fingerprint(settings, parts, conf)
-    state = processes.read_state(settings, settings.spark.service)
+    state = processes.read_state(settings, SERVICE)
     if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
         return SparkServer(url=state.url, process=state.identity)
-    with processes.lock(settings, settings.spark.service, start_seconds=settings.spark.start_seconds):
+    with processes.lock(settings, SERVICE, start_seconds=settings.spark.start_seconds):
         state = _settle(settings, fingerprint) or _start(settings, parts, conf, fingerprint)
     return SparkServer(url=state.url, process=state.identity)
 
 
-def of_roles(settings: Settings) -> Settings:
-    """Return the settings with which queries of roles find a server of their own; a remote server is one for all."""
-    if settings.spark.remote is not None:
-        return settings
-    spark = settings.spark
-    own = replace(
-        spark,
-        service="spark/roles",
-        port=0,
-        heap=spark.heap if spark.heap_bytes <= _ROLES_HEAP << 20 else f"{_ROLES_HEAP}m",
-        master=spark.master if spark_conf.is_local(settings) else "local[*]",
-    )
-    return replace(settings, spark=own)
-
-
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own servers; return whether one was running."""
-    roles = of_roles(settings)
-    stopped = processes.state_file(roles, roles.spark.service).parent.is_dir() and _stop(roles)
-    return _stop(settings) or stopped
-
-
-def _stop(settings: Settings) -> bool:
-    with processes.lock(settings, settings.spark.service, start_seconds=settings.spark.start_seconds):
-        state = processes.read_state(settings, settings.spark.service)
+    """Stop the deployment's own server; return whether it was running."""
+    with processes.lock(settings, SERVICE, start_seconds=settings.spark.start_seconds):
+        state = processes.read_state(settings, SERVICE)
         stopped = state is not None and processes.stop(state.identity)
-        for orphan in _orphans(settings):
-            stopped = processes.stop(orphan) or stopped
-        processes.state_file(settings, settings.spark.service).unlink(missing_ok=True)
+        processes.state_file(settings, SERVICE).unlink(missing_ok=True)
         shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
     return stopped
 
 
 def status(settings: Settings) -> ServiceStatus:
     remote = settings.spark.remote
-    state = processes.read_state(settings, settings.spark.service) if remote is None else None
+    state = processes.read_state(settings, SERVICE) if remote is None else None
     address = state.url if state is not None else remote
     if address is None:
         return ServiceStatus(state="stopped", detail="No server was started here")
@@ -120,20 +90,12 @@ def status(settings: Settings) -> ServiceStatus:
 
 def is_running(settings: Settings) -> bool:
     """Check whether the process of the deployment's own server runs, without a request to it."""
-    state = processes.read_state(settings, settings.spark.service)
+    state = processes.read_state(settings, SERVICE)
     return state is not None and processes.is_alive(state.identity)
 
 
-def ran_out_of_memory(settings: Settings, error: Exception) -> bool:
-    """Return whether an error means that memory ran out: it says so, or the server is gone, and its log says so."""
-    if _NO_MEMORY in str(error):
-        return True
-    gone = spark_probe.is_lost(error) or any(sign in str(error) for sign in _ENDING)
-    return gone and log_file(settings).is_file() and _NO_MEMORY in _log_text(settings)
-
-
 def log_file(settings: Settings) -> Path:
-    return settings.service_folder(settings.spark.service) / "server.log"
+    return settings.service_folder(SERVICE) / "server.log"
 
 
 def _log_text(settings: Settings) -> str:
@@ -149,7 +111,7 @@ _CONNECT_CONF = {
 
 def _settle(settings: Settings, fingerprint: str) -> Started | None:
     """Return the usable server, or stop unusable ones and return None; the caller holds the lock."""
-    state = processes.read_state(settings, settings.spark.service)
+    state = processes.read_state(settings, SERVICE)
     if state is not None:
         if not processes.is_alive(state.identity):
             reason = "had ended"
@@ -161,15 +123,12 @@ def _settle(settings: Settings, fingerprint: str) -> Started | None:
             reason = f"did not answer for {_PATIENCE_SECONDS:g} s"
         _log.warning("The Spark server (process %d) %s; a new one is started", state.pid, reason)
         processes.stop(state.identity)
-        processes.state_file(settings, settings.spark.service).unlink(missing_ok=True)
-    for orphan in _orphans(settings):
-        _log.warning("A Spark server that nobody knew of (process %d) is stopped", orphan.pid)
-        processes.stop(orphan)
+        processes.state_file(settings, SERVICE).unlink(missing_ok=True)
     return None
 
 
 def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str) -> Started:
-    folder = settings.service_folder(settings.spark.service)
+    folder = settings.service_folder(SERVICE)
     port = settings.spark.port or processes.free_port()
     processes.require_free(port, "BLOGDATA_SPARK_PORT")
     token = secrets.token_urlsafe(24)
@@ -193,7 +152,7 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
         url=f"sc://localhost:{port}/;token={token}",
         fingerprint=fingerprint,
     )
-    processes.write_state(settings, settings.spark.service, state)
+    processes.write_state(settings, SERVICE, state)
     # About a second of work, while the server is starting anyway.
     import pyspark.sql.connect.client.core  # noqa: F401
 
@@ -201,7 +160,7 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
         return state
     ended = not processes.is_alive(identity)
     processes.stop(identity)
-    processes.state_file(settings, settings.spark.service).unlink(missing_ok=True)
+    processes.state_file(settings, SERVICE).unlink(missing_ok=True)
     reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
     raise TransientError(
         what=f"The Spark server {reason}: {processes.last_words(_log_text(settings))}",
@@ -236,7 +195,7 @@ def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str
     # Spark loads some 150 MiB of classes and compiles more code than the default cache holds. Class collections at the
     # start, and methods that are evicted and compiled again, cost more than this memory.
     room = ["-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=512m"]
-    own = [_marker(settings), "-XX:+UseParallelGC", *room]
+    own = ["-XX:+UseParallelGC", *room]
     return spark_launch.command(settings, parts, [*submit, "--class", _SERVER_CLASS], options=own)
 
 
@@ -250,12 +209,3 @@ def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping
         "workers": spark_launch.worker_code(),
     }
     return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def _marker(settings: Settings) -> str:
-    return f"-Dblogdata.service={settings.service_folder(settings.spark.service)}"
-
-
-def _orphans(settings: Settings) -> list[ProcessIdentity]:
-    """List servers of this home that no state file names: whoever started them was killed."""
-    return processes.with_argument(_marker(settings), settings.service_folder(settings.spark.service))

@@ -17,11 +17,9 @@ from pathlib import Path
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
-from blogdata.secrets.secret_files import without_secrets
 from blogdata.services.config import Settings
 from blogdata.services.jars import package_folder
-from blogdata.services.java import VECTOR_OPTION
-from blogdata.services.spark_conf import SparkParts, scratch
+from blogdata.services.spark_conf import SERVICE, SparkParts, scratch
 
 _SCALA_VERSION = "2.13"
 _LAUNCHER_SECONDS = 120
@@ -51,18 +49,18 @@ def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, optio
     words = [word for word in done.stdout.split("\0") if word.strip()]
     if done.returncode != 0 or len(words) < 2:
         raise _failed(parts, (done.stderr or done.stdout).strip()[-500:])
-    kept = [word for word in words[1:] if word != VECTOR_OPTION]
+    # It loads a module for algebra that is not used here; the bundled Java lacks it, and would not start.
+    kept = [word for word in words[1:] if word != "--add-modules=jdk.incubator.vector"]
     log4j = package_folder("blogdata") / "deploy" / "spark-log4j2.properties"
     return [str(parts.java.executable), f"-Dlog4j2.configurationFile=file:{log4j}", *options, *kept]
 
 
 def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
     """Build the environment of a Spark process: this process's own, with Spark's variables replaced."""
-    inherited = without_secrets(os.environ)
-    kept = {name: value for name, value in inherited.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **kept,
-        "JAVA_HOME": str(parts.java_home),
+        "JAVA_HOME": str(parts.java.home),
         "SPARK_HOME": str(package_folder("pyspark")),
         "SPARK_SCALA_VERSION": _SCALA_VERSION,
         # Otherwise Java opens no file whose name is not ASCII where the locale is POSIX, as under cron.
@@ -80,7 +78,7 @@ def worker_python(settings: Settings) -> Path:
     Where the folder allows no executables it is the interpreter itself; workers then start more slowly, and on a busy
     machine a stream's start may need a retry.
     """
-    executable = settings.service_folder(settings.spark.service) / "python"
+    executable = settings.service_folder(SERVICE) / "python"
     script = worker_python_script()
     if not executable.is_file() or executable.read_text(encoding="utf-8") != script:
         write_atomically(executable, script.encode(), mode=0o700)

@@ -30,7 +30,6 @@ REASONS: tuple[str, ...] = (
     "not_utf8",
     "too_large",
     "truncated",
-    "several_objects",
     "not_json",
     *(f"missing_field:{name}" for name in _REQUIRED),
     *(f"wrong_type:{name}" for name in _TYPED),
@@ -128,7 +127,7 @@ def _invalid_connected_since(events: ChangeEvents, rows: Ints, draw: np.random.G
 def _several_objects(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     one = events.changed(rows)
     between = pick(texts(["", " "]), draw.integers(0, 2, len(rows)))
-    return join(one, between, one), _constant("several_objects", rows)
+    return join(one, between, one), _constant("not_json", rows)
 
 
 def _truncated(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:

@@ -19,7 +19,6 @@ from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import (
     HOUR_MS,
     FieldChange,
-    Flags,
     Ints,
     Shape,
     Texts,
@@ -65,7 +64,6 @@ class Displays:
     arrival_ms: Ints
     zone: Ints
     values: dict[str, Texts]
-    clicked: Flags
     shape: ClassVar[Shape] = DISPLAY
 
     def times(self, rows: Ints | slice, moments: Ints) -> Texts:
@@ -81,16 +79,7 @@ class Displays:
         return braces(pairs + constant(extra, len(rows)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shown:
-    """The displays of an hour's visits, and which of its events name an ad."""
-
-    displays: Displays
-    named_ms: Ints
-    belongs: Flags
-
-
-def displays_of(spec: SimulationSpec, hour: int, visits: Visits, pools: Pools) -> Shown:
+def displays_of(spec: SimulationSpec, hour: int, visits: Visits, pools: Pools) -> Displays:
     """Simulates the displays in the visits that start in an hour of the span, 0 being its first."""
     draw = np.random.default_rng([spec.seed, 5, hour])
     count = len(visits.zone)
@@ -113,9 +102,7 @@ def displays_of(spec: SimulationSpec, hour: int, visits: Visits, pools: Pools) -
     delay = np.minimum(-np.log1p(-draw.random(len(moments))) * 1500, 60_000).astype(np.int64)
     # No event names one of the other ads.
     other = pick(pools.other_ads, draw.integers(0, len(pools.other_ads), len(ignored)))
-    shown = visits.sessions["ad_id"].take(pa.array(np.concatenate([clicks, again])))
-    ads = pa.concat_arrays([shown, other])
-    clicked, belongs = _matched(visits, named, session[: len(shown)], moments[: len(shown)])
+    ads = pa.concat_arrays([visits.sessions["ad_id"].take(pa.array(np.concatenate([clicks, again]))), other])
     arrival_ms = np.minimum(moments + delay, end_ms - 1000)
     order = np.argsort(arrival_ms, kind="stable")
     values = {
@@ -124,14 +111,12 @@ def displays_of(spec: SimulationSpec, hour: int, visits: Visits, pools: Pools) -
         "visit_id": visits.sessions["visit_id"].take(pa.array(session)),
         "campaign": pools.campaigns.take(pc.index_in(ads, pa.concat_arrays([pools.ads, pools.other_ads]))),
     }
-    displays = Displays(
+    return Displays(
         event_ms=moments[order],
         arrival_ms=arrival_ms[order],
         zone=visits.zone[session][order],
         values={name: column.take(pa.array(order)) for name, column in values.items()},
-        clicked=np.concatenate([clicked, np.zeros(len(ignored), bool)])[order],
     )
-    return Shown(displays=displays, named_ms=visits.event_ms[named[visits.session]], belongs=belongs)
 
 
 def _before(draw: np.random.Generator, rows: int) -> Ints:
@@ -139,23 +124,3 @@ def _before(draw: np.random.Generator, rows: int) -> Ints:
     longest = HOURS_AHEAD * HOUR_MS
     long_ago = draw.integers(BELONGS_MS + 60_000, longest - 60_000, rows)
     return np.where(early, long_ago, draw.integers(500, _LONGEST_BEFORE_MS, rows))
-
-
-def _matched(visits: Visits, named: Flags, session: Ints, moments: Ints) -> tuple[Flags, Flags]:
-    """Finds which displays of the visits' own ads have an event, and which events that name an ad have a display."""
-    events = np.flatnonzero(named[visits.session])
-    of_events = visits.session[events]
-    clicked, belongs = np.zeros(len(session), bool), np.zeros(len(events), bool)
-    # A visit has at most two displays of its ad: each round looks at one of every visit.
-    left = np.arange(len(session))
-    while len(left):
-        visit, where = np.unique(session[left], return_index=True)
-        at = np.full(len(named), -1)
-        at[visit] = left[where]
-        display = at[of_events]
-        since = visits.event_ms[events] - moments[display]
-        hit = (display >= 0) & (since >= 0) & (since <= BELONGS_MS)
-        belongs |= hit
-        clicked[display[hit]] = True
-        left = np.delete(left, where)
-    return clicked, belongs

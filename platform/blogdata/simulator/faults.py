@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -99,7 +98,7 @@ LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if o
 
 
 def load_faults(path: Path) -> FaultRates:
-    """Reads fault rates from a TOML or JSON file; faults that the file does not name have rate 0."""
+    """Reads fault rates from a TOML file; faults that the file does not name have rate 0."""
     rates = _read(path)
     unknown = sorted(set(rates) - {one.name for one in fields(FaultRates)})
     if unknown:
@@ -113,12 +112,10 @@ def load_faults(path: Path) -> FaultRates:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-        rates: dict[str, Any] = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
-        return rates
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             what=f"the faults file cannot be read: {error}",
             where=str(path),
-            next_step="write `fault = rate` lines (TOML) or one JSON object of rates",
+            next_step="write lines such as `late = 0.05` (TOML)",
         ) from error

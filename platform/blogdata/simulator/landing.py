@@ -21,7 +21,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
 from blogdata.simulator.broken import VALID, ChangeEvents, break_lines, draw_faults
 from blogdata.simulator.displays import HOURS_AHEAD, displays_of
-from blogdata.simulator.population import DayCounts, Population, device_snapshot
+from blogdata.simulator.population import Population, device_snapshot
 from blogdata.simulator.spec import FORMAT, SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints, Texts, data, join, literal, offsets
 from blogdata.simulator.truth import (
@@ -32,7 +32,6 @@ from blogdata.simulator.truth import (
     TRUTH,
     AdsTruth,
     Counter,
-    MatchCounter,
     Truth,
     flag_complete,
     is_complete,
@@ -182,7 +181,6 @@ Progress = Callable[[int, int], None]
 
 
 def simulate(spec: SimulationSpec, landing: Path, progress: Progress = lambda done, total: None) -> Truth:
-    """Simulates into a landing zone; one that holds the same simulation without ads gets the ads."""
     claim = _claim(spec, landing)
     if claim.finished:
         _note_end(claim.spec, landing)
@@ -221,17 +219,13 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
     spec, since = claim.spec, claim.since
     population, vocabulary = Population(spec), pools()
     feed = SimulatedFeed(spec=spec, landing=landing, source=VISITS, since=since)
-    ads, matches = SimulatedFeed(spec=spec, landing=landing, source=ADS, since=since), MatchCounter(spec)
-    users: list[DayCounts] = []
-    devices: list[DayCounts] = []
+    ads = SimulatedFeed(spec=spec, landing=landing, source=ADS, since=since)
     # Where the span goes on after its last hour, displays of that hour may be in visits of the next one.
     ahead = HOURS_AHEAD if spec.added_hours else 0
     for hour, rows in enumerate(events_per_hour(spec, spec.hours + ahead)):
         visits = visits_of(spec, hour, int(rows), population, vocabulary)
         if spec.ads:
-            shown = displays_of(spec, hour, visits, vocabulary)
-            ads.add(hour, shown.displays)
-            matches.shown(shown)
+            ads.add(hour, displays_of(spec, hour, visits, vocabulary))
             for complete in _complete(spec, hour):
                 ads.land(complete)
         if hour >= spec.hours:
@@ -239,13 +233,11 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
         feed.add(hour, visits)
         feed.land(hour)
         if hour % 24 == 23:
-            table, counts = device_snapshot(spec, hour // 24)
-            devices.append(counts)
-            lines, counts = population.snapshot()
-            users.append(counts)
+            day = f"date={spec.day_key(hour // 24)}"
             if hour >= since:
-                _land_snapshot(landing / "devices" / f"date={counts.date}", "devices.csv", table)
-                _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", data(lines, 0, len(lines)))
+                lines = population.snapshot()
+                _land_snapshot(landing / "devices" / day, "devices.csv", device_snapshot(hour // 24))
+                _land_snapshot(landing / "users" / day, "users.json", data(lines, 0, len(lines)))
             if hour + 1 < spec.hours + ahead:
                 population.next_day()
         progress(hour + 1, spec.hours)
@@ -254,11 +246,7 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
         spec=spec.as_json(),
         hours=tuple(found.hours),
         event_hours=found.event_hours,
-        users=tuple(users),
-        devices=tuple(devices),
-        ads=AdsTruth(hours=tuple(of_ads.hours), display_hours=of_ads.event_hours, matches=matches.hours)
-        if spec.ads
-        else None,
+        ads=AdsTruth(hours=tuple(of_ads.hours), display_hours=of_ads.event_hours) if spec.ads else None,
     )
     store(landing, truth)
     replace(claim, finished=True).write(landing)
@@ -311,16 +299,14 @@ def _claim(spec: SimulationSpec, landing: Path) -> _Claim:
     found = _stored(landing)
     if found is not None:
         spec = replace(spec, added_hours=found.spec.added_hours)
-        if spec == found.spec:
-            return found
-        if spec != replace(found.spec, ads=True):
+        if spec != found.spec:
             raise PlatformError(
                 what="the landing zone holds another simulation",
                 where=f"{landing / TRUTH / 'spec.json'}: {_differences(found.spec.as_json(), spec.as_json())}",
                 next_step="choose another landing zone, or repeat the options this one was made with",
             )
-    else:
-        _require_empty(landing)
+        return found
+    _require_empty(landing)
     claim = _Claim(spec=spec)
     claim.write(landing)
     return claim

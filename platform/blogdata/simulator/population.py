@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from blogdata.simulator.spec import SimulationSpec
@@ -30,16 +28,6 @@ _EVENTS_PER_USER = 6
 _LOGIN_CHANGES = 0.002
 _EMAIL_CHANGES = 0.003
 _ZIPF = 0.9
-
-
-@dataclass(frozen=True, kw_only=True)
-class DayCounts:
-    """Row counts of one daily snapshot; `changed`: rows whose tracked values are not those of the day before."""
-
-    date: str
-    rows: int
-    new: int
-    changed: int
 
 
 class Population:
@@ -73,7 +61,6 @@ class Population:
         weights = 1.0 / np.arange(1, everyone + 1) ** _ZIPF
         draw.shuffle(weights)
         self._activity = np.cumsum(weights)
-        self._changed = 0
         self.day = 0
         self._render()
 
@@ -86,11 +73,8 @@ class Population:
         """Moves to the next day: some users change their login or email, new ones register."""
         before = self.count
         self.day += 1
-        login = self._random.random(before) < _LOGIN_CHANGES
-        email = self._random.random(before) < _EMAIL_CHANGES
-        self._login_version[:before] += login
-        self._email_version[:before] += email
-        self._changed = int((login | email).sum())
+        self._login_version[:before] += self._random.random(before) < _LOGIN_CHANGES
+        self._email_version[:before] += self._random.random(before) < _EMAIL_CHANGES
         self._render()
 
     def choose(self, generator: np.random.Generator, rows: int) -> Ints:
@@ -107,10 +91,10 @@ class Population:
         self._first_connection = np.where(first < _NEVER, first, self._first_connection)
         np.maximum.at(self._last_connection, users, moments)
 
-    def snapshot(self) -> tuple[Texts, DayCounts]:
-        """Returns the users at the end of the day as JSON lines, and their counts."""
+    def snapshot(self) -> Texts:
+        """Returns the users at the end of the day as JSON lines."""
         n = self.count
-        lines = join(
+        return join(
             literal('{"id":'),
             self.ids,
             literal(',"login":'),
@@ -123,8 +107,6 @@ class Population:
             _optional("last_connection_datetime", self._last_connection[:n]),
             literal("}\n"),
         )
-        new = n if self.day == 0 else self._joining if self.day < self._spec.days else 0
-        return lines, DayCounts(date=self._spec.day_key(self.day), rows=n, new=new, changed=self._changed)
 
     def _render(self) -> None:
         n = self.count
@@ -150,20 +132,13 @@ def devices_known(day: int) -> int:
     return FIRST_DAY_DEVICES + day
 
 
-def device_snapshot(spec: SimulationSpec, day: int) -> tuple[bytes, DayCounts]:
-    """Returns the devices of a day as CSV, and their counts."""
-    rows = [device(number) for number in range(devices_known(day))]
-    names = [_device_name(number, one.full_name, day) for number, one in enumerate(rows)]
-    body = "".join(f"{one.type};{name};{one.version}\n" for one, name in zip(rows, names, strict=True))
-    changed = sum(
-        name != _device_name(number, one.full_name, day - 1)
-        for number, (one, name) in enumerate(zip(rows, names, strict=True))
-        if number < devices_known(day - 1)
-    )
-    counts = DayCounts(
-        date=spec.day_key(day), rows=len(rows), new=1 if day else len(rows), changed=changed if day else 0
-    )
-    return ("type;full_name;version\n" + body).encode(), counts
+def device_snapshot(day: int) -> bytes:
+    """Returns the devices of a day as CSV."""
+    rows = [
+        (one, _device_name(number, one.full_name, day))
+        for number, one in enumerate(map(device, range(devices_known(day))))
+    ]
+    return ("type;full_name;version\n" + "".join(f"{one.type};{name};{one.version}\n" for one, name in rows)).encode()
 
 
 def _device_name(number: int, name: str, day: int) -> str:

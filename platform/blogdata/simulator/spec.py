@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from blogdata.errors import ConfigurationError
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.text import HOUR_MS
 
@@ -37,22 +36,6 @@ class SimulationSpec:
     part_lines: int = MAX_PART_LINES
     ads: bool = False
     added_hours: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in (("days", 1), ("visits_per_day", 0), ("seed", 0), ("part_lines", 1), ("added_hours", 0)):
-            value = getattr(self, name)
-            if value < least:
-                raise ConfigurationError(
-                    what=f"{name} is {value}, which is less than {least}",
-                    where=f"simulation, {name}",
-                    next_step=f"give {name} a whole number of {least} or more",
-                )
-        if not date(2000, 1, 1) <= self.start <= date(9000, 1, 1):
-            raise ConfigurationError(
-                what=f"the first day {self.start} is outside the years 2000 to 9000",
-                where="simulation, start",
-                next_step="choose a first day that an event may carry",
-            )
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> SimulationSpec:

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from blogdata.simulator.broken import REASONS, VALID
-from blogdata.simulator.displays import Shown
-from blogdata.simulator.population import DayCounts
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints
 
@@ -81,27 +79,11 @@ class EventTruth:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatchTruth:
-    """How displays and the visit events that name an ad belong together, by the hour in which each of them happened.
-
-    These are counts of what was simulated; faults of lines are not considered, and neither is whether the other one has
-    landed.
-    """
-
-    hour: str
-    displays: int
-    without_event: int
-    events: int
-    without_display: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class AdsTruth:
     """All counts of the simulated ad displays, each by hour, in order; `hours` has the missing ones, too."""
 
     hours: tuple[ArrivalTruth, ...]
     display_hours: tuple[EventTruth, ...]
-    matches: tuple[MatchTruth, ...]
 
     def total(self, figure: str) -> int:
         return _total(figure, self.hours, self.display_hours)
@@ -114,8 +96,6 @@ class Truth:
     spec: Mapping[str, Any]
     hours: tuple[ArrivalTruth, ...]
     event_hours: tuple[EventTruth, ...]
-    users: tuple[DayCounts, ...]
-    devices: tuple[DayCounts, ...]
     ads: AdsTruth | None = None
     already_there: bool = False
 
@@ -180,34 +160,10 @@ class Counter:
         )
 
 
-class MatchCounter:
-    def __init__(self, spec: SimulationSpec) -> None:
-        self._spec = spec
-        self._counts = np.zeros((4, spec.hours), np.int64)
-
-    @property
-    def hours(self) -> tuple[MatchTruth, ...]:
-        names = ("displays", "without_event", "events", "without_display")
-        counts = (dict(zip(names, map(int, of_hour), strict=True)) for of_hour in self._counts.T)
-        return tuple(MatchTruth(hour=self._spec.hour_key(hour), **found) for hour, found in enumerate(counts))
-
-    def shown(self, shown: Shown) -> None:
-        displays, events = shown.displays.event_ms, shown.named_ms
-        moments = (displays, displays[~shown.displays.clicked], events, events[~shown.belongs])
-        for row, found in enumerate(moments):
-            hours = (found - self._spec.start_ms) // HOUR_MS
-            self._counts[row] += np.bincount(hours[hours < self._spec.hours], minlength=self._spec.hours)
-
-
 def store(landing: Path, truth: Truth) -> None:
-    rows: dict[str, Iterable[Any]] = {
-        "visits": truth.hours,
-        "event_hours": truth.event_hours,
-        "users": truth.users,
-        "devices": truth.devices,
-    }
+    rows: dict[str, Iterable[Any]] = {"visits": truth.hours, "event_hours": truth.event_hours}
     if ads := truth.ads:
-        rows |= {"ads": ads.hours, "display_hours": ads.display_hours, "displays_and_events": ads.matches}
+        rows |= {"ads": ads.hours, "display_hours": ads.display_hours}
     for name, entries in rows.items():
         lines = (json.dumps(asdict(entry)).encode() + b"\n" for entry in entries)
         write_whole(landing / TRUTH / f"{name}.jsonl", lines)
@@ -219,14 +175,11 @@ def load(landing: Path) -> Truth:
     ads = AdsTruth(
         hours=_rows(folder / "ads.jsonl", ArrivalTruth),
         display_hours=_rows(folder / "display_hours.jsonl", EventTruth),
-        matches=_rows(folder / "displays_and_events.jsonl", MatchTruth),
     )
     return Truth(
         spec=json.loads((folder / "spec.json").read_text())["spec"],
         hours=_rows(folder / "visits.jsonl", ArrivalTruth),
         event_hours=_rows(folder / "event_hours.jsonl", EventTruth),
-        users=_rows(folder / "users.jsonl", DayCounts),
-        devices=_rows(folder / "devices.jsonl", DayCounts),
         ads=ads if ads.hours else None,
         already_there=True,
     )

@@ -32,11 +32,7 @@ SPLITTING = ".splitting.lock"
 
 
 def splitting(settings: Settings) -> AbstractContextManager[None]:
-    """Keep others from overwriting lines of access logs, since a log that is being split would be refused from then on.
-
-    Raises:
-        LockTimeout: Others are overwriting or splitting for too long; transient.
-    """
+    """Keep others from overwriting lines of access logs: one that is being split would be refused from then on."""
     return locked(settings.home / SPLITTING)
 
 
@@ -48,9 +44,6 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
 
     Returns:
         Each file that was changed, to the number of lines overwritten.
-
-    Raises:
-        LockTimeout: Others are overwriting or splitting for too long; transient.
     """
     if not files or SuppressionList.of(settings).suppressed() is None:
         return {}

@@ -79,14 +79,14 @@ class SuppressionList(SqliteStore):
         """Read the list; None if nobody was forgotten, which costs no more than a look for the file and the key."""
         rows = self.rows("SELECT * FROM suppressed")
         secret = secrets.pointer(self.settings, SECRET)
-        has_key = bool(secret.provider.versions(SECRET))
+        has_key = bool(secret.versions())
         if not rows and not has_key:
             return None
         known = {row["hash"]: Since(row["forgotten"], row["returned"]) for row in rows}
         if not has_key or _hashed(self._key(), *_CHECK) not in known:
             raise ListUnusable(
                 what="the list of persons who were forgotten is gone, or its key is, or they do not belong together",
-                where=f"{self.path}, {secret.place}",
+                where=f"{self.path}, {secret.file()}",
                 next_step=Remedy(
                     "if an erasure was interrupted: ",
                     GoOnForgetting(),

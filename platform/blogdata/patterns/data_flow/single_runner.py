@@ -64,7 +64,6 @@ def before(periods: Collection[str], failed: Collection[str]) -> list[str]:
 
 
 def stopped(periods: Collection[str], failed: Collection[str], *, dataset: str) -> dict[str, PlatformError]:
-    """Find the periods that wait for an earlier one."""
     if not failed:
         return {}
     first = min(failed)

@@ -22,17 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from blogdata.patterns.data_flow.aligned_fan_in import Completeness, completeness
-from blogdata.publish.partitions import Grain, between, coarser, start_of
+from blogdata.publish.partitions import Grain, coarser
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LONGEST_SILENCE = 7
-"""Periods without any part that are reported between two with parts; a longer silence is an end and a new beginning."""
 LABELS = (
     "period STRING, source STRING, metric STRING, parts_present INT, completeness DOUBLE, whole DOUBLE, empty BIGINT"
 )
@@ -58,7 +55,6 @@ class Gathered:
 
     @property
     def completeness(self) -> float:
-        """Share of the expected parts of all sources that are there, 0 to 1."""
         expected = sum(len(each.needed) for each in self.parts.values())
         return sum(each.present for each in self.parts.values()) / expected
 
@@ -108,15 +104,3 @@ def _labels(
                 share = parts.present / len(parts.needed)
                 known = empty if source in found.read else None
                 yield period, source, metric, parts.present, share, found.completeness, known
-
-
-def silent(delivered: Collection[str], grain: Grain) -> list[str]:
-    """List the periods without a delivery between two with one, unless they are more than :data:`LONGEST_SILENCE`."""
-    # Measured before they are listed: a delivery for the far future is a gap of millions of hours.
-    longest = grain.length * (LONGEST_SILENCE + 1)
-    gaps = (
-        between(one, other, grain)[1:-1]
-        for one, other in pairwise(sorted(delivered))
-        if start_of(other, grain) - start_of(one, grain) <= longest
-    )
-    return [key for gap in gaps for key in gap]

@@ -9,8 +9,6 @@ key. A failed record is in the next bin again, and the next record of its key is
 on. Keys with the most records left come first, so there are as few bins as possible: as many as the longest key has
 records, or as the records fill.
 
-What comes later than a record of its key that was sent is a correction of it, and says so (:mod:`.outbox`).
-
 The trap: order within one execution only. A process that dies and starts again has to know what was taken: records are
 numbered in an outbox before they are sent, and what has no answer is sent again first, under the same numbers. A second
 trap is a key with most of the records: its bins are nearly empty, and take as long as single calls.
@@ -27,8 +25,7 @@ import heapq
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 
-from blogdata.patterns.data_value.ordered_delivery import MOST_TRIES
-from blogdata.patterns.data_value.outbox import Delivery
+from blogdata.patterns.data_value.outbox import MOST_TRIES, Delivery
 
 
 class BinPacker:

@@ -37,7 +37,6 @@ SET = "grouping_set"
 class How(str, Enum):
     COUNT = "count"
     DISTINCT = "distinct"
-    APPROXIMATE = "approximate"
     SKETCH = "sketch"
 
 
@@ -78,8 +77,6 @@ def _whole(measure: Measure) -> Column:
     column = F.lit(1) if measure.column is None else F.col(measure.column)
     if measure.how is How.DISTINCT:
         return F.count_distinct(column)
-    if measure.how is How.APPROXIMATE:
-        return F.coalesce(F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint"))
     if measure.how is How.SKETCH:
         return F.hll_sketch_agg(column, measure.lg_k)
     return F.count(column)

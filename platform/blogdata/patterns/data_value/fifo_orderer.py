@@ -6,8 +6,6 @@ must not be sent before the last one is known to be taken.
 How it works: a :class:`Fifo` gives one record per request, the next one after the answer. What failed is sent again
 before anything else.
 
-A record that comes later than one of its key that was sent is a correction of it, and says so (:mod:`.outbox`).
-
 The trap: FIFO is not exactly once. A record may be taken and its answer lost, and then it is sent twice; so each
 record is numbered in an outbox before it is sent, and sent again under its number. The second trap is requests in
 flight: two of one key at once, and the retry of the first one arrives after the second.
@@ -22,8 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 
-from blogdata.patterns.data_value.ordered_delivery import MOST_TRIES
-from blogdata.patterns.data_value.outbox import Delivery
+from blogdata.patterns.data_value.outbox import MOST_TRIES, Delivery
 
 
 class Fifo:

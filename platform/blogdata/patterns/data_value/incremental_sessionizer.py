@@ -134,7 +134,7 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
         {
             # The highest number of a first row, and the lowest of its negation, are those of the row's own fragment.
             **{f"_{name}": F.max(F.struct(first.alias("fragment"), name)).over(so_far) for name in spec.ever},
-            "_appended": keyed_idempotency.first_of(appended).over(so_far),
+            "_appended": F.min(appended).over(so_far),
             **{f"_{name}": F.array(*_steps(of)) for name, of in spec.path.items()},
         }
     )
@@ -194,7 +194,7 @@ def _joined(parts: DataFrame, spec: SessionSpec) -> DataFrame:
         **{name: F.first(name).over(so_far) for name in spec.first},
         **{name: F.max(name).over(so_far) for name in spec.ever},
         **{name: F.slice(F.flatten(F.collect_list(name).over(so_far)), 1, spec.path_length) for name in spec.path},
-        APPENDED: keyed_idempotency.first_of(F.col(APPENDED)).over(so_far),
+        APPENDED: F.min(APPENDED).over(so_far),
     }
     return numbered.select(
         *(spec.visitor, ENDED, *spec.last, spec.new, "_hour", "_since", "_until"),

@@ -8,95 +8,60 @@ nothing, and the request is sent again under the same numbers; other answers are
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from blogdata.errors import PlatformError
+from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
+from blogdata.patterns.data_value.fifo_orderer import Fifo
 from blogdata.patterns.data_value.outbox import Delivery, Outbox
 from blogdata.secrets.secrets_pointer import Secret, SecretInUse
 
-MOST_TRIES = 50
-"""Times a record may fail in one execution; after that it waits for the next one."""
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 5.0
+MOST_RECORDS = 500
+PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0, 5.0, 5.0)
+"""Seconds between the tries of one request that is not answered."""
 
 
 class Undelivered(PlatformError):
     """Raised when a target did not take a request, or its answer is not known: it is to be repeated."""
 
     transient = True
-    wait_seconds = 0.0
-    """How long the target asks to wait."""
 
 
 class Refused(PlatformError):
-    """Raised when the target refuses a request for good; none of its records was taken by it."""
-
-    at_once = False
-    """No try before it may have been taken."""
+    """Raised when the target refuses a request for good; its records keep their numbers."""
 
 
-class Orderer(Protocol):
-    """Decides which records go into the next request."""
-
-    def next(self) -> Sequence[Delivery]:
-        """Return the records of the next request; empty if there are none to be sent."""
-
-    def settle(self, records: Sequence[Delivery], failed: Collection[int]) -> None:
-        """Take the outcome of a request; the failed records come again, before the next ones of their keys."""
+class KeyRefused(Refused):
+    """Raised when the target refuses the key."""
 
 
-def deliver(orderer: Orderer, outbox: Outbox, target: HttpTarget, *, patience: float) -> int:
-    """Deliver all records of an orderer, each request tried for `patience` seconds, and return how many were taken."""
+def deliver(orderer: BinPacker | Fifo, outbox: Outbox, target: HttpTarget) -> int:
+    """Deliver all records of an orderer, and return how many were taken."""
     count = 0
     while records := orderer.next():
         outbox.number(records)
-        try:
-            failed = _send(records, target, patience)
-        except Refused as error:
-            if error.at_once:
-                outbox.refused(records)
-            raise
+        failed = _send(records, target)
         taken = [record for index, record in enumerate(records) if index not in failed]
         outbox.taken(taken)
         orderer.settle(records, failed)
         count += len(taken)
         if failed:
-            time.sleep(_FIRST_PAUSE)
+            time.sleep(0.05)
     return count
 
 
-def _send(records: Sequence[Delivery], target: HttpTarget, patience: float) -> Collection[int]:
-    deadline, pause, at_once = time.monotonic() + patience, _FIRST_PAUSE, True
-    while True:
+def _send(records: Sequence[Delivery], target: HttpTarget) -> Collection[int]:
+    for pause in PAUSES:
         try:
             return target.send(records)
-        except Refused as error:
-            error.at_once = at_once
-            raise
-        except Undelivered as error:
-            at_once = False
-            seconds = max(pause, error.wait_seconds)
-            if time.monotonic() + seconds > deadline:
-                raise
-        time.sleep(seconds)
-        pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-MOST_RECORDS = 500
-_LONGEST_WAIT = 3600.0
-Fault = TypeVar("Fault", bound=PlatformError)
-_REPEATED = "the records wait, and are sent by the next run"
-
-
-class KeyRefused(Refused):
-    """Raised when the target refuses the key."""
+        except Undelivered:
+            time.sleep(pause)
+    return target.send(records)
 
 
 class HttpTarget:
@@ -134,29 +99,27 @@ class HttpTarget:
             content = answer.read()
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise self._fault(Undelivered, f"the partner did not answer: {type(error).__name__}") from error
+            raise self._undelivered(f"did not answer: {type(error).__name__}") from error
         if answer.status in (408, 429) or answer.status >= 500:
-            fault = self._fault(Undelivered, f"the partner answered {answer.status}")
-            with contextlib.suppress(ValueError):
-                fault.wait_seconds = min(max(0.0, float(answer.headers.get("Retry-After", "0"))), _LONGEST_WAIT)
-            raise fault
+            raise self._undelivered(f"answered {answer.status}")
         if answer.status in (401, 403):
-            place = self._key.pointer.place if self._key else "name it in [partner] of blogdata.toml"
-            step = f"check its secret, {place}; the records wait"
-            raise self._fault(KeyRefused, f"the partner refused the key: status {answer.status}", step)
+            place = self._key.pointer.file() if self._key else "name it in [partner] of blogdata.toml"
+            what = f"the partner refused the key: status {answer.status}"
+            raise KeyRefused(what=what, where=self._where, next_step=f"check its secret, {place}; the records wait")
         if answer.status != 200:
-            what = f"the partner refused a request of {count} records: status {answer.status}"
-            raise self._fault(Refused, what, "correct the address or what is sent; the records wait")
-        return self._failed(content, count)
-
-    def _failed(self, content: bytes, count: int) -> Collection[int]:
+            raise Refused(
+                what=f"the partner refused a request of {count} records: status {answer.status}",
+                where=self._where,
+                next_step="correct the address or what is sent; the records wait",
+            )
         try:
             failed = {int(one["index"]) for one in json.loads(content)["failed"]}
         except (ValueError, KeyError, TypeError) as error:
-            raise self._fault(Undelivered, "the partner's answer cannot be read") from error
+            raise self._undelivered("gave an answer that cannot be read") from error
         if not failed <= set(range(count)):
-            raise self._fault(Undelivered, "the partner's answer names records that were not sent")
+            raise self._undelivered("gave an answer that names records that were not sent")
         return failed
 
-    def _fault(self, kind: type[Fault], what: str, next_step: str = _REPEATED) -> Fault:
-        return kind(what=what, where=self._where, next_step=next_step)
+    def _undelivered(self, what: str) -> Undelivered:
+        step = "the records wait, and are sent by the next run"
+        return Undelivered(what=f"the partner {what}", where=self._where, next_step=step)

@@ -4,8 +4,7 @@ Numbers are committed before records are sent, and after the answer, what was ta
 records whose outcome is not known (`sending`): the next one sends them first, under the same numbers, and the target
 keeps each number of a key once. What a number was given to is sent as it was then, and not at all once its row is gone.
 
-A record whose key has had a later one already is a *correction*: it is sent with this mark, before the new records of
-the key, and takes the next number, so that the target applies it to what it has.
+A record that comes later than one of its key which was sent takes the next number, before the new records of the key.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import fcntl
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,14 +21,12 @@ from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
 
-MOST_AT_ONCE = 100_000
-"""Most records that are loaded for one delivery; the others follow in the next one."""
 STATES = ("waiting", "sending", "delivered")
-# Files of earlier versions have more columns and tables, which stay empty.
+# Files of earlier versions have more columns and tables, which stay empty; nothing reads the time of a key.
 _SCHEMA = """
 CREATE TABLE records (
     id TEXT PRIMARY KEY, partition TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, digest TEXT NOT NULL,
-    payload TEXT, newer INTEGER, gone INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL, sequence INTEGER
+    payload TEXT, gone INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL, sequence INTEGER
 );
 CREATE INDEX of_partition ON records (partition);
 CREATE INDEX of_state ON records (state, at, id);
@@ -39,18 +36,20 @@ CREATE TABLE partitions (
 );
 """
 _DUE = """
-SELECT records.*, max(coalesce(keys.sequence, 0), coalesce(open.last, 0)) AS last,
-    records.at < coalesce(keys.at, records.at) AS correction
+SELECT records.*, coalesce(keys.sequence, 0) AS last
 FROM records LEFT JOIN keys USING (key)
-    LEFT JOIN (SELECT key, max(sequence) AS last FROM records WHERE state = 'sending' GROUP BY key) AS open USING (key)
 WHERE state IN ('waiting', 'sending') AND NOT gone AND partition < ?
-ORDER BY state, records.at, records.id LIMIT ?
+ORDER BY state, records.at, records.id
 """
 _LINES = """
-SELECT partitions.*, count(newer) AS corrected, coalesce(sum(gone), 0) AS withdrawn, {}
+SELECT partitions.*, coalesce(sum(gone), 0) AS withdrawn, {}
 FROM partitions LEFT JOIN records USING (partition)
 WHERE ?1 IS NULL OR partition = ?1 GROUP BY partition ORDER BY partition
 """.format(", ".join(f"sum(state = '{state}' AND NOT gone) AS {state}" for state in STATES))
+
+
+MOST_TRIES = 50
+"""Times a record may fail in one execution; after that it waits for the next one."""
 
 
 class OutboxUnusable(PlatformError):
@@ -75,18 +74,13 @@ class Delivery:
     key: str
     sequence: int
     payload: str
-    correction: bool = False
-    again: bool = False
-    """An earlier request had it, and nobody knows whether it was taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutboxLine:
     """The account of a partition: its rows are private, or their records are in one of the states.
 
-    Args:
-        corrected: Records whose row has changed since they were sent.
-        withdrawn: Sent records whose row is gone, or may no longer be sent; not part of `states`.
+    `withdrawn` are sent records whose row is gone, or may no longer be sent; they are not part of `states`.
     """
 
     partition: str
@@ -94,7 +88,6 @@ class OutboxLine:
     rows_in: int
     private: int
     states: Mapping[str, int]
-    corrected: int
     withdrawn: int
 
     @property
@@ -143,7 +136,7 @@ class Outbox(SqliteStore):
             seen = {identity for row in rows for identity in [_merge(connection, partition, row, known)]}
             gone = [(identity,) for identity in known.keys() - seen]
             connection.executemany("DELETE FROM records WHERE id = ? AND state = 'waiting'", gone)
-            connection.executemany("UPDATE records SET gone = 1, newer = NULL WHERE id = ?", gone)
+            connection.executemany("UPDATE records SET gone = 1 WHERE id = ?", gone)
             connection.execute(
                 "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?)", (partition, source, rows_in, private)
             )
@@ -163,42 +156,25 @@ class Outbox(SqliteStore):
         """Return the records to send next: those whose outcome is not known, then the others in the order of time."""
         last: dict[str, int] = {}
         found = []
-        for row in self.rows(_DUE, before, MOST_AT_ONCE):
+        for row in self.rows(_DUE, before):
             before_it = max(row["last"], last.get(row["key"], 0))
             sequence = row["sequence"] or before_it + 1
             last[row["key"]] = max(sequence, before_it)
-            values = {name: row[name] for name in ("id", "key", "payload")}
-            again = row["state"] == "sending"
-            found.append(Delivery(sequence=sequence, correction=bool(row["correction"]), again=again, **values))
+            found.append(Delivery(id=row["id"], key=row["key"], sequence=sequence, payload=row["payload"]))
         return found
 
     def number(self, records: Sequence[Delivery]) -> None:
         """Note that records are about to be sent under their numbers."""
         with self.writing() as connection:
-            for one in records:
-                connection.execute(
-                    "UPDATE records SET state = 'sending', sequence = ? WHERE id = ?", (one.sequence, one.id)
-                )
-                connection.execute(
-                    "INSERT INTO keys SELECT key, sequence, at FROM records WHERE id = ? ON CONFLICT (key) DO UPDATE "
-                    "SET sequence = max(sequence, excluded.sequence), at = max(at, excluded.at)",
-                    (one.id,),
-                )
-
-    def refused(self, records: Sequence[Delivery]) -> None:
-        """Note what the target has certainly not taken: it waits, and is sent as its row is then."""
-        with self.writing() as connection:
             connection.executemany(
-                "UPDATE records SET state = 'waiting', sequence = NULL WHERE id = ?",
-                [(one.id,) for one in records if not one.again],
+                "UPDATE records SET state = 'sending', sequence = ? WHERE id = ?",
+                [(one.sequence, one.id) for one in records],
             )
-            for key in {one.key for one in records}:
-                connection.execute("DELETE FROM keys WHERE key = ?", (key,))
-                connection.execute(
-                    "INSERT INTO keys SELECT key, max(sequence), max(at) FROM records "
-                    "WHERE key = ? AND sequence IS NOT NULL GROUP BY key",
-                    (key,),
-                )
+            connection.executemany(
+                "INSERT INTO keys (key, sequence, at) VALUES (?, ?, 0) ON CONFLICT (key) DO UPDATE "
+                "SET sequence = max(sequence, excluded.sequence)",
+                [(one.key, one.sequence) for one in records],
+            )
 
     def taken(self, records: Iterable[Delivery]) -> None:
         """Note what the target has taken; it is not kept a second time."""
@@ -207,35 +183,35 @@ class Outbox(SqliteStore):
                 "UPDATE records SET state = 'delivered', payload = NULL WHERE id = ?", [(one.id,) for one in records]
             )
 
-    def forget(self, keys: Iterable[str], *, before: Callable[[int], None]) -> None:
-        """Delete all records of some keys, as if their rows had never been taken.
+    def sent(self, keys: Iterable[str]) -> int:
+        """Count the records of some keys that were sent, or may have been."""
+        return sum(
+            row[0] for key in keys for row in self.rows("SELECT count(sequence) FROM records WHERE key = ?", key)
+        )
 
-        `before` is told beforehand how many of them were sent.
-        """
+    def forget(self, keys: Iterable[str]) -> None:
+        """Delete all records of some keys, as if their rows had never been taken."""
         if not self.path.exists():
             return
         with self.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("CREATE TEMP TABLE IF NOT EXISTS forgotten (key TEXT PRIMARY KEY)")
-            connection.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", [(key,) for key in keys])
-            chosen = "key IN (SELECT key FROM forgotten)"
-            before(connection.execute(f"SELECT count(sequence) FROM records WHERE {chosen}").fetchone()[0])
-            connection.execute(
-                "UPDATE partitions SET rows_in = rows_in - (SELECT count(*) FROM records "
-                f"WHERE records.partition = partitions.partition AND NOT gone AND {chosen})"
-            )
-            connection.execute(f"DELETE FROM records WHERE {chosen}")
-            connection.execute(f"DELETE FROM keys WHERE {chosen}")
+            for key in keys:
+                connection.execute(
+                    "UPDATE partitions SET rows_in = rows_in - (SELECT count(*) FROM records "
+                    "WHERE records.partition = partitions.partition AND NOT gone AND key = ?)",
+                    (key,),
+                )
+                connection.execute("DELETE FROM records WHERE key = ?", (key,))
+                connection.execute("DELETE FROM keys WHERE key = ?", (key,))
 
 
 def _merge(connection: sqlite3.Connection, partition: str, row: Row, known: Mapping[str, sqlite3.Row]) -> str:
     identity = _digest(list(row.identity))
     payload = json.dumps(row.payload, sort_keys=True, separators=(",", ":"))
     digest, before = _digest([row.key, payload]), known.get(identity)
-    changed = before is None or before["digest"] != digest
     if before is not None and before["state"] != "waiting":
-        connection.execute("UPDATE records SET newer = ?, gone = 0 WHERE id = ?", (changed or None, identity))
-    elif changed:
+        connection.execute("UPDATE records SET gone = 0 WHERE id = ?", (identity,))
+    elif before is None or before["digest"] != digest:
         connection.execute(
             "INSERT OR REPLACE INTO records (id, partition, key, at, digest, payload, state) "
             "VALUES (?, ?, ?, ?, ?, ?, 'waiting')",
@@ -246,7 +222,7 @@ def _merge(connection: sqlite3.Connection, partition: str, row: Row, known: Mapp
 
 def _line(row: sqlite3.Row) -> OutboxLine:
     states = {state: row[state] for state in STATES if row[state]}
-    names = ("partition", "source", "rows_in", "private", "corrected", "withdrawn")
+    names = ("partition", "source", "rows_in", "private", "withdrawn")
     return OutboxLine(states=states, **{name: row[name] for name in names})
 
 

@@ -173,7 +173,6 @@ class Checkpoint:
         return range(max((len(batch.positions) for batch in self.batches()), default=1))
 
     def _batch_files(self, source: int) -> dict[int, tuple[str, ...]]:
-        """Map the batches that Spark retains to their files of a source."""
         log, found = self._source_log(source), {}
         begin: int | None = None
         for batch in self.batches():
@@ -213,7 +212,6 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
 
 
 def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
-    """List the existing checkpoints of a stream, or of all, sorted by stream and number."""
     found = [
         Checkpoint(stream=file.parent.parent.name, number=int(named[1]), folder=file.parent)
         for file in root.glob(f"*/v*/{_SPEC}")
@@ -259,7 +257,6 @@ def _instant(milliseconds: int) -> datetime:
 
 
 def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
-    """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used."""
     return [row for checkpoint in checkpoints(root) if checkpoint.identity for row in checkpoint.rows()]
 
 

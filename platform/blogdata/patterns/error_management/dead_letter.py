@@ -14,7 +14,7 @@ Source: "Data Engineering Design Patterns", ch. 3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
@@ -72,14 +72,11 @@ def error_for_partition(
         small ones before it, and is never at fault if its own share is accepted.
     """
     rejected_rows = rows = 0
-    judged: list[str] = []
-    seen = sorted((key for key in letters if key <= partition), reverse=True)
-    for one in seen:
+    for one in sorted((key for key in letters if key <= partition), reverse=True):
         rejected, of = letters[one]
         if one == partition and rejected <= max_share * of:
             return None
         if one == partition or of < LEAST_ROWS:
-            judged.append(one)
             rejected_rows, rows = rejected_rows + rejected, rows + of
             if rows >= LEAST_ROWS:
                 return error_above_share(
@@ -88,16 +85,9 @@ def error_for_partition(
                     max_share=max_share,
                     dataset=dataset,
                     part=partition if one == partition else f"{one}..{partition}",
-                    selection=_selection(column, judged, gapless=judged == seen[: len(judged)]),
+                    selection=f"{column} = '{one}'"
+                    if one == partition
+                    else f"{column} BETWEEN '{one}' AND '{partition}'",
                     then=then,
                 )
     return None
-
-
-def _selection(column: str, judged: Sequence[str], *, gapless: bool) -> str:
-    """Build the SQL condition that selects the judged partitions, passed newest first."""
-    if len(judged) == 1:
-        return f"{column} = '{judged[0]}'"
-    if gapless:
-        return f"{column} BETWEEN '{judged[-1]}' AND '{judged[0]}'"
-    return f"{column} IN ({', '.join(repr(key) for key in reversed(judged))})"

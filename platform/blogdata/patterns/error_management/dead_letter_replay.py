@@ -44,12 +44,15 @@ class Correction:
 
     @property
     def table(self) -> str:
-        """Folder of the landed table that the dead letter belongs to, and therefore its replay."""
         return self._hour_folder()[1]
 
     @property
+    def folder(self) -> str:
+        """Folder of the hour of arrival of the dead letter, and therefore of its replay; its file may lie deeper."""
+        return self._hour_folder()[0]
+
+    @property
     def arrival_hour(self) -> str:
-        """Arrival hour of the dead letter, and therefore of its replay."""
         found = self._hour_folder()
         return f"{found[2]}T{found[3]}"
 
@@ -106,8 +109,7 @@ def land_corrections(
 
     After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
     """
-    corrections = _last_ones(corrections)
-    there = set(dead)
+    corrections, there = _last_ones(corrections), set(dead)
     unknown = sorted((one for one in corrections if one.position not in there), key=lambda one: one.position)
     if unknown:
         hour = f"{letters.partition_column} = '{unknown[0].arrival_hour}'"
@@ -127,13 +129,9 @@ def land_corrections(
     }
     for place, content in changed.items():
         _write(landing / place, content)
-    for folder in sorted({(landing / place).parent for place in contents}):
-        flagged = (folder / FLAG).stat().st_mtime_ns if (folder / FLAG).exists() else 0
-        # Includes files of an earlier replay that was cut off before it wrote the flag.
-        if any(
-            (landing / place).stat().st_mtime_ns > flagged for place in contents if (landing / place).parent == folder
-        ):
-            mark(folder)
+    # Also after an earlier replay that was cut off before it wrote the flag, which is to be newer than all files.
+    for folder in {correction.folder for correction in corrections}:
+        mark(landing / folder)
     return tuple(contents), tuple(changed)
 
 
@@ -142,7 +140,7 @@ def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
     return list({correction.position: correction for correction in corrections}.values())
 
 
-def _require_hours(corrections: Iterable[Correction], landing: Path, convention: Convention) -> None:
+def _require_hours(corrections: Sequence[Correction], landing: Path, convention: Convention) -> None:
     files = sorted({correction.source_file for correction in corrections})
     require_within([landing / file for file in files], landing)
     gone = [file for file in files if not (landing / file).is_file()]
@@ -153,29 +151,21 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
             next_step="bring all files of its hour back first: the hour is computed again from what is landed there, "
             "and would consist of the corrections alone",
         )
-    unflagged = [file for file in files if not (landing / _folder(file) / FLAG).is_file()]
+    unflagged = [one for one in corrections if not (landing / one.folder / FLAG).is_file()]
     # Without flags it is enough that the hour has been published, which its dead letters prove.
     if unflagged and convention == "flag":
         raise PlatformError(
-            what=f"the hour of {unflagged[0]} has no {FLAG}",
+            what=f"the hour of {unflagged[0].source_file} has no {FLAG}",
             where=str(landing),
             next_step="wait for the producer, or put the flag there once the files are whole",
         )
 
 
-def _folder(file: str) -> str:
-    """Return the folder of a file's hour; the file may lie deeper."""
-    found = HOUR_FOLDER.match(file)
-    assert found is not None
-    return found[0]
-
-
 def _place(correction: Correction) -> str:
-    hour = correction.arrival_hour
     kind = "log" if extension(correction.source_file) == "log" else "json"
     # A stream reads no name twice.
     payload = hashlib.sha256(correction.payload.encode()).hexdigest()[:16]
-    return f"{correction.table}/date={hour[:10]}/hour={hour[11:]}/{_stem(correction.position)}-{payload}.{kind}"
+    return f"{correction.folder}{_stem(correction.position)}-{payload}.{kind}"
 
 
 def _content(correction: Correction, landing: Path) -> bytes:
@@ -191,7 +181,6 @@ def _stem(position: Position) -> str:
 
 
 def _earlier(file: Path) -> Iterator[Path]:
-    """Find the landed files for the same position as a correction's file, itself included."""
     return file.parent.glob(f"{file.name[: len(_stem(('', 0)))]}*{file.suffix}")
 
 

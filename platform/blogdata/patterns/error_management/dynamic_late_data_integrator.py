@@ -31,7 +31,6 @@ Arrivals = Mapping[str, Entry]
 
 
 def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int]:
-    """Sum the rows of each event partition over all arrivals."""
     rows: dict[str, int] = defaultdict(int)
     for _, key, count in _counts(arrivals, breakdown):
         rows[key] += count

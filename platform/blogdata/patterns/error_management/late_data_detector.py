@@ -2,15 +2,15 @@
 
 Problem: a closed hour keeps receiving rows; a job must find them to correct what it has already published.
 How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
-is the greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several
-sources, MIN follows the slowest of them and MAX the fastest, as the contract declares. A row behind the watermark of
-the partition it arrives in is late: it is reported (:func:`late`), never dropped here.
-In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
-Streaming would drop late rows silently; :func:`is_late` finds them first.
+is the greatest event time of all partitions *before* it, minus the allowed lateness (:func:`watermarks`); it never goes
+back. Of several sources the fastest one moves it (MAX). A row behind the watermark of the partition it arrives in is
+late: it is reported (:func:`late`), never dropped here.
+In a stream the partitions are its micro-batches, and the watermark is stored with each of them. Structured Streaming
+would drop late rows silently; :func:`is_late` finds them first.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
-its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
+its own partition plus the tolerance is therefore ignored. The time of a partition may be wrong itself: a
 stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
-trap is MIN: one source or partition that falls silent holds the watermark back forever.
+trap is MIN, which follows the slowest source: one that falls silent holds the watermark back forever.
 When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -18,10 +18,8 @@ Source: "Data Engineering Design Patterns", ch. 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blogdata.publish.partitions import Grain, start_of
 
@@ -32,92 +30,34 @@ CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far after the end of its partition an event time may lie: the clocks of producers are not exact."""
 
 
-class Strategy(str, Enum):
-    MIN = "min"
-    MAX = "max"
+def advanced(watermark: datetime | None, newest: datetime | None, allowed: timedelta) -> datetime | None:
+    """Return the watermark after a partition, or batch, with this greatest event time; None: nothing is late yet."""
+    candidates = (watermark, None if newest is None else newest - allowed)
+    return max((time for time in candidates if time is not None), default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PartitionReading:
-    """Greatest event time seen in one partition of a source; None if it has no row."""
-
-    key: str
-    max_event_time: datetime | None
-    source: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Watermarks by partition (None: nothing is late there), and the implausible readings that were ignored."""
-
-    watermarks: Mapping[str, datetime | None]
-    ignored: tuple[PartitionReading, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StreamProgress:
-    """Event-time progress of a stream, stored with each batch so that a restart resumes from the last one.
+def watermarks(
+    readings: Iterable[tuple[str, datetime | None]], allowed: timedelta, *, keys: Sequence[str] = ()
+) -> dict[str, datetime | None]:
+    """Compute the watermark of each partition (an hour) from the partitions before it; None if nothing is late there.
 
     Args:
-        seen: Greatest event time of each source; None for a known source without an event time yet.
-        watermark: Watermark that the next batch is judged by; None while nothing can be late.
-    """
-
-    seen: Mapping[str, datetime | None] = field(default_factory=dict)
-    watermark: datetime | None = None
-
-    def advance(
-        self,
-        readings: Iterable[tuple[str, datetime | None]],
-        allowed: timedelta,
-        strategy: Strategy = Strategy.MAX,
-    ) -> StreamProgress:
-        """Compute the progress after a batch, from the greatest believable event times of its sources."""
-        seen = dict(self.seen)
-        for source, time in readings:
-            seen[source] = _later(seen.get(source), time)
-        candidate = _behind(_combined(tuple(seen.values()), strategy), allowed)
-        return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "seen": {source: _text(time) for source, time in self.seen.items()},
-            "watermark": _text(self.watermark),
-        }
-
-    @classmethod
-    def of_json(cls, kept: Mapping[str, Any]) -> StreamProgress:
-        seen = {source: _time(text) for source, text in kept["seen"].items()}
-        return cls(seen=seen, watermark=_time(kept["watermark"]))
-
-
-def progress(
-    readings: Sequence[PartitionReading],
-    allowed: timedelta,
-    *,
-    strategy: Strategy = Strategy.MAX,
-    keys: Sequence[str] = (),
-) -> Progress:
-    """Compute the watermark of each partition (an hour) from the partitions before it.
-
-    Args:
-        readings: One per source and partition, in any order; several for the same one are combined. A reading more
-            than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
+        readings: The greatest event time seen in a partition, None if it has no row, in any order; one for each source.
+            One that is more than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
 
     Returns:
         A watermark for every key of the readings and of `keys`, never going back from one key to the next.
     """
-    ignored = tuple(one for one in readings if _implausible(one))
-    by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
-    for one in readings:
-        by_key.setdefault(one.key, []).append(one)
-    watermarks: dict[str, datetime | None] = {}
-    state = StreamProgress(seen={one.source: None for one in readings})
-    for key in sorted(by_key):
-        watermarks[key] = state.watermark
-        believed = [(one.source, one.max_event_time) for one in by_key[key] if one not in ignored]
-        state = state.advance(believed, allowed, strategy)
-    return Progress(watermarks=watermarks, ignored=ignored)
+    seen: dict[str, list[datetime]] = {key: [] for key in keys}
+    for key, time in readings:
+        latest = start_of(key, Grain.HOUR) + Grain.HOUR.length + CLOCK_TOLERANCE
+        seen.setdefault(key, []).extend([time] if time is not None and time <= latest else [])
+    marks: dict[str, datetime | None] = {}
+    watermark = None
+    for key in sorted(seen):
+        marks[key] = watermark
+        watermark = advanced(watermark, max(seen[key], default=None), allowed)
+    return marks
 
 
 def late(
@@ -142,34 +82,19 @@ def late(
     return joined.withColumn("lateness_seconds", lateness)
 
 
-def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column:
-    """Build the condition that a row's event time may move the watermark.
+def newest_of(frame: DataFrame, *, taken_in: datetime, partition: str, event_time: str) -> datetime | None:
+    """Compute the greatest believable event time of a batch; None if there is none (a Spark action).
 
-    It may not if it lies more than :data:`CLOCK_TOLERANCE` after the end of the row's arrival hour, or more than that
-    after the moment of ingestion.
+    An event time is not believed if it lies more than :data:`CLOCK_TOLERANCE` after the end of the row's arrival hour,
+    or more than that after the moment of ingestion.
     """
     from pyspark.sql import functions as F
 
-    start = F.unix_micros(F.concat(partition, F.lit(":00:00Z")).cast("timestamp"))
+    time, start = F.unix_micros(event_time), F.unix_micros(F.concat(partition, F.lit(":00:00Z")).cast("timestamp"))
     latest = F.least(start + F.lit(_micros(Grain.HOUR.length)), F.unix_micros(F.lit(taken_in)))
-    return F.unix_micros(time) <= latest + F.lit(_micros(CLOCK_TOLERANCE))
-
-
-def readings_of(
-    frame: DataFrame,
-    *,
-    source: Column,
-    taken_in: datetime,
-    partition: str,
-    event_time: str,
-) -> list[tuple[str, datetime | None]]:
-    """Compute the greatest believable event time (None: there is none) of each source of a batch (a Spark action)."""
-    from pyspark.sql import functions as F
-
-    time = F.col(event_time)
-    greatest = F.max(F.when(believable(time, F.col(partition), taken_in=taken_in), F.unix_micros(time)))
-    found = frame.groupBy(source.alias("source")).agg(greatest.alias("micros")).collect()
-    return [(row["source"], None if row["micros"] is None else _instant(row["micros"])) for row in found]
+    greatest = F.max(F.when(time <= latest + F.lit(_micros(CLOCK_TOLERANCE)), time))
+    (found,) = frame.agg(greatest).collect()
+    return None if found[0] is None else datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=found[0])
 
 
 def is_late(time: Column, watermark: datetime | None) -> Column:
@@ -179,39 +104,5 @@ def is_late(time: Column, watermark: datetime | None) -> Column:
     return F.lit(False) if watermark is None else F.coalesce(time < F.lit(watermark), F.lit(False))
 
 
-def _implausible(one: PartitionReading) -> bool:
-    end = start_of(one.key, Grain.HOUR) + Grain.HOUR.length
-    return one.max_event_time is not None and one.max_event_time > end + CLOCK_TOLERANCE
-
-
 def _micros(length: timedelta) -> int:
     return length // timedelta(microseconds=1)
-
-
-def _instant(micros: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
-
-
-def _text(time: datetime | None) -> str | None:
-    return None if time is None else time.astimezone(timezone.utc).isoformat()
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def _combined(seen: Sequence[datetime | None], strategy: Strategy) -> datetime | None:
-    times = [time for time in seen if time is not None]
-    if not times or (strategy is Strategy.MIN and len(times) < len(seen)):
-        return None
-    return min(times) if strategy is Strategy.MIN else max(times)
-
-
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    if one is None or other is None:
-        return one or other
-    return max(one, other)
-
-
-def _behind(time: datetime | None, allowed: timedelta) -> datetime | None:
-    return None if time is None else time - allowed

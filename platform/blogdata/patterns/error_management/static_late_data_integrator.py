@@ -3,14 +3,14 @@
 Problem: figures that are used for settlement must include late rows for some time, and must not change after it.
 
 How it works: an execution has a lookback window of fixed length before it (:func:`due`; after an outage that of the
-newest one, :func:`collapse`). Within the window only partitions that late rows have touched run again. Older ones are
+newest one). Within the window only partitions that late rows have touched run again. Older ones are
 final; rows that arrive too late for them are counted, not forgotten. The current partition and the touched ones are
 computed together, in one commit. If they have too many rows for that, :func:`run_order` decides: the newest first,
 because users wait for it; but where a partition continues from the one before it, the late ones first, because the
 others are computed from them.
 
-The trap: replaying each of several executions whose windows overlap, as after an outage. The newest one's window covers
-the partitions between them; `collapse` keeps only that one.
+The trap: replaying each of several executions whose windows overlap, as after an outage. Each run
+computes what is stale when it starts, so the first of them leaves nothing to the others.
 
 When not to use it: when figures must be right however late a row comes (Dynamic Late Data Integrator).
 
@@ -36,15 +36,6 @@ class Lookback:
 
     def is_final(self, partition: str, execution: str) -> bool:
         return start_of(partition, self.grain) < start_of(execution, self.grain) - self.length * self.grain.length
-
-
-def collapse(executions: Iterable[str], lookback: Lookback) -> list[str]:
-    """Choose the executions whose replay covers all: the newest, and those outside the windows of the kept ones."""
-    kept: list[str] = []
-    for execution in sorted(set(executions), reverse=True):
-        if not kept or execution not in lookback.window(kept[-1]):
-            kept.append(execution)
-    return kept[::-1]
 
 
 def due(execution: str, touched: Collection[str], lookback: Lookback) -> set[str]:

@@ -6,14 +6,13 @@ Another source, such as a broker topic, is another class with the same methods.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError, PlatformError, shown
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
-from blogdata.lake.commit import Commit
 from blogdata.lake.store_faults import LandedFileVanished
 from blogdata.landing.landed_links import leading_out
 from blogdata.landing.lines import Bounds, read_listed
@@ -30,21 +29,15 @@ if TYPE_CHECKING:
 
 SCHEMA = "raw BINARY, source_offset BIGINT"
 _LISTED = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
-LEFT_OUT = "left_out"
-"""Key in the notes of a batch's commit: the files of the batch that are not read, each with the reason."""
 _FOR_EVER = "36500d"
-_NAMED = 5
 _NOTHING = LandedSize(lines=0, bytes=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
-    """A file of a batch, with its arrival hour; None if the file is not read."""
-
     name: str
-    hour: str | None
+    hour: str
     size: LandedSize
-    left_out: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +96,18 @@ class StreamedFiles:
     def batch_files(
         self, checkpoint: Checkpoint, batch: int, landing: Path, bounds: Bounds, *, at: int = 0
     ) -> Sequence[BatchFile]:
-        """List the files of a batch from the checkpoint, and count their lines and bytes."""
-        paths = [Path(path) for path in checkpoint.files(batch, at)]
-        stray = {path: str(link) for path in paths if (link := leading_out(path, landing) or irregular(path))}
-        read = [path for path in paths if path not in stray]
+        """List the files of a batch from the checkpoint, and count their lines and bytes.
+
+        Those that are not read are left out: links out of the landing zone, and files in a folder that is no hour.
+        """
+        hours = {
+            path: hour
+            for path in map(Path, checkpoint.files(batch, at))
+            if not (leading_out(path, landing) or irregular(path))
+            and (hour := arrival_hour(str(path.relative_to(landing)))) is not None
+        }
         try:
-            sizes = dict(zip(read, measure_all(read, landing, bounds), strict=True))
+            sizes = dict(zip(hours, measure_all([*hours], landing, bounds), strict=True))
         except LandedFileVanished as error:
             raise PlatformError(
                 what="a landed file that belongs to a batch is gone",
@@ -118,7 +117,9 @@ class StreamedFiles:
                     RunStream(name=checkpoint.stream, new_checkpoint=True),
                 ),
             ) from error
-        return [_batch_file(str(path.relative_to(landing)), sizes.get(path), stray.get(path)) for path in paths]
+        return [
+            BatchFile(name=str(path.relative_to(landing)), hour=hour, size=sizes[path]) for path, hour in hours.items()
+        ]
 
 
 def _pattern(path: Path) -> str:
@@ -126,39 +127,17 @@ def _pattern(path: Path) -> str:
     return re.sub(r"([\\*?{}\[\]])", r"\\\1", str(path))
 
 
-def _batch_file(name: str, size: LandedSize | None, stray: str | None) -> BatchFile:
-    hour = arrival_hour(name)
-    left_out = stray or (f"{name} lies in a folder whose name is no hour" if hour is None else None)
-    return BatchFile(name=name, hour=None if left_out else hour, size=size or _NOTHING, left_out=left_out)
-
-
-def left_out_notes(files: Sequence[BatchFile]) -> dict[str, list[str]]:
-    """Build the note of a commit about the files of its batch that are not read."""
-    return {LEFT_OUT: sorted({file.left_out for file in files if file.left_out is not None})}
-
-
-def left_out_in(commits: Iterable[Commit]) -> list[str]:
-    """Build the warnings about the files that batches did not read, from the notes of their commits."""
-    found = sorted({one for commit in commits for one in commit.info["appended"]["notes"].get(LEFT_OUT, ())})
-    more = [f"and {len(found) - _NAMED} more files that are not taken in"] if len(found) > _NAMED else []
-    return [*(f"{shown.line(one)}, and is not taken in" for one in found[:_NAMED]), *more]
-
-
 def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
-    """Sum the lines and bytes of files by arrival hour; files that are not read are skipped."""
     sums: dict[str, LandedSize] = {}
     for file in files:
-        if file.hour is not None:
-            sums[file.hour] = sums.get(file.hour, _NOTHING) + file.size
+        sums[file.hour] = sums.get(file.hour, _NOTHING) + file.size
     return sums
 
 
 def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigures]]:
-    """Map each arrival hour to its files' rows and their bytes; files that are not read are skipped."""
     found: dict[str, dict[str, FileFigures]] = {}
     for file in files:
-        if file.hour is not None:
-            found.setdefault(file.hour, {})[file.name] = file.size.of_rows
+        found.setdefault(file.hour, {})[file.name] = file.size.of_rows
     return found
 
 

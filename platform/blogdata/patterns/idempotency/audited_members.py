@@ -27,7 +27,7 @@ from blogdata.lake.store_faults import TRIES
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
-from blogdata.publish.publication import commit_id_of, committed, receipt
+from blogdata.publish.publish import commit_id_of, committed, receipt
 from blogdata.publish.target import Additions, Provenance, Target
 from blogdata.publish.writes import ByPeriod
 
@@ -68,11 +68,7 @@ class Filled:
 def publish_members(
     new: Sequence[NewMember], target: Target, provenance: Provenance, *, planned_from: Members
 ) -> Commit:
-    """Fill members and make all of them visible in one commit, once per run.
-
-    Raises:
-        ConcurrentWrite: Another run published the same partitions meanwhile; transient.
-    """
+    """Fill members and make all of them visible in one commit, once per run."""
     lake, dataset = target.lake, target.contract.dataset
     commit_id = commit_id_of(target, [key for one in new for key in one.partitions])
     table = lake.caught_up(dataset)
@@ -108,7 +104,8 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
             else overwrite_table(new.frame, inner, mine)
         )
     version = new.arrange(inner, commit.version) if new.arrange else commit.version
-    if new.frozen or not _takes_slices(target.contract):
+    write = target.contract.write
+    if new.frozen or not (isinstance(write, ByPeriod) and write.slices):
         _close(target.lake, table)
     return Filled(new=new, location=location, commit=commit, version=version)
 
@@ -116,11 +113,7 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
 def swap(
     filled: Sequence[Filled], target: Target, info: dict[str, Any], *, planned_from: Members, transaction_id: str
 ) -> int:
-    """Replace the visible members of the same partitions by new ones, in one commit.
-
-    Raises:
-        ConcurrentWrite: The members to replace have changed since `planned_from`; transient.
-    """
+    """Replace the visible members of the same partitions by new ones, in one commit."""
     lake, contract = target.lake, target.contract
     partitions = keys_of([one.new for one in filled])
     base = planned_from
@@ -141,7 +134,6 @@ def swap(
 
 
 def published_meanwhile(dataset: str) -> ConcurrentWrite:
-    """Say that another run was faster."""
     return ConcurrentWrite(
         what="another run published the same partitions while this one was writing",
         where=dataset,
@@ -150,16 +142,11 @@ def published_meanwhile(dataset: str) -> ConcurrentWrite:
 
 
 def keys_of(new: Sequence[NewMember]) -> frozenset[str]:
-    """Return all partitions of some members."""
     return frozenset(key for one in new for key in one.partitions or (WHOLE_TABLE,))
 
 
 def _places(state: Members, partitions: frozenset[str]) -> set[tuple[str, int, tuple[str, ...]]]:
     return {(member.location, member.version, member.partitions) for member in state.covering(partitions)}
-
-
-def _takes_slices(contract: Contract) -> bool:
-    return isinstance(contract.write, ByPeriod) and contract.write.slices is not None
 
 
 def _member(one: Filled, contract: Contract, target: Target, version: int, moment: datetime) -> Member:

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Commit
 from blogdata.publish.changes import Extend, Overwrite
 from blogdata.publish.publish import publish
@@ -48,12 +47,8 @@ def overwrite_partitions(
         partitions: Partition keys; a key without rows ends up empty.
         provenance: Inputs, accounts and landed files; the partitions of its `additions` keep the rows they have.
     """
-    if target.contract.partitioning is None or not partitions:
-        raise ConfigurationError(
-            what="a partition overwrite needs a partitioned table and at least one partition",
-            where=target.contract.dataset,
-            next_step="use overwrite_table for a table without partitions",
-        )
+    assert target.contract.partitioning is not None, "use overwrite_table for a table without partitions"
+    assert partitions, "name at least one partition"
     added, keys = provenance.additions, sorted(set(partitions))
     change = Extend(kept=tuple(sorted(added.of)), at=added.at) if added.of else Overwrite()
     return publish(frame, target, change=change, partitions=keys, provenance=provenance, companions=companions)
@@ -61,10 +56,5 @@ def overwrite_partitions(
 
 def overwrite_table(frame: DataFrame, target: Target, provenance: Provenance) -> Commit:
     """Replace a whole unpartitioned table by a frame, audited and in one commit."""
-    if target.contract.partitioning is not None:
-        raise ConfigurationError(
-            what="a partitioned table is not replaced whole",
-            where=target.contract.dataset,
-            next_step="use overwrite_partitions and name the partitions",
-        )
+    assert target.contract.partitioning is None, "use overwrite_partitions and name the partitions"
     return publish(frame, target, change=Overwrite(), partitions=(), provenance=provenance)

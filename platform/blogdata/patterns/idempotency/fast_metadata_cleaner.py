@@ -24,10 +24,10 @@ Source: Data Engineering Design Patterns, ch. 4.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members
@@ -40,7 +40,6 @@ from blogdata.publish.audit import FROZEN
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
 from blogdata.publish.partitions import following
-from blogdata.publish.schema import Partitioning
 from blogdata.publish.target import Provenance, Target
 
 if TYPE_CHECKING:
@@ -49,32 +48,15 @@ if TYPE_CHECKING:
 _YEAR = len("2026")
 
 
-class FrozenPeriod(PlatformError):
-    """Raised when a period to be replaced is part of an immutable member."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Frozen:
-    """The result of freezing a year: the member that replaced its periods."""
-
-    member: str
-    partitions: tuple[str, ...]
-    rows: int
-    version: int
-
-
 def replace_periods(
     frame: DataFrame, target: Target, partitions: Sequence[str], provenance: Provenance, *, thaw: bool = False
 ) -> Commit:
-    """Replace some periods: one audited member per period, and one commit that makes all of them visible.
-
-    Raises:
-        FrozenPeriod: A period is frozen and published; nothing was written.
-        ConcurrentWrite: Another run replaced one of the periods meanwhile; transient.
-    """
+    """Replace some periods: one audited member per period, and one commit that makes all of them visible."""
     keys, added = tuple(sorted(set(partitions))), provenance.additions
-    column = _partitioning(target.contract, keys).column
-    seen = members.base(target.lake, target.contract.dataset)
+    column = target.contract.partition_column
+    assert column is not None, "use the Proxy for a dataset that is written whole"
+    assert keys, "name at least one period"
+    seen = members.seen(target.lake, target.contract.dataset)
     if added.of and seen.version != added.at:
         raise audited_members.published_meanwhile(target.contract.dataset)
     if not thaw:
@@ -110,11 +92,8 @@ def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member,
 
 def freeze(
     spark: SparkSession, target: Target, *, final_before: str, arrange: Arrange | None = None
-) -> Sequence[Frozen]:
+) -> Sequence[Member]:
     """Turn the periods of each final year into one immutable member: one audited write and one swap per year.
-
-    Args:
-        arrange: Rewrites the files of a year before it is visible (Sorter); None: they stay as written.
 
     Returns:
         One entry per frozen year; the periods keep the accounts they were published with. A year with a period that
@@ -152,19 +131,9 @@ def freeze(
         once = f"{dataset}/freeze {name}/{target.run.run_id}"
         # Without measures the commit does not count as a publication: no row of the dataset has changed.
         info = {"commit_id": once, "frozen": list(keys), "run_id": target.run.run_id, "member": filled.location}
-        version = audited_members.swap([filled], target, info, planned_from=seen, transaction_id=once)
-        frozen.append(Frozen(member=name, partitions=keys, rows=filled.commit.rows_out, version=version))
-    return frozen
-
-
-def _partitioning(contract: Contract, keys: Sequence[str]) -> Partitioning:
-    if contract.partitioning is None or not keys:
-        raise ConfigurationError(
-            what="only a dataset with periods is replaced by period, and at least one has to be named",
-            where=contract.dataset,
-            next_step="use blogdata.patterns.idempotency.proxy for a dataset that is written whole",
-        )
-    return contract.partitioning
+        audited_members.swap([filled], target, info, planned_from=seen, transaction_id=once)
+        frozen.append(name)
+    return [member for member in visible(target.lake, dataset) if member.name in frozen]
 
 
 def _refuse_frozen(seen: Members, keys: Sequence[str], contract: Contract) -> None:
@@ -172,14 +141,14 @@ def _refuse_frozen(seen: Members, keys: Sequence[str], contract: Contract) -> No
     frozen = [(key, name) for key, name in found if key in keys]
     if frozen:
         key, name = frozen[0]
-        grain = _partitioning(contract, keys).grain
-        fault = FrozenPeriod(
+        assert contract.grain is not None
+        fault = PlatformError(
             what=f"{key} is frozen, it is part of the immutable member {name}"
             + (f"; and so are {len(frozen) - 1} more" if len(frozen) > 1 else ""),
             where=contract.dataset,
             next_step=Remedy(
                 "leave it: rows that came too late are counted; if it must be put right: ",
-                Run(start=key, end=following(key, grain), datasets=(contract.dataset,), accept=FROZEN),
+                Run(start=key, end=following(key, contract.grain), datasets=(contract.dataset,), accept=FROZEN),
             ),
         )
         fault.partitions = frozenset(key for key, _ in frozen)

@@ -4,10 +4,10 @@ Problem: a job that derives keys from the rows it finds, e.g. for sessions, deri
 rows. Its earlier output then remains beside the new one, as other entities.
 
 How it works: the key of an entity that grows is derived from its first *appended* row, whatever the event time of
-that row (:func:`first_appended`, :func:`first_of`, :func:`key`): later rows are appended behind it and cannot become
-the first. Partial results therefore have the key of the final one. If a later row joins two entities, the result has
-the key of the one that was appended first. Files that a run writes are named after their source and the time of the
-copy (:func:`stamp`); if the file exists already, a rerun writes under its existing name.
+that row (:func:`first_appended`, :func:`key`): later rows are appended behind it and cannot become the first. Partial
+results therefore have the key of the final one. If a later row joins two entities, the result has the key of the one
+that was appended first. Files that a run writes are named after their source and the time of the copy (:func:`stamp`);
+if the file exists already, a rerun writes under its existing name.
 
 The trap: event time. A late event that lies before the first one becomes the first, and changes the key.
 
@@ -38,19 +38,9 @@ def first_appended(rows: DataFrame, position: Column, *, within: Sequence[str], 
         within: Columns with the same values in all rows of an entity; the values may change when it grows.
     """
     from pyspark.sql import Window
-
-    return rows.withColumn(into, first_of(position).over(Window.partitionBy(*within)))
-
-
-def first_of(position: Column) -> Column:
-    """Build the aggregate that finds the position of the first appended row of an entity, also of parts of it.
-
-    Args:
-        position: As in :func:`first_appended`; or the first positions of the parts.
-    """
     from pyspark.sql import functions as F
 
-    return F.min(position)
+    return rows.withColumn(into, F.min(position).over(Window.partitionBy(*within)))
 
 
 def key(*attributes: Column) -> Column:

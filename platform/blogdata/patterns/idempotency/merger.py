@@ -62,8 +62,7 @@ def merge(changes: DataFrame, target: Target, provenance: Provenance, *, at: int
             one is used.
 
     Raises:
-        AmbiguousChange: Several changes share a key, whatever the table contains; nothing was published.
-        UnmarkedChange: A change has no mark, whatever the table contains; nothing was published.
+        WriteRefused: Several changes share a key, or one has no mark, whatever the table contains.
         ConcurrentWrite: The table is no longer at that version; transient.
     """
     contract = _mergeable(target.contract)

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.lake import members
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake
@@ -40,13 +39,8 @@ if TYPE_CHECKING:
 
 def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str) -> Commit:
     """Write a whole dataset as a new immutable copy, and point its stable name to it."""
-    if target.contract.partitioning is not None:
-        raise ConfigurationError(
-            what="a copy is of a whole dataset, and this one has partitions",
-            where=target.contract.dataset,
-            next_step="use blogdata.patterns.idempotency.fast_metadata_cleaner, which keeps a table for each partition",
-        )
-    seen = members.base(target.lake, target.contract.dataset)
+    assert target.contract.partitioning is None, "use the Fast Metadata Cleaner, which keeps a table for each partition"
+    seen = members.seen(target.lake, target.contract.dataset)
     return audited_members.publish_members([NewMember(name=name, frame=frame)], target, provenance, planned_from=seen)
 
 

@@ -15,14 +15,12 @@ restoration, whichever attempt, run or earlier day made that restoration. Execut
 contained.
 
 Where no version is left, or the store has none, raw rows that say their execution rebuild the table (figure 4-6). Here
-`bronze.users` has them, by `load_date`: all executions are replayed onto the empty table, which needs no version. A
-test does it the book's way in PostgreSQL (raw rows of the backfilled execution and of later ones are removed, and the
-newest raw row of each key is the table), and finds after each execution what the versions of Delta show.
+`bronze.users` has them, by `load_date`: all executions are replayed onto the empty table, which needs no version.
 
 The trap: restoring the version that the previous execution made. Commits in between, e.g. a compaction, would be lost;
 the version to restore is that of the execution's own merge minus one. And a vacuum deletes files that only old versions
 use: before anything is changed, all files of the version to restore are checked for existence, deletion vectors
-included (:class:`VersionVacuumed`).
+included.
 
 When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show a state
 that never existed (Merger). Executions run one at a time, and a rerun repeats all later ones; a limit bounds their
@@ -37,26 +35,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Replay
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import EMPTY, applied, history
 from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
 from blogdata.lake.committer import ConcurrentWrite
-from blogdata.lake.lake import Lake, marks_rows
+from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.merger import merge
 from blogdata.publish import tables
-from blogdata.publish.changes import Restore, Rewrite
-from blogdata.publish.contract import Contract
+from blogdata.publish.changes import Rewrite
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-class VersionVacuumed(PlatformError):
-    """Raised when the version to restore has lost files or is no longer in the log; nothing was changed."""
 
 
 def execute(
@@ -81,18 +74,11 @@ def execute(
         The table does not contain later executions afterwards: `executions.due` lists them.
 
     Raises:
-        VersionVacuumed: The version to restore no longer exists.
-        PlatformError: As :func:`merge`. After this or any other error, a table that was restored, and does not have
-            its latest execution again, is taken back to its state before the restoration. If the error is transient or
-            the server was lost, the table is left as it is, and a retry continues from there.
+        PlatformError: The version to restore no longer exists; or as :func:`merge`. After any error, a table that was
+            restored, and does not have its latest execution again, is taken back to its state before the restoration.
+            If the error is transient or the server was lost, it is left as it is, and a retry continues from there.
     """
     contract, lake = target.contract, target.lake
-    if contract.executed is None:
-        raise ConfigurationError(
-            what="a stateful merge needs to know how long the period of an execution is",
-            where=contract.dataset,
-            next_step="declare `executed` in the contract, or merge without state (Merger)",
-        )
     # First: a version to restore is restored by the contract of today.
     tables.enforce(spark, lake, contract)
     seen = lake.version(contract.dataset)
@@ -102,12 +88,9 @@ def execute(
         return _published(lake, own)
     kept = [entry for entry in there if entry.partition < period]
     try:
-        # Restoring a table that is already empty to EMPTY makes no commit.
-        restored = (
-            seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
-        )
-        contained = kept if restored else list(there)
-        onto = _version_with(contained, target, events, period)
+        if seen is not None and len(kept) < len(there):
+            _restore(spark, target, period, there, seen)
+        onto = _version_with(kept, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))
         return merge(changes(before), target, said, at=onto)
@@ -137,24 +120,22 @@ def _version_with(contained: Sequence[Entry], target: Target, events: EventLog, 
     return version
 
 
-def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[Entry], onto: int) -> Commit | None:
+def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[Entry], onto: int) -> None:
     """Restore the version before the first execution that must not be visible; refused unless it is still at `onto`."""
-    from pyspark.errors import PySparkException
-
-    contract, lake = target.contract, target.lake
+    dataset = target.contract.dataset
     kept = [entry for entry in there if entry.partition < period]
     version = there[len(kept)].version - 1 if kept else EMPTY
-    if not restorable(lake, contract.dataset, version):
-        raise _vacuumed(contract, period, version)
-    try:
-        back = Execution(period=period, onto=onto, restores=version)
-        return _commit_restoration(spark, target, back, kept[-1].rows_out if kept else 0)
-    except PySparkException as error:
-        # Delta refuses to read a version whose files a vacuum may delete, even if none has run, unless the server is
-        # configured as the platform's own ones are.
-        if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
-            raise
-        raise _vacuumed(contract, period, version) from error
+    if not restorable(target.lake, dataset, version):
+        raise PlatformError(
+            what=f"version {version}, on which {period} has to be merged, is older than what a vacuum leaves",
+            where=dataset,
+            next_step=Remedy(
+                "rebuild the table from its first execution on, which needs no earlier version: ",
+                Replay(dataset=dataset, partitions="all"),
+            ),
+        )
+    back = Execution(period=period, onto=onto, restores=version)
+    _commit_restoration(spark, target, back, kept[-1].rows_out if kept else 0)
 
 
 def _restore_newest_with_latest(spark: SparkSession, target: Target, events: EventLog, period: str) -> None:
@@ -170,51 +151,23 @@ def _restore_newest_with_latest(spark: SparkSession, target: Target, events: Eve
         )
 
 
-def _commit_restoration(spark: SparkSession, target: Target, back: Execution, rows: int) -> Commit | None:
-    """Restore a version, or the empty table, in an audited commit of its own; the audit compares the number of rows.
-
-    The files of a version that lacks a column, or whose rows are marked as removed, are written again.
-    """
+def _commit_restoration(spark: SparkSession, target: Target, back: Execution, rows: int) -> None:
+    """Write the rows of a version, or none, in an audited commit of its own; the audit compares their number."""
     from pyspark.sql import functions as F
 
-    dataset, version = target.contract.dataset, back.restores
+    version = None if back.restores == EMPTY else back.restores
+    then = target.lake.read(spark, target.contract.dataset, version)
+    for column in target.contract.columns:
+        if column.name not in then.columns:
+            then = then.withColumn(column.name, F.expr(column.default or "NULL").cast(column.type))
     provenance = Provenance(execution=back, expected={WHOLE_TABLE: {"rows": rows}})
-    then = target.lake.read(spark, dataset, None if version == EMPTY else version)
-    table = target.lake.caught_up(dataset)
-    assert table is not None
-    lacking = [column for column in target.contract.columns if column.name not in then.columns]
-    change = Rewrite(at=back.onto)
-    # Files are added as they are: the marks of either version would be lost.
-    if (
-        version is not None
-        and version != EMPTY
-        and not (lacking or marks_rows(table) or marks_rows(target.lake.at(dataset, version)))
-    ):
-        change = Restore(at=back.onto, to=version)
-    for column in lacking:
-        then = then.withColumn(column.name, F.expr(column.default or "NULL").cast(column.type))
-    return publish(
-        then.limit(0) if version == EMPTY else then, target, change=change, partitions=(), provenance=provenance
-    )
-
-
-def _vacuumed(contract: Contract, period: str, version: int) -> VersionVacuumed:
-    return VersionVacuumed(
-        what=f"version {version}, on which {period} has to be merged, is older than what a vacuum leaves",
-        where=contract.dataset,
-        next_step=Remedy(
-            "rebuild the table from its first execution on, which needs no earlier version: ",
-            Replay(dataset=contract.dataset, partitions="all"),
-        ),
-    )
+    restored = then.limit(0) if version is None else then
+    publish(restored, target, change=Rewrite(at=back.onto), partitions=(), provenance=provenance)
 
 
 def _published(lake: Lake, entry: Entry) -> Commit:
-    table = lake.caught_up(entry.dataset)
-    assert table is not None
-    for version, line in lake.commits(table, entry.version - 1):
-        info = parse(line.get("userMetadata"))
-        if version == entry.version and info is not None:
-            entries = entries_of(entry.dataset, entry.version, info)
-            return Commit(dataset=entry.dataset, version=entry.version, entries=entries, info=info, repeated=True)
-    raise AssertionError(f"{entry.dataset} has no version {entry.version}, which its events name")
+    _, line = next(lake.commits(lake.at(entry.dataset, entry.version)))
+    info = parse(line.get("userMetadata"))
+    assert info is not None, f"{entry.dataset} has no version {entry.version}, which its events name"
+    entries = entries_of(entry.dataset, entry.version, info)
+    return Commit(dataset=entry.dataset, version=entry.version, entries=entries, info=info, repeated=True)

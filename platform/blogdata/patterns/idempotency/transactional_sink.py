@@ -8,10 +8,9 @@ counts as served only if all of its tables have a line: if one was dropped toget
 again. Versions are compared within one table, identified by its id: the versions of a rebuilt table start again, and
 replace whatever its predecessor has served.
 
-Any text can be served. PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL). So that different
-texts stay different, an original U+2400 is escaped by a preceding U+241B (SYMBOL FOR ESCAPE), and a U+241B is doubled.
-PostgreSQL also limits index entries to 2704 bytes. If a key contains texts besides the partition, a unique index over
-their SHA-256 therefore replaces the primary key. MD5 would not do: anybody can construct two URLs with the same MD5.
+Any text can be served. PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL). It also limits
+index entries to 2704 bytes, so a table has a primary key only if its key has no text besides the partition: the audit
+of the dataset has counted repeated keys.
 
 The trap: one transaction per task. Each is all or nothing, but a job that is retried has already committed some of
 them.
@@ -27,10 +26,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
-from blogdata.errors import PlatformError, foreign
+from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.served import Served
-from blogdata.publish.compatibility import Rename
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
 
@@ -50,19 +48,12 @@ _TYPES = {
     "TIMESTAMP": sql.SQL("timestamp with time zone"),
     "BINARY": sql.SQL("bytea"),
 }
-_TEXT = str.maketrans({"\0": "\u2400", "\u2400": "\u241b\u2400", "\u241b": "\u241b\u241b"})
 _TOO_MUCH = "54"
 """SQLSTATE class "program limit exceeded": here a row that is too large."""
 
 
 class RowsRefused(PlatformError):
     """Raised when the database refused rows or has not received all of them; nothing was served."""
-
-
-class Overtaken(PlatformError):
-    """Raised when a newer version of a dataset is already served."""
-
-    transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +67,6 @@ class ServedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkDelivery:
-    """A partition of several tables that are served in one transaction."""
-
     partition: str
     parts: Sequence[ServedTable]
     run_id: str
@@ -104,7 +93,7 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
 
     Raises:
         RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
-        Overtaken: Newer versions are already served; transient.
+        TransientError: Newer versions are already served.
         psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
     """
     try:
@@ -191,13 +180,12 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
             )
         else:
             _add(connection, schema, contract, absent)
-        _enforce_key(connection, schema, contract)
 
 
 def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
     """Add columns that are new in the contract; they are null in existing rows, unless they rename an older one."""
     table, there = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
-    renamed = {each.new: each.old for each in contract.migrations if isinstance(each, Rename) and each.old in there}
+    renamed = {each.new: each.old for each in contract.migrations if not each.new_from_old and each.old in there}
     for column in columns:
         name = sql.Identifier(column.name)
         connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, _TYPES[column.type]))
@@ -229,35 +217,12 @@ def _create(connection: psycopg.Connection, schema: str, contract: Contract) -> 
         )
         for column in contract.columns
     ]
-    if contract.key and not _texts(contract):
+    texts = {column.name for column in contract.columns if column.type == "STRING"} - {contract.partition_column}
+    if contract.key and texts.isdisjoint(contract.key):
         key = sql.SQL(", ").join(map(sql.Identifier, contract.key))
         columns.append(sql.SQL("PRIMARY KEY ({})").format(key))
     table = sql.Identifier(schema, contract.name)
     connection.execute(sql.SQL("CREATE TABLE {} ({})").format(table, sql.SQL(", ").join(columns)))
-
-
-def _texts(contract: Contract) -> set[str]:
-    """Return the key's text columns of unbounded length: all but the partition column, whose values are short."""
-    texts = {column.name for column in contract.columns if column.type == "STRING"}
-    return texts & {*contract.key} - {contract.partition_column}
-
-
-def _enforce_key(connection: psycopg.Connection, schema: str, contract: Contract) -> None:
-    texts, index = _texts(contract), f"{contract.name}_key"
-    place = [schema, contract.name]
-    query = "SELECT 1 FROM pg_indexes WHERE schemaname = %s AND tablename = %s AND indexname = %s"
-    if not texts or connection.execute(query, [*place, index]).fetchone():
-        return
-    table = sql.Identifier(*place)
-    # An index cannot use `convert_to`, which depends on settings. The cast to bytea reads backslashes as escapes.
-    hashed = sql.SQL(r"sha256(replace({}, E'\\', E'\\\\')::bytea)")
-    key = [hashed.format(sql.Identifier(name)) if name in texts else sql.Identifier(name) for name in contract.key]
-    connection.execute(
-        sql.SQL("CREATE UNIQUE INDEX {} ON {} ({})").format(sql.Identifier(index), table, sql.SQL(", ").join(key))
-    )
-    # Change data capture needs it to identify deleted rows: without a primary key there is no other identity, and
-    # PostgreSQL would refuse to delete rows of a captured table.
-    connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table))
 
 
 def _is_served(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> bool:
@@ -270,7 +235,7 @@ def _is_served(connection: psycopg.Connection, schema: str, delivery: SinkDelive
         if newest.get((part.contract.dataset, part.table_id, delivery.partition), -1) > part.version
     ]
     if newer:
-        raise Overtaken(
+        raise TransientError(
             what=f"a newer version of {', '.join(newer)} is served already",
             where=f"{schema}, {delivery.batch_id}",
             next_step="nothing was changed; the step is retried and reads the newest versions",
@@ -293,7 +258,7 @@ def _replace(connection: psycopg.Connection, schema: str, delivery: SinkDelivery
     ):
         for batch in part.batches:
             for row in zip(*(_values(batch, name) for name in names), strict=True):
-                copy.write_row([value.translate(_TEXT) if isinstance(value, str) else value for value in row])
+                copy.write_row([value.replace("\0", "\u2400") if isinstance(value, str) else value for value in row])
 
 
 def _values(batch: pa.RecordBatch, name: str) -> list[Any]:

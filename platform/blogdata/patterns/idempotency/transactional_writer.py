@@ -29,10 +29,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Commit
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.publish import published
+from blogdata.publish.publish import commit_id_of, receipt
 from blogdata.publish.target import Companion, Provenance, Target
 
 if TYPE_CHECKING:
@@ -47,24 +46,16 @@ def overwrite_together(
     *,
     companions: Sequence[Companion],
 ) -> dict[str, Commit]:
-    """Replace some partitions of several tables, audited and in one commit; each table has its own view of it.
-
-    Returns:
-        The commits by dataset, the main table's first.
-    """
+    """Replace some partitions of several tables, audited and in one commit; each table has its own view of it."""
     main = target.contract
     for companion in companions:
         contract = companion.contract
-        if contract.appears_with != main.dataset or contract.partitioning != main.partitioning:
-            raise ConfigurationError(
-                what=f"{contract.dataset} does not appear with {main.dataset}",
-                where=f"contract of {contract.dataset}",
-                next_step=f"declare write=AppearsWith(main='{main.dataset}') and the same partitioning",
-            )
+        declared = contract.appears_with == main.dataset and contract.partitioning == main.partitioning
+        assert declared, f"declare write=AppearsWith(main='{main.dataset}') of {contract.dataset}, and its partitioning"
     commit = overwrite_partitions(frame, target, partitions, provenance, companions=companions)
     keys = sorted(set(partitions))
-    followed = [published(replace(target, contract=companion.contract), keys) for companion in companions]
-    return {
-        commit.dataset: commit,
-        **{companion.dataset: replace(companion, repeated=commit.repeated) for companion in followed},
-    }
+    made = {commit.dataset: commit}
+    for contract in (companion.contract for companion in companions):
+        own = commit_id_of(replace(target, contract=contract), keys)
+        made[contract.dataset] = replace(receipt(target.lake, contract.dataset, own, None), repeated=commit.repeated)
+    return made

@@ -7,8 +7,7 @@ How it works: the sizes of a table's files are read from its log, without Spark 
 partitions have too many small ones (:func:`due`). Only partitions at rest are due: nothing was added to them in the
 last hour, and they are final where the dataset says when that is. A partition that is never at rest, because a stream
 adds rows to it all day, is due once it is crowded. :func:`compact` exchanges the small files for larger ones, in one
-commit; before it is visible, the new files are compared with the old ones: the same rows. The commit is no publication,
-so nothing that reads the table becomes stale.
+commit, if they have as many rows. The commit is no publication, so nothing that reads the table becomes stale.
 
 The trap: a compaction removes files, which a publication of the same partition replaces, too. If the publication comes
 first, the compaction is refused; the other way round both stand. Hence a compaction claims its partitions, as a

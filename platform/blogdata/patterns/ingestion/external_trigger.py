@@ -7,7 +7,7 @@ the file itself, or makes an HTTP call with a token (`blogdata.orchestration.ext
 the file is on the disk (:func:`keep`). A sensor requests a run for each file and removes the file once that run exists.
 The event's context goes with the run, into its tags and its commits. An event is identified by its source and id, and
 this identity is the run key: delivered again, it starts no second run. A file that is no event (:func:`read`) is moved
-into :data:`REFUSED`, beside its reason.
+into :data:`REFUSED`, beside its reason; so it is written under a hidden name, and renamed when it is whole.
 
 The trap: a trigger that is only a ping. Without its event nobody knows why a run took place, and an event that was
 answered and then lost in memory is never sent again. A second trap is trust: an event selects declared datasets, whose
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Collection
 from contextlib import suppress
 from operator import itemgetter
@@ -45,7 +44,6 @@ MOST_BYTES = 64 * 1024
 """Size limit of an event; larger data belong elsewhere, and the event's payload refers to them."""
 # It becomes the tag of a run, and databases limit what they can index.
 _MOST_PAYLOAD_BYTES = 2000
-_SETTLED_SECONDS = 60.0
 _EXAMPLE = (
     'send an object like {"id": "release-42", "source": "shop", "time": "2026-01-05T10:00:00Z", '
     '"datasets": ["layer.table"]}'
@@ -53,7 +51,7 @@ _EXAMPLE = (
 
 
 class EventRefused(PlatformError):
-    """Raised when an event starts no run: malformed, too large, of undeclared datasets, or under the id of another."""
+    """Raised when an event starts no run: malformed, too large, or of undeclared datasets."""
 
 
 class TriggerEvent(BaseModel):
@@ -81,13 +79,7 @@ class TriggerEvent(BaseModel):
 
     @property
     def key(self) -> str:
-        """Identity among the events of all sources."""
         return f"{self.source}/{self.id}"
-
-    @property
-    def digest(self) -> str:
-        """Digest of its content, independent of the order and spacing of its fields."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]
 
 
 def parse(body: bytes, datasets: Collection[str]) -> TriggerEvent:
@@ -112,17 +104,13 @@ def parse(body: bytes, datasets: Collection[str]) -> TriggerEvent:
     return event
 
 
-def reused(event: TriggerEvent) -> EventRefused:
-    """Build the error of an event whose id another event of its source had, which has started a run."""
-    return _refused(f"another event of {event.source} had the id {event.id}", "send it under an id of its own")
-
-
 def keep(event: TriggerEvent, landing: Path) -> None:
     """Keep an event until its run exists: when this returns, it is on the disk. The same event is one file."""
     folder = landing / FOLDER
     require_within([folder], landing)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / f"{event.digest}{SUFFIX}", event.model_dump_json().encode())
+    name = hashlib.sha256(event.key.encode()).hexdigest()[:32]
+    write_atomically(folder / f"{name}{SUFFIX}", event.model_dump_json().encode())
     # The file's name, too, is on the disk before its sender is answered.
     for entered in (folder, landing):
         descriptor = os.open(entered, os.O_RDONLY | os.O_DIRECTORY)
@@ -147,8 +135,8 @@ def waiting(landing: Path) -> dict[Path, float]:
     return dict(sorted(found.items(), key=itemgetter(1)))
 
 
-def read(file: Path, datasets: Collection[str]) -> TriggerEvent | None:
-    """Read a waiting event; None while its file may still be written to: it is no event, and changed a moment ago.
+def read(file: Path, datasets: Collection[str]) -> TriggerEvent:
+    """Read a waiting event.
 
     Raises:
         EventRefused: As :func:`parse`.
@@ -157,13 +145,7 @@ def read(file: Path, datasets: Collection[str]) -> TriggerEvent | None:
     # No link or pipe that has taken its place since it was listed: a pipe would block for ever.
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:
-        body, written = opened.read(MOST_BYTES + 1), os.fstat(descriptor).st_mtime
-    try:
-        return parse(body, datasets)
-    except EventRefused:
-        if abs(time.time() - written) < _SETTLED_SECONDS:
-            return None
-        raise
+        return parse(opened.read(MOST_BYTES + 1), datasets)
 
 
 def set_aside(file: Path, why: EventRefused) -> None:

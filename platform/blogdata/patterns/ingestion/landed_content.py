@@ -37,22 +37,8 @@ def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
 
 
 def published_sizes(lake: Lake, contract: Contract, key: str) -> dict[str, int]:
-    """Count the published lines of a partition by file, as for :func:`published_lines`."""
     names = lake.columns(contract.dataset, ("source_file",), only=_only(contract, key))["source_file"]
     return {found["values"]: found["counts"] for found in names.value_counts().to_pylist()}
-
-
-def is_same(one: Iterable[Line], other: Iterable[Line]) -> bool:
-    """Return whether two inputs have the same lines at the same places, in any order, in constant memory."""
-    return _sum(one) == _sum(other)
-
-
-def _sum(lines: Iterable[Line]) -> tuple[int, int]:
-    count = total = 0
-    for line in lines:
-        count += 1
-        total += hash(line)
-    return count, total
 
 
 def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:

@@ -8,35 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from blogdata.errors import PlatformError, shown
-from blogdata.landing.landed_links import StrayLink, stray
+from blogdata.errors import shown
+from blogdata.landing.landed_links import Obstacle, stray
 from blogdata.publish.contract import Arrival
 
 DEEPEST = 8
 """How many folders deep the files of a partition may lie."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Obstacle:
-    path: str
-    why: str
-
-    def __str__(self) -> str:
-        return shown.line(f"{self.path} {self.why}")
-
-    def refusal(self) -> PlatformError:
-        return PlatformError(
-            what=f"an entry of the landing zone {self.why}",
-            where=self.path,
-            next_step="what it belongs to is not published; make it readable, give it another name, or remove it",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,19 +28,14 @@ class LandedFile:
 
     Args:
         mtime_ns: When it was last written, nanoseconds since 1970; a copier may preserve the time of the original.
-        ctime_ns: When its content, its name or anything else about it was last changed here; nobody can set it.
+        ctime_ns: When its content, its name or anything else about it was last changed here, so when it came; nobody
+            can set it.
     """
 
     name: str
     size: int
     mtime_ns: int
     ctime_ns: int
-
-    @property
-    def came_ns(self) -> int:
-        """When it came into its folder with this content, at the latest, nanoseconds since 1970."""
-        # A time of modification that is still to come was set by somebody whose clock is ahead.
-        return self.ctime_ns if self.mtime_ns > time.time_ns() else max(self.mtime_ns, self.ctime_ns)
 
 
 def printable(name: str) -> str:
@@ -103,9 +81,7 @@ def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def walk(
-    folder: str, zone: str, *, flag: str, above: tuple[str, ...] = ()
-) -> Iterator[LandedFile | StrayLink | Obstacle]:
+def walk(folder: str, zone: str, *, flag: str, above: tuple[str, ...] = ()) -> Iterator[LandedFile | Obstacle]:
     """List the entries of a partition's folder, which lies below some of its folders, `above`."""
     try:
         with os.scandir(folder) as listing:
@@ -124,9 +100,7 @@ def walk(
             yield unreadable(entry.path, error)
 
 
-def _look(
-    entry: os.DirEntry[str], above: tuple[str, ...], zone: str, flag: str
-) -> Iterator[LandedFile | StrayLink | Obstacle]:
+def _look(entry: os.DirEntry[str], above: tuple[str, ...], zone: str, flag: str) -> Iterator[LandedFile | Obstacle]:
     # No row could name it: `source_file` is text.
     if not _is_utf8(entry.name):
         yield Obstacle(path=printable(entry.path), why="has a name that is not UTF-8")
@@ -167,26 +141,17 @@ class LandedPartition:
         key: `2026-01-31T05` or `2026-01-31`. Shorter if a refused entry stands in place of a day of hours
             (`2026-01-31`) or of the whole table (empty).
         files: Its data files, sorted by name, those in its folders too, without what is refused.
-        fingerprint: Changes when a file is added, removed or rewritten, unless the rewrite preserves size and time.
+        fingerprint: Changes when a file is added, removed or rewritten, unless the rewrite preserves size and time; a
+            publication records it.
     """
 
     key: str
     folder: Path
     lacks: Lack | None
     files: tuple[LandedFile, ...]
-    links: tuple[StrayLink | Obstacle, ...]
+    links: tuple[Obstacle, ...]
     fingerprint: str
     flag: LandedFile | None
-
-    @property
-    def sizes(self) -> str:
-        """Digest of the key, and of the files' names and sizes: a copy has the same, whatever its times."""
-        return digest("\n".join([self.key, *(f"{file.name}\t{file.size}" for file in self.files)]))[:16]
-
-    @property
-    def changes(self) -> str:
-        """Digest of the files' change times: it differs after a rewrite that preserves size and time, and a `chmod`."""
-        return digest("\n".join(f"{file.name}\t{file.ctime_ns}" for file in self.files))[:16]
 
     @property
     def ready(self) -> bool:
@@ -194,7 +159,6 @@ class LandedPartition:
 
     @property
     def empty(self) -> bool:
-        """Whether it is complete but has no data file."""
         return self.ready and not self.files
 
 
@@ -203,35 +167,9 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def state_of(partition: Arrival) -> str:
-    """Return what a publication records of the files of a partition."""
-    return f"{partition.fingerprint}.{partition.sizes}.{partition.changes}"
-
-
 def is_published(partition: Arrival, recorded: str | None) -> bool:
     """Return whether a publication was made from the files of a partition, by their names, sizes and times.
 
-    What a table that is written whole has recorded begins with the key and a colon.
+    What a table that is written whole has recorded begins with the key and a colon; in 0.1.0 a dot and more follow.
     """
-    return _parsed(partition, recorded)[0] == partition.fingerprint
-
-
-def is_stale(partition: Arrival, recorded: str | None) -> bool:
-    """Return whether a publication was made from other files, by their names and sizes (not :func:`is_touched`)."""
-    fingerprint, sizes, _ = _parsed(partition, recorded)
-    return fingerprint != partition.fingerprint and sizes != partition.sizes
-
-
-def is_touched(partition: LandedPartition, recorded: str | None) -> bool:
-    """Return whether published files were changed or copied since, although their names and sizes are the same."""
-    fingerprint, sizes, changes = _parsed(partition, recorded)
-    if fingerprint != partition.fingerprint:
-        return sizes == partition.sizes
-    return changes not in ("", partition.changes)
-
-
-def _parsed(partition: Arrival, recorded: str | None) -> list[str]:
-    """Return fingerprint, sizes and changes; an empty text for what was not recorded."""
-    fingerprint, *others = (recorded or "").removeprefix(f"{partition.key}:").split(".")
-    # Publications of 0.1.0 may have no sizes.
-    return [fingerprint, others[0] if others[1:] else "", others[-1] if others else ""]
+    return (recorded or "").removeprefix(f"{partition.key}:").partition(".")[0] == partition.fingerprint

@@ -9,17 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from blogdata.errors import PlatformError
-from blogdata.landing.log_declarations import HEADER
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP
 from blogdata.patterns.ingestion.readiness_marker import start_of_key
-from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, shortened, write_whole
+from blogdata.patterns.ingestion.whole_files import LONGEST_NAME, content, digested, shortened, write_whole
 from blogdata.publish.partitions import Grain
 
 PROGRESS = ".replicated"
@@ -70,7 +69,6 @@ def read(log: Path) -> Taken | None:
 
 
 def is_done(log: Path) -> bool:
-    """Return whether a log is as it was when it was split."""
     try:
         taken, stat = read(log), log.stat()
     except OSError:
@@ -80,50 +78,16 @@ def is_done(log: Path) -> bool:
 
 
 def parts(landing: Path, prefix: str, *, since: str = "") -> list[tuple[int, Path]]:
-    """List the parts of a log with their offsets, in the order of the log."""
     found = _in_hours(landing, f"{prefix}-*.log*", since)
     matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in found]
     return sorted((int(match[1]), path) for match, path in matches if match is not None)
 
 
 def unfinished(landing: Path, prefix: str, *, since: str = "") -> list[Path]:
-    """List the hidden files in which interrupted calls were writing parts of a log."""
     return _in_hours(landing, f".{prefix}-*.log*.partial", since)
 
 
-def require_same(log: Path, own: Sequence[tuple[int, Path]]) -> None:
-    """Refuse a log without progress that does not have at a part's place what is in the part."""
-    ahead, position = b"", 0
-
-    def taken(count: int) -> bytes:
-        nonlocal ahead
-        begin, ahead = ahead[:count], ahead[count:]
-        return begin + file.read(count - len(begin))
-
-    with content(log) as file:
-        for offset, path in own:
-            # The begin of a line makes way anyway; a part may overlap one that an interrupted call has written.
-            if offset < position or path.suffix != ".log":
-                continue
-            while position < offset and (block := taken(min(BLOCK, offset - position))):
-                position += len(block)
-            with path.open("rb") as part:
-                block = part.readline()
-                theirs = taken(len(block))
-                if block.startswith(HEADER.encode()) and theirs != block:
-                    # Repeated from above, it is no part of the log at this place.
-                    ahead, block = theirs + ahead, part.read(BLOCK)
-                    theirs = taken(len(block))
-                while block:
-                    if theirs != block:
-                        raise rewritten(log)
-                    position += len(block)
-                    block = part.read(BLOCK)
-                    theirs = taken(len(block))
-
-
 def require_new(log: Path) -> None:
-    """Refuse a log without progress that begins with what was taken from another one."""
     digest, position = hashlib.sha256(), 0
     with content(log) as file:
         for covered, sha256, name in sorted(_others(log)):
@@ -137,14 +101,6 @@ def require_new(log: Path) -> None:
                     next_step="nothing was taken from it: remove the copy; the command that lands logs knows a rotated "
                     "one again",
                 )
-
-
-def rewritten(log: Path) -> PlatformError:
-    return PlatformError(
-        what="the log no longer begins with what was taken from it",
-        where=str(log),
-        next_step="land it under another name, so that its lines are taken as a log of their own",
-    )
 
 
 def _in_hours(landing: Path, names: str, since: str) -> list[Path]:

@@ -19,12 +19,12 @@ from typing import IO
 
 from blogdata.errors import PlatformError
 from blogdata.landing.landed_formats import DAMAGED
-from blogdata.landing.landed_links import StrayLink, leading_out, require_within, stray
+from blogdata.landing.landed_links import Obstacle, leading_out, require_within, stray
 from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_formats import LogFormats, LogReader
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_partition import Obstacle, printable, unreadable
+from blogdata.patterns.ingestion.landed_partition import printable, unreadable
 from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
 from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, hidden, same_bytes, skip
@@ -51,13 +51,10 @@ class SplitReport:
     parts: Mapping[Path, str]
     empty_hours: tuple[str, ...]
     lines: int
-    unreadable: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitLog:
-    """What was taken from one log in :func:`split_all`, or why it could not be split."""
-
     log: Path
     report: SplitReport | None = None
     fault: PlatformError | None = None
@@ -69,12 +66,12 @@ def unsplit_logs(landing: Path) -> list[Path]:
     return [log for log in logs if not log_progress.is_done(log)]
 
 
-def refused_logs(landing: Path) -> list[StrayLink | Obstacle]:
+def refused_logs(landing: Path) -> list[Obstacle]:
     """List the links among the landed logs that are refused (see :func:`stray`), and what cannot be read, by name."""
     return [log for log in _logs(landing) if not isinstance(log, Path)]
 
 
-def _logs(landing: Path) -> list[Path | StrayLink | Obstacle]:
+def _logs(landing: Path) -> list[Path | Obstacle]:
     folder, zone = landing / LOGS, os.path.realpath(landing)
     try:
         for place in (folder, folder / PROGRESS):
@@ -86,7 +83,7 @@ def _logs(landing: Path) -> list[Path | StrayLink | Obstacle]:
         return [unreadable(str(folder), error)]
 
 
-def _judged(path: Path, zone: str) -> Path | StrayLink | Obstacle | None:
+def _judged(path: Path, zone: str) -> Path | Obstacle | None:
     """Return a log or why it is refused; None for a link to a log beside it, such as to the current one."""
     if path.is_symlink() and (link := stray(path, zone)):
         return link
@@ -161,9 +158,8 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
     stamps = [part[2] for _, path in before if (part := re.fullmatch(PART, path.name))]
     try:
         status = log.stat()
-        if taken is None:
-            # Of an interrupted call, or its progress is lost.
-            log_progress.require_same(log, before) if before else log_progress.require_new(log)
+        if taken is None and not before:
+            log_progress.require_new(log)
         start, digest = taken.covered if taken else 0, hashlib.sha256()
         end, size = _survey(log, taken, digest)
         hour = since or _first_hour(log, known, newest) or newest
@@ -199,7 +195,7 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
         header=header,
     )
     log_progress.write(log, progress)
-    return SplitReport(parts=run.parts, empty_hours=empty, lines=run.lines, unreadable=run.unreadable)
+    return SplitReport(parts=run.parts, empty_hours=empty, lines=run.lines)
 
 
 def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int, int]:
@@ -208,7 +204,11 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
     with content(log) as file:
         position = end = digested(file, covered, digest)
         if taken and (position < covered or digest.hexdigest() not in taken.digests):
-            raise log_progress.rewritten(log)
+            raise PlatformError(
+                what="the log no longer begins with what was taken from it",
+                where=str(log),
+                next_step="land it under another name, so that its lines are taken as a log of their own",
+            )
         while block := file.read(BLOCK):
             if b"\n" in block:
                 end = position + block.rindex(b"\n") + 1
@@ -217,7 +217,6 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
 
 
 def last_header(log: Path, end: int) -> str:
-    """Return the last `#Fields` line of the beginning of a log; empty if it has none."""
     header = b""
     with content(log) as file:
         for piece, begins in _pieces(file, end):
@@ -226,7 +225,6 @@ def last_header(log: Path, end: int) -> str:
 
 
 def _first_hour(log: Path, known: LogFormats, newest: str) -> str | None:
-    """Return the hour of the first readable line of a log that was not logged after the newest hour."""
     with content(log) as file:
         reader = known.of_log()
         hours = (reader.hour_of(piece) for piece, begins in _pieces(file) if begins)
@@ -256,7 +254,6 @@ class _Run:
     parts: dict[Path, str] = field(default_factory=dict)
     passed: list[tuple[str, str]] = field(default_factory=list)
     lines: int = 0
-    unreadable: int = 0
 
     def write(
         self, file: IO[bytes], begin: int, end: int, digest: hashlib._Hash | None = None, *, ending: str = ""
@@ -291,9 +288,7 @@ class _Run:
         for piece, begins in _pieces(file, end - position):
             hour = self.log.hour_of(piece) if begins else self.hour
             self.lines += begins
-            if hour is None or hour > self.newest:
-                self.unreadable += 1
-            elif hour > self.hour:
+            if hour is not None and self.hour < hour <= self.newest:
                 self.passed.append((self.hour, hour))
                 self.hour = hour
             start = position if position in self.starts else start

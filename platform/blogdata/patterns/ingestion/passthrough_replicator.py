@@ -6,10 +6,7 @@ it: `1.0` becomes `1`, keys change their order, one of two equal keys is lost.
 How it works: bytes are copied to a hidden name and hashed on the way (:func:`replicate`, :func:`land`). The copy is
 read back and compared, and only then renamed to its final name. `log_splitter` replicates an access log into the
 hours in which its lines were logged: each part is a byte range of the log, and the parts concatenated by offset are
-the log again, but for the `#Fields` line above a part, which is repeated at its beginning. A table whose rows lead to
-nobody is replicated for staging (:func:`blogdata.patterns.ingestion.replicated_tables.copy_table`): its data, then its
-log up to one version, in a folder that readers find when it is whole; what is written, compacted or vacuumed meanwhile
-is no part of it.
+the log again, but for the `#Fields` line above a part, which is repeated at its beginning.
 
 The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part
 of its own, which is rewritten once the line is complete; a log whose replicated bytes have changed is refused. Rotation
@@ -29,18 +26,16 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Literal
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.landing.landed_formats import DAMAGED
-from blogdata.landing.landed_links import require_within
-from blogdata.patterns.ingestion import log_comparison
-from blogdata.patterns.ingestion.log_comparison import Known
+from blogdata.landing.landed_links import leading_out, require_within
 from blogdata.patterns.ingestion.whole_files import (
     BLOCK,
     SourceMissing,
@@ -54,7 +49,8 @@ from blogdata.patterns.ingestion.whole_files import (
 )
 
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
-_ATTEMPTS = 3
+_HEAD = 1 << 16
+"""Bytes at the beginning of a log, in which most logs differ."""
 SPOOL = ".spooled-"
 STAGED = ".landing"
 """Name of a copy until it is known which log it is of."""
@@ -90,7 +86,7 @@ def replicate(source: Path, target: Path) -> Replica:
     return replica
 
 
-def _copied(source: Path, partial: Path, attempts: int = _ATTEMPTS) -> Replica:
+def _copied(source: Path, partial: Path) -> Replica:
     with opened(source) as reading, partial.open("wb") as writing:
         before = os.fstat(reading.fileno())
         taken = hashlib.sha256()
@@ -108,21 +104,18 @@ def _copied(source: Path, partial: Path, attempts: int = _ATTEMPTS) -> Replica:
             where=f"{source} -> {partial}",
             next_step="check the disk of the target, then copy again",
         )
-    if unchanged:
-        # The times of copies tell which of them was written to last, as those of the sources do.
-        os.utime(partial, ns=(before.st_mtime_ns, before.st_mtime_ns))
-        return Replica(bytes=size, sha256=taken.hexdigest())
-    if attempts > 1:
-        return _copied(source, partial, attempts - 1)
-    raise SourceChanged(
-        what="the file was truncated or rewritten while it was read",
-        where=str(source),
-        next_step="nothing of it landed; land it again",
-    )
+    if not unchanged:
+        raise SourceChanged(
+            what="the file was truncated or rewritten while it was read",
+            where=str(source),
+            next_step="nothing of it landed; land it again",
+        )
+    # The times of copies tell which of them was written to last, as those of the sources do.
+    os.utime(partial, ns=(before.st_mtime_ns, before.st_mtime_ns))
+    return Replica(bytes=size, sha256=taken.hexdigest())
 
 
 def _still_begins(file: IO[bytes], before: os.stat_result, size: int, sha256: str) -> bool:
-    """Return whether a file that has been read begins with what was read; it may have grown."""
     after = os.fstat(file.fileno())
     if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
         return True
@@ -154,8 +147,7 @@ def land(
 ) -> Replicated:
     """Replicate a log into a folder without ever losing existing data, and without landing a line twice.
 
-    A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name; so
-    is one that the log begins within, such as the copy of several logs in one file.
+    A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name.
 
     Args:
         source: The file, compressed or not; a link is followed, because a person has named it. It is read more than
@@ -169,64 +161,71 @@ def land(
     # What begins with one of these is hidden, and would never be split.
     target = folder / ((name or source.name).lstrip("._") or "log")
     with alone(folder):
-        copies = log_comparison.landed_logs(folder)
         # Most files of each hour have not changed: what is there is not copied to be compared.
-        known = log_comparison.alike(source, copies)
-        if known is not None and known.relation != "grown":
-            return Replicated(path=known.copy, outcome=known.relation)
+        known = _known(source, folder)
+        if known is not None and known[0] != "grown":
+            return Replicated(path=known[1], outcome=known[0])
         staged = folder / STAGED
         try:
-            return _settled(source, staged, target, copies, prepare)
+            replica = replicate(source, staged)
+            if _is_empty(staged, source):
+                return Replicated(path=target, outcome="empty")
+            prepare(staged)
+            # The source may have changed, and be another log by now.
+            outcome, path = _known(staged, folder) or _unused(target, replica)
+            if outcome in ("same", "beginning"):
+                return Replicated(path=path, outcome=outcome)
+            staged.replace(path)
+            return Replicated(path=path, outcome=outcome, replica=replica)
         finally:
             for left in (staged, hidden(staged)):
                 left.unlink(missing_ok=True)
 
 
-def _settled(
-    source: Path, staged: Path, target: Path, copies: list[Path], prepare: Callable[[Path], object]
-) -> Replicated:
-    """Copy a log, and name the copy by what it is: the source may change at any time, and be another log by now."""
-    replica = replicate(source, staged)
-    if _is_empty(staged, source):
-        return Replicated(path=target, outcome="empty")
-    prepare(staged)
-    known = log_comparison.alike(staged, copies) or log_comparison.within(staged, copies)
-    if known is not None and known.relation != "grown":
-        return Replicated(path=known.copy, outcome=known.relation)
-    others = [copy for copy in copies if not known or copy != known.copy]
-    if twice := log_comparison.repeated(staged, others, behind=known.bytes if known else 0):
-        raise ConfigurationError(
-            what=f"from its byte {twice[1]:,} on (decompressed) it has the lines that landed as {twice[0].name}",
-            where=str(source),
-            next_step="nothing of it landed; land the logs that it was put together of, each as a file of its own",
-        )
-    if known is not None:
-        if known.at:
-            replica = _prepended(known, staged)
-        staged.replace(known.copy)
-        return Replicated(path=known.copy, outcome="grown", replica=replica)
-    outcome: LandOutcome = "new"
-    if log_comparison.is_there(target):
-        stem, dot, rest = target.name.partition(".")
-        target, outcome = target.with_name(shortened(f"{stem}-{replica.sha256[:8]}{dot}{rest}")), "renamed"
-    staged.replace(target)
-    return Replicated(path=target, outcome=outcome, replica=replica)
+def _known(log: Path, folder: Path) -> tuple[LandOutcome, Path] | None:
+    """Find the landed copy that has all of a log, or else the longest that is its beginning, decompressed."""
+    compared = ((_compared(log, copy), copy) for copy in sorted(folder.iterdir()) if copy.name[0] not in "_.")
+    found = [(*relation, copy) for relation, copy in compared if relation is not None]
+    if not found:
+        return None
+    order: list[LandOutcome] = ["same", "beginning", "grown"]
+    outcome, _, copy = min(found, key=lambda one: (order.index(one[0]), -one[1]))
+    return outcome, copy
 
 
-def _prepended(known: Known, log: Path) -> Replica:
-    """Put what a copy has before a log begins in it before the log, decompressed."""
-    whole, status = hidden(log), log.stat()
-    with content(known.copy) as before, content(log) as rest, whole.open("wb") as writing:
-        left = known.at
-        while left and (block := before.read(min(BLOCK, left))):
-            writing.write(block)
-            left -= len(block)
-        shutil.copyfileobj(rest, writing, BLOCK)
-        writing.flush()
-        os.fsync(writing.fileno())
-    os.utime(whole, ns=(status.st_mtime_ns, status.st_mtime_ns))
-    whole.replace(log)
-    return Replica(bytes=log.stat().st_size, sha256=checksum(log))
+def _compared(log: Path, copy: Path) -> tuple[LandOutcome, int] | None:
+    """Return what a log is to a copy, and how many bytes both have; a damaged file is a copy of none, and has none."""
+    if not _is_there(copy):
+        return None
+    common = 0
+    try:
+        with content(log) as ours, content(copy) as theirs:
+            for size in chain([_HEAD], repeat(BLOCK)):
+                block, other = ours.read(size), theirs.read(size)
+                shared = min(len(block), len(other))
+                if block[:shared] != other[:shared]:
+                    return None
+                common += shared
+                # Only the last block of a file is not full.
+                if len(block) != len(other):
+                    return ("grown" if len(block) > len(other) else "beginning", common) if common else None
+                if len(block) < size:
+                    break
+    except (SourceMissing, *DAMAGED):
+        return None
+    return ("same", common) if common else None
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether a path in the landing zone is a file with content, and no link that leads out of the zone."""
+    return path.is_file() and leading_out(path, path.parent.parent) is None and path.stat().st_size > 0
+
+
+def _unused(target: Path, replica: Replica) -> tuple[LandOutcome, Path]:
+    if not _is_there(target):
+        return "new", target
+    stem, dot, rest = target.name.partition(".")
+    return "renamed", target.with_name(shortened(f"{stem}-{replica.sha256[:8]}{dot}{rest}"))
 
 
 def _is_empty(copy: Path, source: Path) -> bool:
@@ -257,7 +256,6 @@ def spooled(stream: IO[bytes], folder: Path) -> Iterator[Path]:
 
 
 def remove_left(folder: Path) -> None:
-    """Remove what killed processes have spooled: it is no longer locked."""
     for left in folder.glob(f"{SPOOL}*"):
         with left.open("rb") as file, contextlib.suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,11 +6,9 @@ How it works: either (a) the producer writes the flag `_SUCCESS` as its last ste
 no flag, by convention a partition is complete once a later one has data and it was not written to for :data:`QUIET`.
 :func:`scan` derives both from the names, sizes and times of files alone, and computes a fingerprint for each partition.
 The same fingerprint is the same delivery, so a consumer that stores it starts once. A copier may preserve the time of
-modification, but not that of the last change (`ctime`): a file came at the later of the two. Other times alone may be a
-copy, a `chmod`, a hard link or a rewrite of the same size: only the content tells
-(:mod:`blogdata.patterns.ingestion.landed_partition`).
+modification, but not that of the last change (`ctime`), at which a file came.
 
-The trap: nothing enforces the flag. Files that came after it (:func:`late_files`), data whose flag never comes
+The trap: nothing enforces the flag. Files that came after it, data whose flag never comes
 (:func:`overdue`), a missing partition between others (:func:`gaps`) and a flag without data
 (:attr:`LandedPartition.empty`) are detected here and have to be reported. Convention (b) never completes the newest
 partition, and treats a skipped one as complete.
@@ -32,9 +30,9 @@ from pathlib import Path
 from typing import Literal
 
 from blogdata.errors import ConfigurationError
-from blogdata.landing.landed_links import StrayLink, stray
+from blogdata.landing.landed_links import Obstacle, stray
 from blogdata.patterns.ingestion import landed_partition
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedFile, LandedPartition, Obstacle, digest, printable
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedFile, LandedPartition, digest, printable
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.partitions import Grain, between, following, key_of, start_of
 
@@ -101,7 +99,7 @@ def scan(
     """
     zone = os.path.realpath(table.parent)
     found = [
-        _refused(key, place) if isinstance(place, StrayLink | Obstacle) else _partition(key, place, zone)
+        _refused(key, place) if isinstance(place, Obstacle) else _partition(key, place, zone)
         for key, place in _folders(table, grain, since, zone)
     ]
     return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
@@ -153,9 +151,8 @@ def start_of_key(key: str, grain: Grain) -> datetime | None:
 
 
 def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
-    """List the files that came after the partition was flagged."""
     flag = partition.flag
-    return () if flag is None else tuple(file for file in partition.files if file.came_ns > flag.came_ns)
+    return () if flag is None else tuple(file for file in partition.files if file.ctime_ns > flag.ctime_ns)
 
 
 def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
@@ -169,7 +166,7 @@ def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: date
         if lacks is Lack.FLAG and partition.key >= last:
             lacks = Lack.SUCCESSOR
         elif lacks is Lack.FLAG:
-            came = max((file.came_ns for file in partition.files), default=0)
+            came = max((file.ctime_ns for file in partition.files), default=0)
             lacks = Lack.QUIET if came > quiet_since else None
         completed.append(replace(partition, lacks=lacks))
     return completed
@@ -180,7 +177,7 @@ def _is_due(key: str, grain: Grain, now: datetime, deadline: timedelta) -> bool:
     return start is not None and now > start + grain.length + deadline
 
 
-_Place = str | StrayLink | Obstacle
+_Place = str | Obstacle
 
 
 def _folders(table: Path, grain: Grain, since: str, zone: str) -> Iterator[tuple[str, _Place]]:
@@ -219,11 +216,11 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, _Place
     return sorted(found, key=lambda child: child[0])
 
 
-def _refused(key: str, entry: StrayLink | Obstacle) -> LandedPartition:
+def _refused(key: str, entry: Obstacle) -> LandedPartition:
     return LandedPartition(
         key=key,
         folder=Path(entry.path),
-        lacks=Lack.LINK if isinstance(entry, StrayLink) else Lack.ENTRY,
+        lacks=Lack.LINK if entry.is_link else Lack.ENTRY,
         files=(),
         links=(entry,),
         fingerprint=digest(str(entry)),
@@ -233,10 +230,10 @@ def _refused(key: str, entry: StrayLink | Obstacle) -> LandedPartition:
 
 def _partition(key: str, folder: str, zone: str) -> LandedPartition:
     files: list[LandedFile] = []
-    links: list[StrayLink | Obstacle] = []
+    links: list[Obstacle] = []
     flag = None
     for entry in landed_partition.walk(folder, zone, flag=FLAG):
-        if isinstance(entry, StrayLink | Obstacle):
+        if isinstance(entry, Obstacle):
             links.append(entry)
         elif entry.name == FLAG:
             flag = entry
@@ -256,7 +253,7 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
     )
 
 
-def _lack(refused: Sequence[StrayLink | Obstacle], flag: LandedFile | None) -> Lack | None:
+def _lack(refused: Sequence[Obstacle], flag: LandedFile | None) -> Lack | None:
     if refused:
-        return Lack.LINK if any(isinstance(entry, StrayLink) for entry in refused) else Lack.ENTRY
+        return Lack.LINK if any(entry.is_link for entry in refused) else Lack.ENTRY
     return Lack.FLAG if flag is None else None

@@ -13,28 +13,35 @@ read the dataset; it disappears when the newest publications no longer read it.
 
 When not to use it: to find the columns that a figure is computed from; that is the Fine-Grained Tracker.
 
-Source: Data Engineering Design Patterns, ch. 10.
+Source: Data Engineering Design Patterns, ch. 10; OpenLineage specification 2-0-2 and its facets.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, deliveries
 from blogdata.lake.commit import Commit, entries_of, parse
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.whole_files import write_whole
-from blogdata.patterns.observability import openlineage
-from blogdata.patterns.observability.fine_grained_tracker import sources
+from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
 from blogdata.publish.changes import READ
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed, Serve
+
+NAMESPACE = "blogdata"
+"""Namespace of the jobs and datasets in a catalog."""
+PRODUCER = "urn:blogdata:dataset-tracker"
+SPEC = "https://openlineage.io/spec"
+RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -52,7 +59,6 @@ class Node:
 
     dataset: str
     owner: str | None
-    published: bool
     consumers: tuple[str, ...] = ()
 
 
@@ -93,15 +99,27 @@ class Published:
     committed_at: datetime
 
 
+@dataclass(frozen=True, kw_only=True)
+class PublishedVersion:
+    """One publication to export, either a commit of a table or a delivery to a database; inputs may have no version."""
+
+    dataset: str
+    version: str
+    run_id: str
+    job: str | None
+    started_at: datetime
+    ended_at: datetime
+    inputs: Mapping[str, int | None]
+    rows: int
+    bytes: int | None = None
+    columns: Mapping[str, Sequence[ColumnSource]] = field(default_factory=dict)
+
+
 def track(lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, landing: str) -> Lineage:
     """Build the lineage graph from the inputs that the newest publications really read."""
     newest: dict[tuple[str, str], int | None] = {}
-    published = set()
     for dataset, contract in contracts.items():
-        read = _newest_reads(events, contract)
-        if read:
-            published.add(dataset)
-        for inputs in read:
+        for inputs in _newest_reads(events, contract):
             for source, version in inputs.items():
                 newest[source, dataset] = max(version, newest.get((source, dataset)) or version)
         for source in _landed(lake, landing, dataset):
@@ -118,7 +136,6 @@ def track(lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, la
             name: Node(
                 dataset=name,
                 owner=contracts[name].owner if name in contracts else None,
-                published=name in published,
                 consumers=contracts[name].consumers if name in contracts else (),
             )
             for name in sorted(names)
@@ -159,7 +176,7 @@ def export_openlineage(
             file = folder / contract.dataset / f"{name}.json"
             if file.exists():
                 continue
-            lines = openlineage.run_events(publication(), contracts)
+            lines = run_events(publication(), contracts)
             write_whole(file, "".join(f"{line}\n" for line in lines).encode())
             written += 1
     return written
@@ -174,7 +191,7 @@ def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str,
 
 def _to_export(
     lake: Lake, events: EventLog, contract: Contract, landing: str
-) -> Iterator[tuple[str, Callable[[], openlineage.PublishedVersion]]]:
+) -> Iterator[tuple[str, Callable[[], PublishedVersion]]]:
     """List a dataset's publications with stable file names; the function builds the description only when called."""
     if isinstance(contract.write, Serve | Feed):
         for each in deliveries(events, contract.dataset):
@@ -185,8 +202,8 @@ def _to_export(
             yield f"{found.commit.version:020d}", partial(_committed, lake, landing, found)
 
 
-def _delivered(dataset: str, each: Served) -> openlineage.PublishedVersion:
-    return openlineage.PublishedVersion(
+def _delivered(dataset: str, each: Served) -> PublishedVersion:
+    return PublishedVersion(
         dataset=dataset,
         version=each.batch_id,
         run_id=each.run_id,
@@ -199,10 +216,10 @@ def _delivered(dataset: str, each: Served) -> openlineage.PublishedVersion:
     )
 
 
-def _committed(lake: Lake, landing: str, found: Published) -> openlineage.PublishedVersion:
+def _committed(lake: Lake, landing: str, found: Published) -> PublishedVersion:
     commit, columns = found.commit, sources(lake, landing, found.commit)
     read = {source.dataset for origins in columns.values() for source in origins} | _streamed_from(commit)
-    return openlineage.PublishedVersion(
+    return PublishedVersion(
         dataset=commit.dataset,
         version=str(commit.version),
         run_id=commit.info["run"]["run_id"],
@@ -229,3 +246,97 @@ def _streamed_from(commit: Commit) -> set[str]:
     # Known even where no plan was recorded.
     source = commit.info.get("appended", {}).get("notes", {}).get(READ)
     return set() if source is None else {source}
+
+
+def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract]) -> Sequence[str]:
+    """Build the START and the COMPLETE event that OpenLineage requires for a run, as JSON texts."""
+    inputs = [
+        {
+            "namespace": NAMESPACE,
+            "name": dataset,
+            "facets": {**_described(contracts.get(dataset)), **({} if version is None else _version(str(version)))},
+        }
+        for dataset, version in sorted(publication.inputs.items())
+    ]
+    size = {} if publication.bytes is None else {"size": publication.bytes}
+    output = {
+        "namespace": NAMESPACE,
+        "name": publication.dataset,
+        "facets": {
+            **_described(contracts.get(publication.dataset)),
+            **_version(publication.version),
+            **_column_lineage(publication.columns),
+        },
+        "outputFacets": {
+            "outputStatistics": _facet("1-0-0", "OutputStatisticsOutputDatasetFacet", rowCount=publication.rows, **size)
+        },
+    }
+    common = {
+        "producer": PRODUCER,
+        "schemaURL": RUN_EVENT,
+        "run": {
+            "runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{NAMESPACE}/{publication.dataset}@{publication.version}")),
+            "facets": _parent(publication),
+        },
+        "job": {"namespace": NAMESPACE, "name": publication.dataset, "facets": {}},
+    }
+    start = {"eventType": "START", "eventTime": _time(publication.started_at), "inputs": inputs, "outputs": []}
+    complete = {
+        "eventType": "COMPLETE",
+        "eventTime": _time(publication.ended_at),
+        "inputs": inputs,
+        "outputs": [output],
+    }
+    return [json.dumps({**common, **event}) for event in (start, complete)]
+
+
+def _parent(publication: PublishedVersion) -> dict[str, Any]:
+    if publication.job is None:
+        return {}
+    run, job = {"runId": _uuid(publication.run_id)}, {"namespace": NAMESPACE, "name": publication.job}
+    return {"parent": _facet("1-0-1", "ParentRunFacet", run=run, job=job)}
+
+
+def _described(contract: Contract | None) -> dict[str, Any]:
+    if contract is None:
+        return {}
+    columns = [{"name": c.name, "type": c.type, "description": c.description} for c in contract.columns]
+    teams = [{"name": contract.owner, "type": "OWNER"}]
+    teams += [{"name": team, "type": "CONSUMER"} for team in contract.consumers]
+    return {
+        **({"schema": _facet("1-0-0", "SchemaDatasetFacet", fields=columns)} if columns else {}),
+        "ownership": _facet("1-0-0", "OwnershipDatasetFacet", owners=teams),
+        "documentation": _facet("1-0-0", "DocumentationDatasetFacet", description=contract.description),
+    }
+
+
+def _version(version: str) -> dict[str, Any]:
+    return {"version": _facet("1-0-0", "DatasetVersionDatasetFacet", datasetVersion=version)}
+
+
+def _column_lineage(columns: Mapping[str, Sequence[ColumnSource]]) -> dict[str, Any]:
+    fields = {
+        column: {
+            "inputFields": [
+                {"namespace": NAMESPACE, "name": source.dataset, "field": source.column} for source in found
+            ]
+        }
+        for column, found in columns.items()
+    }
+    return {"columnLineage": _facet("1-0-1", "ColumnLineageDatasetFacet", fields=fields)} if fields else {}
+
+
+def _facet(version: str, name: str, **content: Any) -> dict[str, Any]:
+    url = f"{SPEC}/facets/{version}/{name}.json#/$defs/{name}"
+    return {"_producer": PRODUCER, "_schemaURL": url, **content}
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, text))
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -5,11 +5,11 @@ hour ago.
 
 How it works: each source of offsets (:class:`Offsets`) lists how far the reader is behind in each partition: in units
 of the source (Delta versions, files, landed partitions, or records of a broker), and since when the oldest unread unit
-is there. :func:`measure` takes the maximum and the percentiles over the partitions. The reader lags (:func:`detect`) if
-the maximum is above the bound.
+is there. :func:`detect` takes the maximum and the 95th percentile over the partitions: the reader lags if the maximum
+is above the bound.
 
 The trap: an average hides the one partition that stands still. And a maximum alone does not tell a slow reader from
-one partition with too much data; the percentiles do, and the reading has both. Readers that run in batches are behind
+one partition with too much data; the percentile does, and the reading has both. Readers that run in batches are behind
 between two runs as a matter of course, so the bound is the promised delay, and periods that wait for their end are not
 counted.
 
@@ -53,68 +53,38 @@ class Offsets:
     positions: Sequence[Position]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Distance:
-    """How far a reader is behind over all partitions of an input.
-
-    Args:
-        longest: Longest wait, seconds.
-        p90: Wait that 90 % of the partitions do not exceed, seconds.
-    """
-
-    longest: float
-    p90: float
-    p95: float
-    behind: int
-    partitions: Sequence[str]
-
-
-def measure(positions: Iterable[Position], now: datetime) -> Distance:
-    """Measure the distance over all partitions, those that are not behind among them."""
-    listed = list(positions)
-    waits = sorted(0.0 if one.since is None else max(0.0, (now - one.since).total_seconds()) for one in listed)
-    waiting = sorted((one.since, one.partition) for one in listed if one.since is not None)
-    return Distance(
-        longest=waits[-1] if waits else 0.0,
-        p90=_percentile(waits, 0.90),
-        p95=_percentile(waits, 0.95),
-        behind=sum(one.behind for one in listed),
-        partitions=[partition for _, partition in waiting],
-    )
-
-
 def detect(dataset: str, sources: Iterable[Offsets], *, within: timedelta, now: datetime) -> Reading:
     """Compare the distance of a reader to its inputs with the bound; the input with the longest wait counts."""
-    measured = [(measure(source.positions, now), source) for source in sources]
+    measured = [(_waits(source, now), source) for source in sources]
     if not measured:
         return unknown(LAG, dataset, "none of its inputs can be measured yet")
-    distance, source = max(measured, key=lambda one: one[0].longest)
-    lags = distance.longest > within.total_seconds()
+    waits, source = max(measured, key=lambda one: max(one[0], default=0.0))
+    longest, bound = max(waits, default=0.0), within.total_seconds()
+    # The smallest wait that at least 95 % of the partitions do not exceed (nearest rank).
+    p95 = waits[-(-len(waits) * 95 // 100) - 1] if waits else 0.0
+    behind = sum(position.behind for position in source.positions)
+    waiting = sorted((one.since, one.partition) for one in source.positions if one.since is not None)
+    partitions = [partition for _, partition in waiting]
+    lags = longest > bound
+    where = partitions[0] if len(partitions) == 1 else f"{len(partitions)} partitions: {first(partitions)}"
+    what = (
+        f"{behind} {source.unit} are not read ({where}); the oldest waits for {span(longest)}, "
+        f"95 % of the partitions for at most {span(p95)}; {span(bound)} are promised"
+    )
     return Reading(
         detector=LAG,
         dataset=dataset,
-        value=distance.longest,
-        bound=within.total_seconds(),
+        value=longest,
+        bound=bound,
         verdict=BEHIND if lags else QUIET,
-        what=_what(distance, source, within) if lags else "",
+        what=what if lags else "",
         remedy=source.remedy,
-        partitions=distance.partitions,
-        figures={"behind": distance.behind, "p90": distance.p90, "p95": distance.p95},
+        partitions=partitions,
+        figures={"behind": behind, "p95": p95},
     )
 
 
-def _what(distance: Distance, source: Offsets, within: timedelta) -> str:
-    count = len(distance.partitions)
-    where = distance.partitions[0] if count == 1 else f"{count} partitions: {first(distance.partitions)}"
-    return (
-        f"{distance.behind} {source.unit} are not read ({where}); the oldest waits for {span(distance.longest)}, "
-        f"95 % of the partitions for at most {span(distance.p95)}; {span(within.total_seconds())} are promised"
-    )
-
-
-def _percentile(ordered: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least this share of the values does not exceed (nearest rank)."""
-    if not ordered:
-        return 0.0
-    rank = -(-len(ordered) * round(share * 100) // 100)
-    return ordered[max(rank, 1) - 1]
+def _waits(source: Offsets, now: datetime) -> list[float]:
+    """Measure how long the oldest unread unit of each partition waits, in order; 0 where nothing is unread."""
+    since = (position.since for position in source.positions)
+    return sorted(0.0 if at is None else max(0.0, (now - at).total_seconds()) for at in since)

@@ -10,9 +10,6 @@ rows lie outside the tolerance by more than chance explains, and far from its co
 :func:`unevenness` compares the relative deviation of the rows of keys, standard deviation by mean, with that of earlier
 partitions.
 
-A finding warns; where the contract asks (:attr:`blogdata.publish.watch.Skew.too_few`), too few rows are refused before
-they are published (:func:`blogdata.orchestration.volume.volume_audits`).
-
 The trap: the fatality loop. If a bad partition becomes the norm, the next good one is reported. Refused and failed runs
 publish nothing, so they are no history; incomplete periods are left out by the caller; and medians do not move with
 single bad partitions. The other trap is small numbers: a hundred rows of some twenty visitors vary by chance, so what
@@ -104,13 +101,6 @@ def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grai
                 verdict = MORE
         found.append(Deviation(partition=partition, verdict=verdict, found=here, usual=usual))
     return found
-
-
-def has_weeks(rows: Mapping[str, int], partition: str, grain: Grain) -> bool:
-    """Return whether a partition is compared with those of the same weekday and hour, of which there are enough."""
-    start = start_of(partition, grain)
-    weeks = (key_of(start - timedelta(weeks=week), grain) for week in range(1, WEEKS + 1))
-    return sum(key in rows for key in weeks) >= LEAST_ALIKE
 
 
 def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str]) -> list[Deviation]:

@@ -22,7 +22,7 @@ Source: Data Engineering Design Patterns, ch. 10.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -31,10 +31,6 @@ from blogdata.patterns.observability.reading import SLA, Reading, first, span, u
 
 JOB_LATE = "job late"
 INPUT_LATE = "input late"
-VERDICTS = (JOB_LATE, INPUT_LATE)
-"""The verdicts, the worst one first."""
-EVENT_TIME, PROCESSING_TIME = "event_time", "processing_time"
-"""Figures of a reading: the longest spans until the publication, from the end of the partition, and from its input."""
 LEAST_JOBS = 8
 """Jobs below which the usual duration is unknown."""
 
@@ -55,15 +51,6 @@ class Delivery:
     waits_for: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Miss:
-    verdict: str
-    partition: str
-    seconds: float
-    bound: float
-    text: str
-
-
 def detect(
     dataset: str,
     deliveries: Sequence[Delivery],
@@ -77,69 +64,41 @@ def detect(
     Args:
         jobs: Durations of the publications so far, in seconds.
     """
-    usual = median(jobs) if len(jobs) >= LEAST_JOBS else 0.0
-    misses = [miss for one in deliveries if (miss := _late(one, promise, usual, now))]
-    if not misses:
-        if not deliveries and not jobs:
-            return unknown(SLA, dataset, "no partition has become due lately")
-        spans = _longest(deliveries, now)
-        bound = promise.total_seconds()
-        return Reading(detector=SLA, dataset=dataset, value=spans[EVENT_TIME], bound=bound, figures=spans)
-    verdict = min((miss.verdict for miss in misses), key=VERDICTS.index)
-    alike = [miss for miss in misses if miss.verdict == verdict]
-    worst = max(alike, key=lambda miss: miss.seconds)
-    partitions = sorted(miss.partition for miss in alike)
+    if not deliveries and not jobs:
+        return unknown(SLA, dataset, "no partition has become due lately")
+    usual = timedelta(seconds=median(jobs) if len(jobs) >= LEAST_JOBS else 0.0)
+    misses = [(one, is_ours) for one in deliveries if (is_ours := _is_ours(one, promise, usual, now)) is not None]
+    ours = any(is_ours for _, is_ours in misses)
+    alike = [one for one, is_ours in misses if is_ours == ours]
+    worst = max(alike or deliveries, key=lambda one: (one.published_at or now) - one.ended, default=None)
+    value = 0.0 if worst is None else ((worst.published_at or now) - worst.ended).total_seconds()
+    reading = Reading(detector=SLA, dataset=dataset, value=value, bound=promise.total_seconds())
+    if worst is None or not misses:
+        return reading
+    processing = _processing(worst, now).total_seconds()
+    late = span(max(reading.value, processing) - reading.bound)
+    state = "was published" if worst.published_at else "is not published"
+    came = f"came at {worst.input_at:%Y-%m-%d %H:%M} UTC" if worst.input_at else "has not come"
+    cause = f"its input was there {span(processing)} before" if ours else f"{worst.waits_for} {came}"
+    partitions = sorted(one.partition for one in alike)
     others = "" if len(partitions) == 1 else f"; {len(partitions)} of this kind: {first(partitions)}"
-    return Reading(
-        detector=SLA,
-        dataset=dataset,
-        value=worst.seconds,
-        bound=worst.bound,
-        verdict=verdict,
-        what=worst.text + others,
-        remedy=_remedy(verdict, dataset),
+    by_itself = Remedy("ask the owner of the input; it is computed by itself once the input is there")
+    return replace(
+        reading,
+        verdict=JOB_LATE if ours else INPUT_LATE,
+        what=f"{worst.partition} {state} {late} after the promise; {cause}{others}",
+        remedy=Remedy("see whether anything runs it, then: ", Run(datasets=(dataset,))) if ours else by_itself,
         partitions=partitions,
-        figures={
-            **{kind.replace(" ", "_"): sum(miss.verdict == kind for miss in misses) for kind in VERDICTS},
-            **_longest(deliveries, now),
-        },
     )
-
-
-def _longest(deliveries: Sequence[Delivery], now: datetime) -> dict[str, float]:
-    """Return the longest spans of deliveries in seconds, in event time and in processing time."""
-    event_times = [((one.published_at or now) - one.ended).total_seconds() for one in deliveries]
-    processing_times = [_processing(one, now).total_seconds() for one in deliveries]
-    return {EVENT_TIME: max(event_times, default=0.0), PROCESSING_TIME: max(processing_times, default=0.0)}
 
 
 def _processing(one: Delivery, now: datetime) -> timedelta:
     return timedelta() if one.input_at is None else (one.published_at or now) - max(one.input_at, one.ended)
 
 
-def _late(one: Delivery, promise: timedelta, usual: float, now: datetime) -> _Miss | None:
-    until = one.published_at or now
-    due = one.ended + promise
-    processing = _processing(one, now)
-    if until <= due and processing <= promise:
+def _is_ours(one: Delivery, promise: timedelta, usual: timedelta, now: datetime) -> bool | None:
+    """Return whether our job was late, and not the input; None if neither was."""
+    due, processing = one.ended + promise, _processing(one, now)
+    if (one.published_at or now) <= due and processing <= promise:
         return None
-    could_have = one.input_at is not None and one.input_at + timedelta(seconds=usual) <= due
-    ours = one.input_at is not None and (processing > promise or could_have)
-    state = "was published" if one.published_at else "is not published"
-    late = span(max(until - due, processing - promise).total_seconds())
-    came = f"came at {one.input_at:%Y-%m-%d %H:%M} UTC" if one.input_at else "has not come"
-    cause = f"its input was there {span(processing.total_seconds())} before" if ours else f"{one.waits_for} {came}"
-    text = f"{one.partition} {state} {late} after the promise; {cause}"
-    return _Miss(
-        verdict=JOB_LATE if ours else INPUT_LATE,
-        partition=one.partition,
-        seconds=(until - one.ended).total_seconds(),
-        bound=promise.total_seconds(),
-        text=text,
-    )
-
-
-def _remedy(verdict: str, dataset: str) -> Remedy:
-    if verdict == INPUT_LATE:
-        return Remedy("ask the owner of the input; it is computed by itself once the input is there")
-    return Remedy("see whether anything runs it, then: ", Run(datasets=(dataset,)))
+    return one.input_at is not None and (processing > promise or one.input_at + usual <= due)

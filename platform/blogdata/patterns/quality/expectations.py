@@ -14,11 +14,10 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from blogdata.errors import PlatformError
-from blogdata.patterns.quality.validation import RuleResult, Validation
 from blogdata.publish.column_types import DataType, Struct, parse
 from blogdata.publish.contract import Contract
 
@@ -37,6 +36,26 @@ _SPARK_TYPES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class RuleResult:
+    """The result of one promise: it holds, it is broken, or it could not be evaluated.
+
+    Args:
+        error: First line of the exception that its evaluation raised, without the values it quotes; None if there
+            was none.
+    """
+
+    rule: str
+    description: str
+    passed: bool
+    found: int | None = None
+    error: str | None = None
+
+    def __str__(self) -> str:
+        """The rule's name, followed by the number of violations if it was counted: `not_null.user_id (3)`."""
+        return self.rule if self.found is None else f"{self.rule} ({self.found})"
+
+
 class Project:
     """A Great Expectations project in memory: nothing is stored, and no data is sent anywhere."""
 
@@ -46,25 +65,14 @@ class Project:
         self._context.enable_analytics(False)
         self._context.variables.progress_bars = {"globally": False}
 
-    def validate(self, frame: DataFrame, contract: Contract) -> Validation:
-        """Validate the rows of a dataset against the suite of its contract.
-
-        Args:
-            frame: Published rows; whole partitions, because keys and audits are promised per partition.
-        """
+    def validate(self, frame: DataFrame, contract: Contract) -> list[RuleResult]:
+        """Validate published rows, whole partitions, against the suite of their contract."""
         gx = _library()
         wanted = suite(contract)
         with _quiet(), _in_session_of(frame):
             # A new source each time, because a source keeps its first session. Not persisted: a frame cached on a
             # shared server occupies its memory for all users.
             source = self._context.data_sources.add_spark(contract.dataset, persist=False)
-            if source.get_execution_engine().spark is not frame.sparkSession:
-                raise PlatformError(
-                    what="Great Expectations has found another Spark session than that of the rows",
-                    where=contract.dataset,
-                    next_step="validate in a process that has no other Spark; if it has none, compare the installed"
-                    " great-expectations and pyspark with the pinned versions",
-                )
             batch = source.add_dataframe_asset("published").add_batch_definition_whole_dataframe("whole")
             definition = self._context.validation_definitions.add(
                 gx.ValidationDefinition(name=contract.dataset, data=batch, suite=self._context.suites.add(wanted))
@@ -79,8 +87,7 @@ class Project:
             # Raises if the server is gone: that is a fault of the run, not a result of the validation.
             frame.sparkSession.sql("SELECT 1").collect()
         # A promise without an answer is an error, not a promise kept.
-        results = [found[expectation.meta["rule"]] for expectation in wanted.expectations]
-        return Validation(dataset=contract.dataset, results=results)
+        return [found[expectation.meta["rule"]] for expectation in wanted.expectations]
 
 
 def suite(contract: Contract) -> Any:

@@ -4,14 +4,14 @@ Problem: every visit has a valid browser, so no rule is broken; but since Tuesda
 for that while the data are written would delay every publication.
 
 How it works: :func:`unseen` compares the ledger with the profiles of earlier looks, so only periods with something new
-are read again; :func:`profile` measures them in one pass: rows, shares of nulls, distinct values, and for the columns
-that the contract names the distribution of their values. The module `drift` compares a distribution with that of
-comparable periods, the same weekday where there are enough: by the population stability index for categories, and by
-the Kolmogorov-Smirnov distance for numbers. Profiles are events of the log, so the next look and every report read
-them without the data, and a look that finds nothing new repeats what the last one found (:func:`standing_drifts`).
+are read again; :func:`profile` counts, in one pass, the most frequent values of the columns that the contract names, of
+numbers by powers of two. :func:`drifts` compares their distribution with that of comparable periods, the same weekday
+where there are enough, by the population stability index. Profiles are events of the log, so the next look and every
+report read them without the data (:func:`standing`).
 
-The trap: a fixed limit. Few rows differ by chance, and rows of one session are alike; some columns always vary. So the
-limit is at least what sampling explains, and at least what the periods before differed from each other.
+The trap: a fixed limit. A distribution differs between periods for three normal reasons: the day of the week, few rows,
+and rows of one session, which are alike. So a difference counts only if it is larger than a conventional limit, larger
+than what sampling explains, and larger than what the earlier periods differ from each other.
 
 When not to use it: to keep bad rows from readers; it looks when they have been read for hours. What it finds again and
 again becomes an audit or a rule of the contract.
@@ -21,16 +21,19 @@ Source: Data Engineering Design Patterns, ch. 9.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.event import Event
 from blogdata.lake.commit import WHOLE_TABLE, Entry, kept
-from blogdata.patterns.quality.drift import QUANTILES, ColumnProfile, Drift, Profile, is_number
-from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, coarser
+from blogdata.publish.contract import LEAST_ROWS, Contract
+from blogdata.publish.partitions import Grain, coarser, key_of, start_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,10 +42,52 @@ if TYPE_CHECKING:
 
 PROFILE = "profile"
 TOP = 20
-"""Number of values counted by name in a categorical distribution; all others count as one."""
+"""Number of values counted by name in a distribution; all others count as one."""
 PERIOD = "profiled_period"
 """Column of the rows' period while they are profiled."""
+STABLE = 0.25
+"""Population stability index above which a population has shifted, by convention (Siddiqi, Credit Risk Scorecards)."""
+BEFORE_WEEKDAYS = 2.0
+"""Factor of this limit while there are not enough periods of the same weekday: the first weekend may differ."""
+COMPARED = 4
+"""Number of periods that a period is compared with, at most: the same weekday of so many weeks."""
+LEAST_COMPARED = 3
+"""Number of periods below which nothing is judged."""
+ALIKE = 4.0
+"""Rows that carry as little information as one independent row: those of one session are alike."""
+UNLIKELY = 0.9999
+"""Quantile of what sampling explains."""
+SPREAD = 4.0
+"""How many standard deviations above the mean difference between earlier periods a difference is unusual."""
 _OTHERS = "\N{HORIZONTAL ELLIPSIS}"
+_NUMERIC = ("BIGINT", "INT", "SMALLINT", "DOUBLE", "FLOAT", "DECIMAL")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """A column whose distribution differs from what was usual: the index found, and the largest usual one."""
+
+    period: str
+    column: str
+    found: float
+    limit: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """One period of a dataset, as one look found it.
+
+    Args:
+        counts: Column to its most frequent values and their rows, approximate; `…` counts all others.
+        orphans: Referenced dataset to the rows whose reference does not exist there.
+    """
+
+    period: str
+    version: int
+    rows: int
+    counts: Mapping[str, Mapping[str, int]]
+    drifts: Sequence[Drift] = ()
+    orphans: Mapping[str, int] = field(default_factory=dict)
 
 
 def require_profilable(contract: Contract) -> None:
@@ -53,7 +98,7 @@ def require_profilable(contract: Contract) -> None:
         raise ConfigurationError(
             what=f"columns that cannot be profiled, because they are personal or unknown: {', '.join(wrong)}",
             where=contract.dataset,
-            next_step="profile other columns; shares of nulls are measured for all of them",
+            next_step="profile other columns",
         )
 
 
@@ -63,11 +108,7 @@ def period_of(partition: str, grain: Grain | None) -> str:
 
 
 def unseen(published: Mapping[str, Entry], profiles: Iterable[Profile], grain: Grain | None) -> dict[str, list[str]]:
-    """Find the periods with partitions that were published since they were last looked at.
-
-    Returns:
-        Period to all of its partitions, by time.
-    """
+    """Map the periods with partitions that were published since they were last looked at to all their partitions."""
     seen: dict[str, int] = {}
     for one in profiles:
         seen[one.period] = max(one.version, seen.get(one.period, -1))
@@ -85,15 +126,18 @@ def profile(frame: DataFrame, contract: Contract, periods: Mapping[str, Sequence
     """Profile periods of a dataset, in one pass over their partitions."""
     from pyspark.sql import functions as F
 
-    aggregates = [F.count(F.lit(1)).alias("rows")]
-    for each in contract.columns:
-        aggregates.append(F.count_if(F.col(each.name).isNull()).alias(f"nulls.{each.name}"))
-    for name in contract.profiled:
-        aggregates.append(F.approx_count_distinct(name).alias(f"distinct.{name}"))
-        aggregates.append(F.expr(_distribution(contract, name)).alias(f"values.{name}"))
-    rows = within(frame, contract, periods).groupBy(PERIOD).agg(*aggregates).collect()
-    found = (_profile(contract, row.asDict(recursive=True), version) for row in rows if row["rows"])
-    return sorted(found, key=lambda one: one.period)
+    values = [F.expr(_distribution(contract, name)).alias(name) for name in contract.profiled]
+    rows = within(frame, contract, periods).groupBy(PERIOD).agg(F.count(F.lit(1)).alias("__rows"), *values).collect()
+    profiles = [
+        Profile(
+            period=row[PERIOD],
+            version=version,
+            rows=row["__rows"],
+            counts={name: _counts(row[name], row["__rows"]) for name in contract.profiled},
+        )
+        for row in rows
+    ]
+    return sorted(profiles, key=lambda one: one.period)
 
 
 def within(frame: DataFrame, contract: Contract, periods: Mapping[str, Sequence[str]]) -> DataFrame:
@@ -110,85 +154,52 @@ def within(frame: DataFrame, contract: Contract, periods: Mapping[str, Sequence[
 
 
 def _distribution(contract: Contract, name: str) -> str:
-    if is_number(contract, name):
-        return f"percentile_approx(`{name}`, array({', '.join(map(str, QUANTILES))}), 1000)"
-    return f"approx_top_k(coalesce(cast(`{name}` AS STRING), 'null'), {TOP})"
+    kind = next(column.type for column in contract.columns if column.name == name)
+    value = f"`{name}`"
+    if kind.upper().startswith(_NUMERIC):
+        value = f"if({value} IS NULL, NULL, concat('2^', cast(floor(log2(greatest({value}, 1))) AS STRING)))"
+    return f"approx_top_k(coalesce(cast({value} AS STRING), 'null'), {TOP})"
 
 
-def _profile(contract: Contract, row: Mapping[str, Any], version: int) -> Profile:
-    rows = int(row["rows"])
-    columns = {}
-    for each in contract.columns:
-        name = each.name
-        values = row.get(f"values.{name}")
-        number = name in contract.profiled and is_number(contract, name)
-        columns[name] = ColumnProfile(
-            null_share=row[f"nulls.{name}"] / rows,
-            distinct=int(row.get(f"distinct.{name}", 0)),
-            counts={} if values is None or number else _counts(values, rows),
-            quantiles=[float(value) for value in values] if values is not None and number else (),
-        )
-    return Profile(period=row[PERIOD], version=version, rows=rows, columns=columns)
-
-
-def _counts(values: Sequence[Mapping[str, Any]], rows: int) -> dict[str, int]:
+def _counts(values: Sequence[Any], rows: int) -> dict[str, int]:
     counts = {str(value["item"]): int(value["count"]) for value in values}
     others = rows - sum(counts.values())
     return {**counts, _OTHERS: others} if others > 0 else counts
 
 
-@dataclass(frozen=True, kw_only=True)
-class Observation:
-    profile: Profile
-    drifts: Sequence[Drift]
-    orphans: Mapping[str, int]
-    run_id: str
-
-
-def event_of(dataset: str, one: Observation) -> Event:
-    payload = asdict(one)
-    run_id = payload.pop("run_id")
+def event_of(dataset: str, one: Profile, run_id: str) -> Event:
     # Without the table version in its own column: that one is of events derived from commits.
-    return Event(kind=PROFILE, dataset=dataset, partition=one.profile.period, run_id=run_id, payload=payload)
+    return Event(kind=PROFILE, dataset=dataset, partition=one.period, run_id=run_id, payload=asdict(one))
 
 
-def observations(events: EventLog, dataset: str) -> list[Observation]:
-    """Read the observations of a dataset back, oldest look first; of each period only the newest look."""
-    return newest_of_each(_observation(event) for event in events.notes(PROFILE, dataset=dataset))
+def standing(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> list[Profile]:
+    """Read the profiles of periods that have rows, oldest look first; what has expired or was lost does not stand."""
+    there = {period_of(partition, contract.grain) for partition, entry in kept(published).items() if entry.rows_out}
+    seen = (_profile(event.payload or {}) for event in events.notes(PROFILE, dataset=contract.dataset))
+    return [one for one in seen if one.period in there]
 
 
-def newest_of_each(found: Iterable[Observation]) -> list[Observation]:
-    newest: dict[str, Observation] = {}
-    for one in found:
-        # A table that is written whole has one period, of which every look is kept to compare with.
-        key = one.profile.period or f"version {one.profile.version}"
-        newest.pop(key, None)
-        newest[key] = one
-    return list(newest.values())
+def _profile(payload: dict[str, Any]) -> Profile:
+    # Earlier versions had a level more, and other tests of drift.
+    known = payload if "counts" in payload else payload["profile"]
+    counts = known.get("counts") or {name: column["counts"] for name, column in known.get("columns", {}).items()}
+    return Profile(
+        **{name: known[name] for name in ("period", "version", "rows")},
+        counts=counts,
+        drifts=[Drift(**{name: drift[name] for name in Drift.__annotations__}) for drift in payload["drifts"]],
+        orphans=payload["orphans"],
+    )
 
 
-def of_rows_there(
-    seen: Iterable[Observation], published: Mapping[str, Entry], grain: Grain | None
-) -> list[Observation]:
-    """Keep the observations of periods that have rows; where all have expired or were lost, nothing stands."""
-    there = {period_of(partition, grain) for partition, entry in kept(published).items() if entry.rows_out}
-    return [one for one in seen if one.profile.period in there]
+def standing_drifts(seen: Iterable[Profile]) -> Sequence[Drift]:
+    """List the drifts of the newest period: they stand until newer rows are looked at."""
+    newest = max(seen, key=lambda one: (one.period, one.version), default=None)
+    return () if newest is None else newest.drifts
 
 
-def of_newest_period(seen: Iterable[Observation]) -> Observation | None:
-    return max(seen, key=_time, default=None)
-
-
-def standing_drifts(seen: Sequence[Observation]) -> list[Drift]:
-    """List the drifts of the newest look, and of the newest period: they stand until newer rows are looked at."""
-    newest = of_newest_period(seen)
-    standing = [one for one in seen if one.run_id == seen[-1].run_id or one is newest]
-    return [drift for one in sorted(standing, key=_time) for drift in one.drifts]
-
-
-def standing_orphans(seen: Iterable[Observation]) -> dict[str, dict[str, int]]:
+def standing_orphans(seen: Iterable[Profile]) -> dict[str, dict[str, int]]:
     """Count the rows whose reference does not exist: referenced dataset to period to rows, without zeros."""
-    newest = {one.profile.period: one.orphans for one in seen}
+    newest = {one.period: one.orphans for one in seen}
     found: dict[str, dict[str, int]] = {}
     for period, orphans in sorted(newest.items()):
         for above, rows in orphans.items():
@@ -197,17 +208,83 @@ def standing_orphans(seen: Iterable[Observation]) -> dict[str, dict[str, int]]:
     return dict(sorted(found.items()))
 
 
-def _time(one: Observation) -> tuple[str, int]:
-    return one.profile.period, one.profile.version
+def drifts(new: Profile, earlier: Sequence[Profile], contract: Contract) -> list[Drift]:
+    """Compare the distributions of a period with those of comparable periods before it.
+
+    Returns:
+        The columns that differ more than sampling and the past explain; none if there are too few rows or periods.
+    """
+    past = [one for one in comparable(new, earlier, contract.grain) if one.rows >= LEAST_ROWS]
+    if new.rows < LEAST_ROWS or len(past) < LEAST_COMPARED:
+        return []
+    factor = 1.0 if _are_same_weekdays(new, past, contract.grain) else BEFORE_WEEKDAYS
+    found = []
+    for name in contract.profiled:
+        here = stability(new, past, name)
+        if here is None:
+            continue
+        others = [(one, [other for other in past if other is not one]) for one in past]
+        among = [apart for one, rest in others if (apart := stability(one, rest, name)) is not None]
+        limit = max(
+            factor * STABLE,
+            _by_sampling(new, past, name),
+            fmean(among) + SPREAD * pstdev(among) if among else 0.0,
+        )
+        if here > limit:
+            found.append(Drift(period=new.period, column=name, found=here, limit=limit))
+    return found
 
 
-def _observation(event: Event) -> Observation:
-    payload = event.payload or {}
-    profile = payload["profile"]
-    columns = {name: ColumnProfile(**values) for name, values in profile["columns"].items()}
-    return Observation(
-        profile=Profile(**{**profile, "columns": columns}),
-        drifts=[Drift(**each) for each in payload["drifts"]],
-        orphans=payload["orphans"],
-        run_id=event.run_id or "",
-    )
+def _are_same_weekdays(new: Profile, past: Sequence[Profile], grain: Grain | None) -> bool:
+    if grain is None or grain is Grain.WEEK:
+        return True
+    weekday = start_of(new.period, Grain.DAY).weekday()
+    return all(start_of(one.period, Grain.DAY).weekday() == weekday for one in past)
+
+
+def comparable(new: Profile, earlier: Iterable[Profile], grain: Grain | None) -> list[Profile]:
+    """Choose the periods that a period is compared with: the same weekdays before it, or else the newest days."""
+    newest: dict[str, Profile] = {}
+    for one in sorted(earlier, key=lambda one: one.version):
+        if one.period < new.period or grain is None:
+            newest[one.period if grain is not None else str(one.version)] = one
+    if grain is None or grain is Grain.WEEK:
+        return [newest[key] for key in sorted(newest)[-COMPARED:]]
+    start = start_of(new.period, Grain.DAY)
+    weekdays = [key_of(start - timedelta(weeks=back), Grain.DAY) for back in range(1, COMPARED + 1)]
+    same = [newest[key] for key in weekdays if key in newest]
+    if len(same) >= LEAST_COMPARED:
+        return same
+    return [newest[key] for key in sorted(newest)[-7:]]
+
+
+def stability(new: Profile, past: Sequence[Profile], name: str) -> float | None:
+    """Return the population stability index between a period and others taken together; None if one has no rows."""
+    usual, here = _pooled(past, name), new.counts.get(name, {})
+    if not usual or not here:
+        return None
+    values = usual.keys() | here.keys()
+    # Half a row each, so that a value seen on one side only is compared, too.
+    rows, expected_rows = (sum(counts.values()) + 0.5 * len(values) for counts in (here, usual))
+    index = 0.0
+    for value in values:
+        found, expected = (here.get(value, 0) + 0.5) / rows, (usual.get(value, 0) + 0.5) / expected_rows
+        index += (found - expected) * math.log(found / expected)
+    return index
+
+
+def _pooled(profiles: Iterable[Profile], name: str) -> Mapping[str, int]:
+    """Add up the counts of a column's values over periods."""
+    pooled = Counter[str]()
+    for one in profiles:
+        pooled.update(one.counts.get(name, {}))
+    return pooled
+
+
+def _by_sampling(new: Profile, past: Sequence[Profile], name: str) -> float:
+    """Return the index that sampling alone explains, for so many rows of which groups are alike."""
+    from scipy.stats import chi2
+
+    # The index is about a chi-squared statistic times the sum of the inverse sample sizes.
+    apart = ALIKE / new.rows + ALIKE / sum(one.rows for one in past)
+    return float(chi2.ppf(UNLIKELY, max(len(_pooled([new, *past], name)) - 1, 1))) * apart

@@ -2,14 +2,14 @@
 
 Problem: a column has a name that misleads. Whoever renames it breaks every query that names it, on the same day.
 
-How it works: add, both, remove. The contract declares the new column beside the old one, and a migration (`Rename`,
-`Retype`, `Remove`) with its grace period. The table gets the new column with the next publication, and older rows get
-its value from the old one, in one commit. From then on the asset computes one of the two and
-:func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them equal, so
-readers may move one by one. At last the contract drops the old column. The table still has it, and it is still
-written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
+How it works: add, both, remove. The contract declares the new column beside the old one, and a migration
+(:class:`blogdata.publish.schema.Migration`) with its grace period. The table gets the new column with the next
+publication, and older rows get its value from the old one, in one commit. From then on the asset computes one of the
+two and :func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them
+equal, so readers may move one by one. At last the contract drops the old column. The table still has it, and it is
+still written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
 period is over and while anybody still reads the column. Readers are known from column lineage and deliveries to
-databases (:mod:`blogdata.patterns.observability.column_readers`). Earlier versions still have the column.
+databases (:func:`readers`). Earlier versions still have the column.
 
 The trap: the last step is forgotten, and every row is written twice for ever; the phase of each migration is listed
 until it is over. And the values of a removed column stay in the files until their partitions are written again: a
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
@@ -35,17 +35,20 @@ from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.errors.remedies import Remedy, RemoveColumn, Run
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
+from blogdata.evidence.served import deliveries
+from blogdata.lake.commit import Commit
 from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
-from blogdata.patterns.observability.column_readers import Reader
-from blogdata.publish import file_statistics
-from blogdata.publish.compatibility import Migration
+from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
+from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import REMOVED, carried
-from blogdata.publish.tables import CONTRACT
+from blogdata.publish.schema import Migration
+from blogdata.publish.tables import CONTRACT, statistics
+from blogdata.publish.writes import Feed, Serve
 
 COLUMN_REMOVED = "column removed"
 _CONSTRAINT = "delta.constraints."
@@ -63,27 +66,84 @@ class Phase(str, Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Status:
-    dataset: str
-    migration: Migration
-    phase: Phase
-    readers: tuple[Reader, ...]
-    next_step: Remedy
+class Reader:
+    """A dataset or delivery that reads a column, and who can change that: `team:name`."""
+
+    name: str
+    owner: str
+    how: str
 
 
-def status(lake: Lake, contract: Contract, migration: Migration, found: Sequence[Reader], today: date) -> Status:
+def phase(lake: Lake, contract: Contract, migration: Migration) -> Phase:
     table = lake.caught_up(contract.dataset)
     present = set() if table is None else {field.name for field in table.schema().fields}
     declared = migration.old in {column.name for column in contract.columns}
-    new = migration.successor
-    if declared and new is not None and new not in present:
-        phase, remedy = Phase.ADD, Remedy("the next publication adds it: ", Run(datasets=(contract.dataset,)))
-    elif not declared and migration.old not in present:
-        phase, remedy = Phase.OVER, Remedy("delete the migration from the contract, once it is over everywhere")
+    if declared and migration.new is not None and migration.new not in present:
+        return Phase.ADD
+    if not declared and migration.old not in present:
+        return Phase.OVER
+    return Phase.BOTH if declared else Phase.REMOVE
+
+
+def readers(
+    lake: Lake, events: EventLog, contracts: Mapping[str, Contract], dataset: str, column: str, *, landing: str
+) -> list[Reader]:
+    """Find who reads a column: datasets by their newest publications, and deliveries outside the lake."""
+    found = []
+    for name, contract in contracts.items():
+        if isinstance(contract.write, Serve | Feed):
+            how = _delivery(events, contract, dataset, column)
+        elif name != dataset and lake.version(name) is not None:
+            how = _reading(lake, contract, ColumnSource(dataset=dataset, column=column), landing)
+        else:
+            continue
+        if how:
+            found.append(Reader(name=name, owner=contract.owner, how=how))
+    return found
+
+
+def _reading(lake: Lake, contract: Contract, wanted: ColumnSource, landing: str) -> str:
+    """Say how a dataset reads a column; empty if it does not."""
+    recorded = list(_by_newest_code(lake, contract.dataset, landing))
+    if any(found is not None and wanted in found for _, found in recorded):
+        return "column lineage"
+    declared = [read for read in contract.reads if read.dataset == wanted.dataset != contract.main]
+    if not declared:
+        return ""
+    # Lost lineage looks like none: without it, any column of a declared input may have been read.
+    lost = sorted({key for commit, found in recorded if found is None for key in commit.entries})
+    if lost or not recorded:
+        which = f" {lost[0]}" + (f" and {len(lost) - 1} more" if lost[1:] else "") if any(lost) else ""
+        return f"the columns that it reads were not recorded; run it again{which}"
+    if any(wanted.column in (read.columns or ()) for read in declared):
+        return "reads it outside Spark, as its contract says"
+    named = any(source.dataset == wanted.dataset for _, found in recorded for source in found or ())
+    if named or any(read.columns is not None for read in declared):
+        return ""
+    return "its column lineage names no column of this input; its contract has to say which it reads"
+
+
+def _by_newest_code(lake: Lake, dataset: str, landing: str) -> Iterator[tuple[Commit, frozenset[ColumnSource] | None]]:
+    """Find the newest publication of each partition, as far as the newest code that published has published it."""
+    seen, code = set[str](), None
+    for each in dataset_tracker.publications(lake, dataset):
+        commit, by = each.commit, each.commit.info["run"]["code_version"]
+        if code not in (None, by):
+            return
+        if commit.recomputes and commit.entries.keys() - seen:
+            yield commit, fine_grained_tracker.read(lake, landing, commit)
+            seen, code = seen | commit.entries.keys(), by
+
+
+def _delivery(events: EventLog, contract: Contract, dataset: str, column: str) -> str:
+    write, below = contract.write, any(read.dataset == dataset for read in contract.reads)
+    if isinstance(write, Feed):
+        sent = {*write.payload, *write.identity, write.key, write.at, write.unless}
+        read, how = column in sent, "sends it to a partner"
     else:
-        phase = Phase.BOTH if declared else Phase.REMOVE
-        remedy = _next(contract, migration, found, today, declared=declared)
-    return Status(dataset=contract.dataset, migration=migration, phase=phase, readers=tuple(found), next_step=remedy)
+        assert isinstance(write, Serve)
+        read, how = f"{dataset}.{column}" not in write.without, "delivers it to a database"
+    return how if below and read and deliveries(events, contract.dataset) else ""
 
 
 def remove(
@@ -103,9 +163,9 @@ def remove(
     table = lake.caught_up(contract.dataset)
     if table is None or column not in {field.name for field in table.schema().fields}:
         return None
-    if migration.successor and table.metadata().configuration.get(CONTRACT) != carried(contract, table).fingerprint:
+    if migration.new and table.metadata().configuration.get(CONTRACT) != carried(contract, table).fingerprint:
         raise ConfigurationError(
-            what=f"the table does not follow its contract yet: {migration.successor} may lack values of {column}",
+            what=f"the table does not follow its contract yet: {migration.new} may lack values of {column}",
             where=f"{contract.dataset}: {migration}",
             next_step=Remedy("publish it once more: ", Run(datasets=(contract.dataset,))),
         )
@@ -117,7 +177,8 @@ def remove(
         )
     if found:
         raise PlatformError(
-            what=f"{len(found)} still read {column}: " + "; ".join(_named(reader) for reader in found),
+            what=f"{len(found)} still read {column}: "
+            + "; ".join(f"{one.name} ({one.owner}; {one.how})" for one in found),
             where=f"{contract.dataset}: {migration}",
             next_step=f"ask {', '.join(sorted({reader.owner for reader in found}))} to read "
             f"{migration.replacement or 'something else'}, and publish again",
@@ -128,18 +189,6 @@ def remove(
         [Event(kind=COLUMN_REMOVED, dataset=contract.dataset, payload={"column": column, "why": str(migration)})]
     )
     return version
-
-
-def _next(contract: Contract, migration: Migration, found: Sequence[Reader], today: date, *, declared: bool) -> Remedy:
-    new = migration.replacement
-    if found:
-        owners = ", ".join(sorted({reader.owner for reader in found}))
-        return Remedy(f"{owners}: read {new}" if new else f"{owners}: stop reading it")
-    if today < migration.ends:
-        return Remedy(f"wait until {migration.ends}")
-    if declared:
-        return Remedy(f"delete {migration.old} from the contract")
-    return Remedy(RemoveColumn(dataset=contract.dataset, column=migration.old))
 
 
 def _retired(contract: Contract, column: str) -> Migration:
@@ -159,10 +208,6 @@ def _retired(contract: Contract, column: str) -> Migration:
     return retired[column]
 
 
-def _named(reader: Reader) -> str:
-    return f"{reader.name} ({reader.owner}; {reader.how})"
-
-
 def _lift(table: DeltaTable, contract: Contract, column: str) -> None:
     """Drop what names the column in the table's properties, and note its name."""
     configuration = table.metadata().configuration
@@ -170,7 +215,7 @@ def _lift(table: DeltaTable, contract: Contract, column: str) -> None:
         if name.startswith(_CONSTRAINT) and re.search(rf"\b{re.escape(column)}\b", condition, re.IGNORECASE):
             table.alter.drop_constraint(name.removeprefix(_CONSTRAINT))
     noted = sorted({*filter(None, configuration.get(REMOVED, "").split(",")), column})
-    properties = {**file_statistics.properties(contract), REMOVED: ",".join(noted)}
+    properties = {**statistics(contract), REMOVED: ",".join(noted)}
     table.alter.set_table_properties(properties, raise_if_not_exists=False)
 
 

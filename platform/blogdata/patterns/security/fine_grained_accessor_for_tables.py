@@ -219,7 +219,7 @@ def _visitors(contract: Contract) -> str:
 def _shown(column: Column, rights: Rights) -> Shown:
     how = column.subject.how if column.subject is not None else None
     found = Shown.AS_IT_IS if how is None else rights.of[how]
-    if found is Shown.HASHED and column.mask is not None:
+    if found is Shown.HASHED and column.masked:
         return Shown.MASKED
     return rights.classified if column.personal and found in (Shown.AS_IT_IS, Shown.BY_DAY) else found
 

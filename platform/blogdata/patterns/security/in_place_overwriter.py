@@ -34,7 +34,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.landing.landed_formats import MARK, content, stored_as
 from blogdata.landing.lines import FILLER, LONGEST, is_erased
 
@@ -42,14 +42,10 @@ STAGED = ".erasing"
 """Ending of the hidden file in which a file is written anew."""
 _LONGEST_STEM = 60
 """Characters of a file's name that the name of the hidden one has, of up to four bytes each."""
+_COARSE = 2 * 10**9
+"""Nanoseconds of which the clock of any file system tells two times apart."""
 Goes = Callable[[int, bytes], bool]
 """Decides whether a line goes, by its offset and its bytes."""
-
-
-class FileChanged(PlatformError):
-    """Raised when a file was changed by somebody else while its lines were overwritten; it is as it was then."""
-
-    transient = True
 
 
 def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda _: None) -> int:
@@ -93,11 +89,14 @@ def _replace(target: Path, gone: Set[int], state: tuple[int, int, int], before: 
         shutil.copymode(target, staged)
         before(staged)
         if _state(target) != state:
-            raise FileChanged(
+            raise TransientError(
                 what="the file was changed by somebody else while lines of it were overwritten",
                 where=str(target),
                 next_step="nothing of it was overwritten; run it again when the producer has ended",
             )
+        # What was published of it is stale by its time, also where a file system's clock is coarse.
+        later = max(staged.stat().st_mtime_ns, state[2] + _COARSE)
+        os.utime(staged, ns=(later, later))
         staged.replace(target)
     finally:
         staged.unlink(missing_ok=True)

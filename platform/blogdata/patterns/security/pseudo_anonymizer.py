@@ -53,7 +53,6 @@ def token(value: Column, secret: str, purpose: str) -> Column:
 
 
 def token_of(value: str, secret: str, purpose: str) -> str:
-    """Replace an identifier outside Spark, by the same token as :func:`token`."""
     return hmac.new(derived_key(secret, purpose), value.encode(), hashlib.sha256).hexdigest()[:ID_DIGITS]
 
 
@@ -76,5 +75,4 @@ def masked_email(value: str) -> str:
 
 
 def derived_key(secret: str, purpose: str) -> bytes:
-    """Derive the key for one purpose, 32 bytes."""
     return hmac.new(secret.encode(), purpose.encode(), hashlib.sha256).digest()

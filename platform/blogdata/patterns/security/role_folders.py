@@ -33,12 +33,6 @@ def written(folder: Path, dataset: str) -> str | None:
     return link.readlink().name if link.is_symlink() else None
 
 
-def staying(folder: Path, dataset: str, name: str) -> Path | None:
-    """Return the rows of the copy that readers find so far, and that stays beside a new one: it has the same rights."""
-    before = written(folder, dataset)
-    return folder / dataset / before / ROWS if before and _of_same_rights(name, [before]) else None
-
-
 def datasets(folder: Path) -> set[str]:
     # Other folders are layers, with links to copies.
     return {path.name for path in folder.iterdir() if "." in path.name} if folder.is_dir() else set()

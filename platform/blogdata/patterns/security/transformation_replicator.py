@@ -12,8 +12,6 @@ other values stay as they are (:func:`transformed`). Rows are computed before th
 files nor their statistics nor the log of the copy ever had another value. The copy is a new table each time, without a
 history in which a column that has been classified since could be found.
 
-A dataset in which nobody is found is not transformed (:func:`leads_to_persons`): the Passthrough Replicator copies it.
-
 The trap: `SELECT * EXCEPT (ip)`. A column that comes later is copied before anybody has thought about it. Here a
 column, or a field of a struct, that the contract does not declare stops the copy and is named
 (:func:`require_classified`). And free text: a page or a campaign that has somebody's name in it is copied, as the
@@ -51,11 +49,6 @@ STAGING = Rights(
 """What staging gets of a column, by how it identifies somebody: every row, and nobody."""
 PURPOSE = "staging"
 """What its keyed hashes are for: they cannot be compared with those that roles see."""
-
-
-def leads_to_persons(contract: Contract) -> bool:
-    """Return whether rows of a dataset lead to persons, so that they are copied only transformed."""
-    return bool(contract.tells) or any(column.personal or column.of_a_person for column in contract.columns)
 
 
 def require_classified(contract: Contract, stored: Sequence[Field]) -> None:

@@ -59,7 +59,6 @@ class Together:
     buckets: Buckets
 
     def join(self, other: Together, how: str = "inner") -> Together:
-        """Join by user, each task its own rows."""
         if (self._dealt, len(self.parts)) != (other._dealt, len(other.parts)):
             raise UsersNotTogether(
                 what=f"{len(self.parts)} tasks with {self._dealt}, and {len(other.parts)} with {other._dealt}",

@@ -6,8 +6,8 @@ that died, for rows; and it waits for the listing.
 How it works: :func:`share` writes the files of one version into text files of the layout that Hive, Trino and Presto
 read (`SymlinkTextInputFormat`): a `manifest` in a folder for each partition, and a file's address on each line. It is
 staged, appears by one rename, and readers find it by a link that is switched at once: they see the manifest before or
-the new one, whole. The version is held (:func:`blogdata.lake.shares.shared_versions`): neither a vacuum nor the removal
-of replaced tables deletes its files until the share is withdrawn (:func:`withdraw`) or moved to a newer version. The
+the new one, whole. Its files are held (:func:`blogdata.lake.shares.shared_files`): neither a vacuum nor the removal
+of replaced tables deletes them until the share is withdrawn (:func:`withdraw`) or moved to a newer version. The
 one before stays until then as well, for readers that began with it. Whole files show every column, so a dataset with
 a person's values is refused, and so is one with rows that are only marked as removed, which a plain reader would see.
 
@@ -29,13 +29,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import quote
-
-from deltalake import DeltaTable
 
 from blogdata.durable import whole_file
 from blogdata.durable.whole_file import CURRENT
@@ -44,22 +42,9 @@ from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.lake import arrow, shares
 from blogdata.lake.checksums import file_of
 from blogdata.lake.lake import DatasetMissing, Lake, TableSlice, marks_rows
-from blogdata.lake.shares import MANIFEST, RECORD, Held, Share
+from blogdata.lake.shares import MANIFEST, RECORD, Share
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listed:
-    """A data file of the shared version.
-
-    Args:
-        folder: Its folder within the table, `column=value`; `.` of an unpartitioned one.
-    """
-
-    folder: PurePosixPath
-    file: Path
-    rows: int
 
 
 def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Share:
@@ -81,8 +66,8 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
         version=table.version(),
         since=now or datetime.now(timezone.utc),
         files=len(listed),
-        rows=sum(one.rows for one in listed),
-        tables={dataset: _held(table)} | {part.name: _held(part.table) for part in parts},
+        rows=sum(rows for *_, rows in listed),
+        table_id=str(table.metadata().id),
     )
     if before is not None and before.name == new.name:
         return before
@@ -93,12 +78,11 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
     return new
 
 
-def withdraw(lake: Lake, dataset: str) -> Sequence[Share]:
-    """End the shares of a dataset: readers find no manifest any more, and its versions are no longer held."""
-    home, found = shares.home(lake, dataset), shares.shares(lake, dataset)
+def withdraw(lake: Lake, dataset: str) -> None:
+    """End the shares of a dataset: readers find no manifest any more, and its files are no longer held."""
+    home = shares.home(lake, dataset)
     (home / CURRENT).unlink(missing_ok=True)
     whole_file.remove_others(home, keep=())
-    return found
 
 
 def location(lake: Lake, dataset: str) -> Path:
@@ -132,30 +116,26 @@ def _refuse_marked_rows(dataset: str, parts: Sequence[TableSlice]) -> None:
         )
 
 
-def _files(lake: Lake, part: TableSlice) -> Iterator[Listed]:
+def _files(lake: Lake, part: TableSlice) -> Iterator[tuple[str, Path, int]]:
+    """List the data files: folder within the table (`column=value`, `.` of an unpartitioned one), file and rows."""
     folder = lake.folder(part.name)
     assert folder is not None
     column = next(iter(part.table.metadata().partition_columns), None)
     names = ["path", "num_records", *([] if column is None else [f"partition.{column}"])]
     for action in arrow.rows_of(part.table.get_add_actions(flatten=True), names):
         if part.partitions is None or action[f"partition.{column}"] in part.partitions:
-            value = "" if column is None else f"{column}={quote(str(action[f'partition.{column}']), safe='')}"
-            yield Listed(
-                folder=PurePosixPath(value), file=file_of(folder, action["path"]), rows=int(action["num_records"])
-            )
+            value = "." if column is None else f"{column}={quote(str(action[f'partition.{column}']), safe='')}"
+            yield value, file_of(folder, action["path"]), int(action["num_records"])
 
 
-def _held(table: DeltaTable) -> Held:
-    return Held(id=str(table.metadata().id), version=table.version())
-
-
-def _write(staged: Path, new: Share, listed: Sequence[Listed], *, partitioned: bool) -> None:
+def _write(staged: Path, new: Share, listed: Sequence[tuple[str, Path, int]], *, partitioned: bool) -> None:
     staged.mkdir()
-    lines: dict[PurePosixPath, list[str]] = {} if partitioned else {PurePosixPath("."): []}
-    for one in listed:
+    lines: dict[str, list[str]] = {} if partitioned else {".": []}
+    for folder, file, _ in listed:
         # As Delta itself writes it: the path as it is. Readers of this layout do not decode escapes.
-        lines.setdefault(one.folder, []).append(f"file://{one.file}\n")
+        lines.setdefault(folder, []).append(f"file://{file}\n")
     for folder, files in lines.items():
         (staged / folder).mkdir(parents=True, exist_ok=True)
         (staged / folder / MANIFEST).write_text("".join(sorted(files)), encoding="utf-8")
-    (staged / RECORD).write_text(json.dumps(new.as_json()), encoding="utf-8")
+    record = {**asdict(new), "since": new.since.isoformat(timespec="seconds")}
+    (staged / RECORD).write_text(json.dumps(record), encoding="utf-8")

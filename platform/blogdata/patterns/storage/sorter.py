@@ -5,8 +5,8 @@ page, and its minimum and maximum skip nothing.
 
 How it works: when a year is frozen, its rows are final, and they are rewritten once along a Z-order curve of the
 declared columns (:class:`blogdata.publish.writes.Sorted`): rows that are near in any of the columns lie in the same few
-files, so a predicate on either column skips files. :func:`sort` does it in one commit of the
-member that nobody reads yet; before the commit, the new files are compared with the old ones: the same rows.
+files, so a predicate on either column skips files. :func:`sort` does it in one commit of the member that nobody reads
+yet, if the new files have as many rows as the old ones.
 
 The trap: an order by all columns one after another, as in ORDER BY, serves the first column; within one of its values,
 the second one is spread again. Z-order shares: with n files, a predicate on one of two columns still reads about the
@@ -49,4 +49,4 @@ def sort(spark: SparkSession, target: Target, at: int) -> int:
     large = sorted(key for key, found in size.items() if found >= 2 * order.file_bytes)
     if not large:
         return at
-    return compaction.sort(spark, target, large, order.by, at=at, size=order.file_bytes).version
+    return compaction.sort(spark, target, large, order.by, at=at, size=order.file_bytes)

@@ -39,9 +39,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blogdata.publish.compatibility import Remove
 from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Wide
+from blogdata.publish.schema import Migration, Wide
 
 if TYPE_CHECKING:
     from datetime import date, timedelta
@@ -63,7 +62,9 @@ def split(
     """
     wide = tuple(column for column in contract.columns if column.name in columns)
     migrations = tuple(
-        Remove(old=column.name, since=since, grace=grace, subject=column.subject, instead=f"{contract.dataset}{WHOLE}")
+        Migration(
+            old=column.name, since=since, grace=grace, subject=column.subject, instead=f"{contract.dataset}{WHOLE}"
+        )
         for column in wide
     )
     return replace(

@@ -1,7 +1,6 @@
-"""Dagster's catalog: failed hours, and checks while the dataset is recomputed."""
+"""The check of the hours that wait for a person, and checks that are only planned."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 from dagster._core.events import DagsterEvent
 
-import dagster_pages
 from assets.code import code
 from blogdata.errors import PlatformError
 from blogdata.orchestration.checks import WAITING, newest_evaluation
@@ -26,21 +24,12 @@ from blogdata.planning.snapshot import landed
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.services import dagster_home
-from dagster_pages import Pages
 from lineage.deployment import Deployment
 from published import bronze
 from quality.contracts import CONTRACTS, GRAPH
 
 DATASET = "bronze.visits"
 GOOD, BAD, NEXT = "2026-01-05T03", "2026-01-05T04", "2026-01-05T05"
-ASSET = """
-query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
-    partitionStats { numMaterialized numFailed }
-    assetChecksOrError { ... on AssetChecks { checks {
-        name executionForLatestMaterialization { status evaluation { description } }
-    } } }
-} } }
-"""
 
 
 @dataclass(kw_only=True)
@@ -49,36 +38,31 @@ class Shown:
 
     contract: Contract
     hours: Sequence[str]
-    meanwhile: Callable[[], None]
 
-    def materializations(self) -> Iterator[dg.AssetMaterialization]:
+    def report(self, context: Any) -> list[str]:
         for hour in self.hours:
-            yield dg.AssetMaterialization(asset_key(self.contract.dataset), partition=hour)
-            self.meanwhile()
-
-    def checks(self) -> list[dg.AssetCheckResult]:
-        key = asset_key(self.contract.dataset)
-        return [dg.AssetCheckResult(check_name="ledger", asset_key=key, passed=True)]
+            context.log_event(dg.AssetMaterialization(asset_key(self.contract.dataset), partition=hour))
+        return []
 
 
 class World:
     """A deployment whose bronze is computed by plain code: lines named `torn` cannot be read."""
 
-    def __init__(self, deployment: Deployment, pages: Pages) -> None:
-        self.deployment, self.pages = deployment, pages
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
         self.lake = LakeResource(root=str(deployment.settings.lake), landing=str(deployment.landing))
 
     def land(self, hour: str, line: bytes = b"{}") -> None:
         self.deployment.land(hour, [line])
 
-    def refresh(self, *, meanwhile: Callable[[], None] = lambda: None) -> bool:
-        """Run the step of bronze as the job does; `meanwhile` is called between the events of two hours."""
+    def refresh(self) -> bool:
+        """Run the step of bronze as the job does."""
         world = self
 
         class Computed(Driver):
             def _computed(self, task: Task, keys: Sequence[str]) -> Done:
                 bad = {key for key in keys if b"torn" in (world.deployment.folder(key) / "visits.json").read_bytes()}
-                return world.published(sorted({*keys} - bad), bad, meanwhile)
+                return world.published(sorted({*keys} - bad), bad)
 
         @dg.op(required_resource_keys={"lake", "request"})
         def once(context: dg.OpExecutionContext) -> None:
@@ -93,81 +77,46 @@ class World:
             done = alone.execute_in_process(resources=resources, instance=instance, raise_on_error=False)
         return done.success
 
-    def published(self, good: Sequence[str], bad: set[str], meanwhile: Callable[[], None]) -> Done:
+    def published(self, good: Sequence[str], bad: set[str]) -> Done:
         error = PlatformError(what="the file is torn", where="visits.json", next_step="land it again")
         done = Done(faults=dict.fromkeys(bad, error))
         if good:
             found = landed(self.deployment.landing, "visits", Grain.HOUR)
             prints = {one.key: one.fingerprint for one in found}
             bronze(self.lake.lake, {key: {key: 1} for key in good}, landed=prints)
-            shown: Any = Shown(contract=CONTRACTS[DATASET], hours=good, meanwhile=meanwhile)
+            shown: Any = Shown(contract=CONTRACTS[DATASET], hours=good)
             done.publications = [shown]
         return done
 
-    def shown(self) -> Any:
-        return self.pages.ask(ASSET, key={"path": DATASET.split(".")})["assetNodeOrError"]
-
-    def stats(self) -> tuple[int, int]:
-        """Return the numbers of published and failed partitions, as the catalog does."""
-        found = self.shown()["partitionStats"]
-        return found["numMaterialized"], found["numFailed"]
-
-    def checks(self) -> dict[str, tuple[str, str | None] | None]:
-        """Return the check results on the dataset's page; None: not evaluated."""
-        found = {
-            check["name"]: check["executionForLatestMaterialization"]
-            for check in self.shown()["assetChecksOrError"]["checks"]
-        }
-        return {
-            name: made and (made["status"], made["evaluation"]["description"])
-            for name, made in found.items()
-            if name in ("ledger", WAITING, FLOW)
-        }
+    def waiting(self) -> tuple[bool, str | None]:
+        """Return whether the check has passed, and its description, as the dataset's page has them."""
+        with dagster_home.open_instance(self.deployment.settings) as instance:
+            found = newest_evaluation(instance, dg.AssetCheckKey(asset_key(DATASET), WAITING))
+        assert found is not None
+        return found[0].passed, found[0].description
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path) -> World:
     deployment = Deployment.create(tmp_path / "home")
     deployment.land(GOOD, [b"{}"])
     deployment.land(BAD, [b"torn"])
-    with dagster_pages.opened(deployment.settings) as pages:
-        yield World(deployment, pages)
-
-
-def test_a_failed_hour_counts_as_failed_until_it_is_published(world: World) -> None:
-    assert not world.refresh()
-    assert world.stats() == (1, 1)
-    world.land(NEXT)
-    assert world.refresh(), "only the run that finds the bad hour fails, unless it is retried"
-    assert world.stats() == (2, 1)
-    world.land(BAD)
-    assert world.refresh()
-    assert world.stats() == (3, 0)
+    return World(deployment)
 
 
 def test_waiting_tells_hour_reason_and_remedy(world: World) -> None:
     world.refresh()
     text = f"waiting for a person: {BAD}: the file is torn (visits.json); land it again"
-    assert world.checks()[WAITING] == ("FAILED", text)
-
-
-def test_checks_stay_evaluated_while_another_run_publishes(world: World) -> None:
-    world.refresh()
-    # Dagster compares their creation times in whole seconds.
-    time.sleep(1.1)
-    with dagster_home.open_instance(world.deployment.settings) as instance:
-        key = asset_key(DATASET)
-        instance.report_runless_asset_event(dg.AssetCheckEvaluation(key, FLOW, False, description="no data came"))
-    before, during = world.checks(), list[Any]()
-    assert None not in before.values()
-    world.land(GOOD, b"{} ")
+    assert world.waiting() == (False, text)
     world.land(NEXT)
-    assert world.refresh(meanwhile=lambda: during.append(world.checks()))
-    assert during == [before] * 2
-    assert world.checks() == before
+    assert world.refresh(), "only the run that finds the bad hour fails, unless it is retried"
+    assert world.waiting() == (False, text)
+    world.land(BAD)
+    assert world.refresh()
+    assert world.waiting() == (True, None)
 
 
-def test_a_check_that_a_run_only_planned_stops_no_run(world: World) -> None:
+def test_a_check_that_a_run_only_planned_is_not_evaluated(world: World) -> None:
     """A run of an asset's own job plans all of its checks, including those that only sensors evaluate."""
     with dagster_home.open_instance(world.deployment.settings) as instance:
         key = dg.AssetCheckKey(asset_key(DATASET), FLOW)
@@ -181,5 +130,3 @@ def test_a_check_that_a_run_only_planned_stops_no_run(world: World) -> None:
         )
         instance.report_dagster_event(planned, run_id=run.run_id)
         assert newest_evaluation(instance, key) is None
-    world.refresh()
-    assert world.stats() == (1, 1)

@@ -5,18 +5,23 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 
 import psutil
 
-from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, StartService
+from blogdata.errors.remedies import Remedy, ShowLedger, StartService
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.lake.lake import Lake
+from blogdata.operations import alerting
+from blogdata.orchestration import partner
+from blogdata.planning import arrivals
+from blogdata.planning.snapshot import Snapshot
 from blogdata.services import (
-    alert_channels,
     dagster_home,
     engine,
     files,
@@ -24,12 +29,13 @@ from blogdata.services import (
     java,
     postgres,
     postgres_connection,
-    processes,
     secrets,
     spark_connect,
 )
 from blogdata.services.config import ChannelSettings, Settings
 from blogdata.services.processes import ServiceStatus
+from quality.contracts import EVERY
+from resources.zone import zone_of
 
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
 _LEAST_DISK_BYTES = 2 * 1024**3
@@ -43,18 +49,11 @@ class Diagnosis:
     name: str
     ok: bool
     detail: str
-    remedy: Remedy = field(default_factory=Remedy)
-
-    @property
-    def next_step(self) -> str:
-        """The remedy as this process renders it; empty if the requirement is met."""
-        return "" if self.ok else str(self.remedy)
-
-    def as_json(self) -> dict[str, object]:
-        return {"name": self.name, "ok": self.ok, "detail": self.detail, "next_step": self.next_step}
+    next_step: str
+    """Empty if the requirement is met."""
 
 
-def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagnosis]:
+def examine(settings: Settings) -> list[Diagnosis]:
     """Run all checks without changing anything; a requirement comes after those it depends on."""
     checks: list[tuple[str, Callable[[Settings], Iterator[Finding]]]] = [
         ("python", _python),
@@ -64,24 +63,22 @@ def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagno
         ("memory", _memory),
         ("java", _java),
         ("jars", _jars),
-        ("engine", _engine),
-        ("port", _spark_port),
-        ("postgres port", _postgres_port),
         ("spark", _spark),
         ("postgres", _postgres),
         ("tables", _tables),
         ("storage", _storage),
         *((f"alerts {channel.name}", partial(_channel, channel)) for channel in settings.alerts),
-        *((file.path.name, partial(_kept, file)) for file in kept),
+        ("partner", _partner),
+        ("lake", _lake),
     ]
     findings: list[Diagnosis] = []
     for name, check in checks:
         try:
             for detail, remedy in check(settings):
-                findings.append(Diagnosis(name=name, ok=remedy is None, detail=detail, remedy=remedy or Remedy()))
+                findings.append(Diagnosis(name=name, ok=remedy is None, detail=detail, next_step=str(remedy or "")))
         except PlatformError as error:
             detail = f"{error.what} ({error.where})"
-            findings.append(Diagnosis(name=name, ok=False, detail=detail, remedy=error.remedy))
+            findings.append(Diagnosis(name=name, ok=False, detail=detail, next_step=error.next_step))
     return findings
 
 
@@ -100,11 +97,11 @@ def _privacy(settings: Settings) -> Iterator[Finding]:
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
-    names = (settings.partner.secret, settings.postgres.secret, settings.dagster_secret, settings.tables.secret)
+    names = (settings.partner.secret, settings.postgres.secret, settings.tables.secret)
     given = sorted({*filter(None, names)})
     for name in given:
         secrets.given(settings, name)
-    yield f"from {settings.secrets.provider}" + (f": {', '.join(given)}" if given else ""), None
+    yield f"there: {', '.join(given)}" if given else "the settings name none", None
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:
@@ -135,37 +132,10 @@ def _jars(settings: Settings) -> Iterator[Finding]:
     elif absent := jars.missing(pinned):
         detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
         yield detail, Remedy("Run ", StartService(name="spark"))
+    elif not engine.locate(pinned).is_file():
+        yield "the engine is not compiled yet", Remedy("Run ", StartService(name="spark"))
     else:
-        yield f"{len(pinned.jars)}, checksums right, in {pinned.folder}", None
-
-
-def _engine(settings: Settings) -> Iterator[Finding]:
-    jar = engine.locate(jars.locate(settings))
-    if jar.is_file():
-        yield str(jar), None
-    else:
-        yield "not compiled yet", Remedy("Run ", StartService(name="spark"))
-
-
-def _spark_port(settings: Settings) -> Iterator[Finding]:
-    if settings.spark.port and settings.spark.remote is None:
-        yield from _port(settings.spark.port, "BLOGDATA_SPARK_PORT", ours=spark_connect.is_running(settings))
-    else:
-        yield "no fixed port is needed", None
-
-
-def _postgres_port(settings: Settings) -> Iterator[Finding]:
-    if settings.postgres.port and settings.postgres.url is None:
-        ours = postgres.status(settings).state == "running"
-        yield from _port(settings.postgres.port, "BLOGDATA_POSTGRES_PORT", ours=ours)
-
-
-def _port(port: int, variable: str, *, ours: bool) -> Iterator[Finding]:
-    if ours or processes.port_is_free(port):
-        yield f"{port} can be used", None
-    else:
-        detail = f"{port} is taken by {processes.port_owner(port)}"
-        yield detail, Remedy(f"Set {variable} to a free port, or to 0")
+        yield f"{len(pinned.jars)}, checksums right, and the engine, in {pinned.folder}", None
 
 
 def _spark(settings: Settings) -> Iterator[Finding]:
@@ -196,29 +166,46 @@ def _tables(settings: Settings) -> Iterator[Finding]:
 
 
 def _storage(settings: Settings) -> Iterator[Finding]:
-    place, database = dagster_home.storage(settings), dagster_home.database(settings)
-    if database is None:
-        damaged = dagster_home.damaged(settings)
-        for file, problem in damaged:
-            yield f"{file}: {problem}", Remedy(dagster_home.MENDED)
-        if not damaged:
-            yield f"Dagster's runs and events: SQLite in {place}", None
-        return
-    try:
-        found = postgres_connection.probe(database)
-    except postgres_connection.PostgresUnreachable as error:
-        step = Remedy("Check the address in BLOGDATA_DAGSTER_STORAGE, and whether that server runs")
-        yield f"{error.what} ({place})", step
-    else:
-        yield f"Dagster's runs and events: PostgreSQL {found} at {place}", None
+    damaged = dagster_home.damaged(settings)
+    for file, problem in damaged:
+        yield f"{file}: {problem}", Remedy(dagster_home.MENDED)
+    if not damaged:
+        yield f"Dagster's runs and events: {dagster_home.storage(settings)}", None
 
 
 def _channel(channel: ChannelSettings, settings: Settings) -> Iterator[Finding]:
-    alert_channels.check(settings, channel)
+    alerting.check(settings, channel)
     yield "Apprise knows its address; nothing was sent to try it", None
 
 
-def _kept(file: SqliteStore, settings: Settings) -> Iterator[Finding]:
+def _partner(settings: Settings) -> Iterator[Finding]:
+    file = partner.outbox(settings)
     file.check()
     if file.path.exists():
         yield f"can be read from end to end: {file.path}", None
+
+
+def _lake(settings: Settings) -> Iterator[Finding]:
+    """Look for lost tables, damaged files and removed landed files; every byte of the newest data files is read."""
+    lake = Lake(root=str(settings.lake))
+    events, whole = EventLog(lake), True
+    for name, contract in EVERY.items():
+        remedy = Remedy("See ", ShowLedger(dataset=name))
+        try:
+            lines = ledger.audit(lake, events, contract, read=True)
+            problems = [f"{name} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
+        except PlatformError as error:
+            problems, remedy = [f"{error.what} ({error.where})"], error.remedy
+            if error.where == EVENTS:
+                # Nothing adds up without it.
+                yield problems[0], remedy
+                return
+        for problem in problems[:1]:
+            whole = False
+            more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
+            yield problem + more, remedy
+    look = Snapshot(zone_of(settings), events)
+    for warning in filter(None, (arrivals.removed(contract, look) for contract in EVERY.values())):
+        yield warning, None
+    if whole:
+        yield "every file of its tables is whole, and every account adds up", None
