@@ -141,6 +141,8 @@ def test_late_rows_of_an_earlier_day_are_due_once_a_day(
         assert WITHIN.behind(look, edge).keys() == {*periods}
         replaced = Published(lines, [arrival("2026-01-06T00", version, 1) for version in (2, 8)])
         assert periods[-1] in reach.behind(replaced, edge)
+        replaced = Published(lines, [replace(hours[HOUR], version=5, added=None), hours[HOUR]])
+        assert periods[0] in reach.behind(replaced, edge), "what was replaced before rows were added is due"
 
 
 @given(

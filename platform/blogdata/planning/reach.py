@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -429,20 +428,24 @@ def _due(look: Look, above: str, delivered: str | None, *, by_day: bool = False)
         delivered: Dataset of the hours of arrival; None: everything is due at once.
         by_day: New hours of the newest day, and what is added to them, are due with that day, too.
     """
-    hours = look.published(delivered) if delivered else {}
+    hours, published = look.published(delivered) if delivered else {}, look.published(above)
+    due = {hour: entry.changed for hour, entry in published.items()}
     day = max(hours, default="")[:10]
     if sum(hour.startswith(day) for hour in hours) in (0, 24):
-        day = ""
-    replaced = set[str]()
-    if day and by_day:
-        seen = [entry.partition for entry in look.history(above) if entry.added is None]
-        replaced = {hour for hour, times in Counter(seen).items() if times > 1}
+        return due
 
-    def waits(hour: str, entry: Entry) -> bool:
-        added = entry.added is not None and all(arrival.startswith(day) for arrival in entry.added.slices)
-        return added if hour[:10] < day else by_day and hour[:10] == day and hour not in replaced
+    def is_late(entry: Entry) -> bool:
+        return entry.added is not None and all(arrival.startswith(day) for arrival in entry.added.slices)
 
-    return {hour: 0 if waits(hour, entry) else entry.changed for hour, entry in look.published(above).items()}
+    new = {hour for hour in published if by_day and hour.startswith(day)}
+    waiting = {hour for hour, entry in published.items() if hour[:10] < day and is_late(entry)} | new
+    if waiting:
+        due.update(dict.fromkeys(waiting, 0))
+        for entry in look.history(above):
+            if entry.partition in waiting - new and not is_late(entry):
+                due[entry.partition] = entry.changed
+            new.discard(entry.partition)
+    return due
 
 
 def _slices(hour: Entry, first: int, seen: int) -> list[str]:
