@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from blogdata.lake.commit import Account, Commit
 from blogdata.landing.lines import is_replay
@@ -27,7 +26,7 @@ def ad_dead_letters(step: Step) -> Mapping[str, Commit]:
 
 
 def _rejected(step: Step, judged: str) -> DataFrame:
-    return step.read(judged).where(F.col("arrival_hour").isin(*step.partitions) & dead_letter.is_rejected())
+    return step.read(judged, step.partitions).where(dead_letter.is_rejected())
 
 
 def _all_but(step: Step, judged: str, *usable: str) -> Upstream:

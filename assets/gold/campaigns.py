@@ -41,9 +41,10 @@ AUDIENCE = (
 def campaign_stats(step: Step) -> Mapping[str, Commit]:
     """Count each campaign's displays of a day, and the page views, visits and visitors of the day they brought."""
     period = gather(step, JOINED, (DELIVERED_VISITS, DELIVERED_ADS))
-    day = F.substring("display_hour", 1, 10)
-    displays = step.read(DISPLAYS).withColumn("event_date", day).where(day.isin(*step.partitions))
-    shown = accounts.gathered(step, DISPLAYS, lambda key: finer(key, Grain.DAY, Grain.HOUR))
+    hours = {key: finer(key, Grain.DAY, Grain.HOUR) for key in step.partitions}
+    displays = step.read(DISPLAYS, [hour for day in hours.values() for hour in day])
+    displays = displays.withColumn("event_date", F.substring("display_hour", 1, 10))
+    shown = accounts.gathered(step, DISPLAYS, lambda key: hours[key])
     expected = {key: {"displays": account.rows_in} for key, account in shown.items()}
     return step.publish(
         period.with_hours(by_campaign(period.visits, displays)), Upstream(accounts=period.accounts, expected=expected)

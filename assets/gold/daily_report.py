@@ -98,8 +98,7 @@ def daily_report(step: Step) -> Mapping[str, Commit]:
         if published:
             column = CONTRACTS[read.dataset].partition_column
             assert column is not None
-            frame = step.read(read.dataset).where(F.col(column).isin(*sorted(published)))
-            frames[read.dataset] = frame.withColumn("period", F.substring(column, 1, 10))
+            frames[read.dataset] = step.read(read.dataset, published).withColumn("period", F.substring(column, 1, 10))
         for hour, entry in published.items():
             rows[hour[:10]] += entry.rows_out
     gathered = unaligned_fan_in.gather(step.partitions, Grain.DAY, Grain.HOUR, there)

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account
-from blogdata.orchestration import accounts
+from blogdata.orchestration import accounts, slices
 from blogdata.orchestration.step import Step
 from blogdata.patterns.data_flow import aligned_fan_in
 from blogdata.publish.partitions import Grain, finer
@@ -26,7 +24,7 @@ from blogdata.publish.schema import Partitioning
 from blogdata.publish.target import Additions
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 ENRICHED_VISITS = "silver.visits_enriched"
 DELIVERED_VISITS = "bronze.visits"
@@ -70,27 +68,16 @@ def gather(
     there = published.keys() & set.intersection(*delivered)
     parts = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, there)
     whole = {hour for period in hours.keys() - additions.of.keys() for hour in hours[period]}
-    rows = step.read(dataset).where(to_read(published.keys() & whole, additions))
+    came = [part for one in additions.of.values() for part in one.slices]
+    new = published.keys() & whole | {part for part in came if " " not in part}
+    late = [part for part in came if " " in part]
+    rows = step.read(dataset, new | {part.split()[0] for part in late}).where(slices.rows_of(new, late))
     return Period(
         visits=keyed(rows, partitioning).where(F.col(partitioning.column).isin(*step.partitions)),
         accounts=accounts.gathered(step, dataset, lambda period: hours[period]),
         column=partitioning.column,
         hours={period: found.present for period, found in parts.items()},
     )
-
-
-def to_read(hours: Iterable[str], additions: Additions) -> Column:
-    """Return the condition on the rows of some hours, and of the slices of hours that were added."""
-    came = [part.split() for one in additions.of.values() for part in one.slices]
-    whole = sorted({*hours, *(part[0] for part in came if len(part) == 1)})
-    late = sorted((part[0], part[1]) for part in came if len(part) == 2)
-    hour, arrival = F.col("event_hour"), F.col("arrival_hour")
-    conditions = [hour.isin(*whole)] if whole else []
-    if late:
-        # The hours and the arrivals apart, too, so that the other files are skipped.
-        some = hour.isin(*{of for of, _ in late}) & arrival.isin(*{at for _, at in late})
-        conditions.append(some & F.concat_ws(" ", hour, arrival).isin(*(" ".join(pair) for pair in late)))
-    return reduce(or_, conditions, F.lit(False))
 
 
 def not_taken_in(events: EventLog, delivered: str, hours: Iterable[str]) -> set[str]:

@@ -75,7 +75,9 @@ PLACE_COLUMNS = "ip STRING, country STRING, region STRING, city STRING, outcome 
 def visits_enriched(step: Step) -> Mapping[str, Commit]:
     """Join user, device and place as of the event, not as of now: a backfill next year gives the same rows."""
     additions = slices.additions(step)  # late events are added to an hour whose others would be joined alike
-    events = step.read("silver.visits").where(slices.rows_to_read(additions, step.contract, step.partitions))
+    events = step.read("silver.visits", step.partitions).where(
+        slices.rows_to_read(additions, step.contract, step.partitions)
+    )
     return step.publish(
         enrich(
             events,

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
 import iptocc
-from pyspark.sql import functions as F
 
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
 from blogdata.orchestration import accounts
@@ -25,18 +24,15 @@ def places(step: Step) -> Mapping[str, Commit]:
     if known is not None and LOOKED_UP not in known.measures:
         known = None  # an earlier version of the platform asked a service: all addresses are looked up anew
     # The newest version: that of the publication may be gone, if nothing was published for a long time.
-    before = step.lake.read(step.spark, "silver.places") if known else step.spark.createDataFrame([], step.contract.ddl)
+    now = step.lake.version("silver.places") if known else None
+    before = step.lake.read(step.spark, "silver.places", now) if known else step.spark.createDataFrame([], "ip STRING")
     read = known.inputs.get("silver.visits", -1) if known else -1
     hours = [hour for hour, entry in accounts.entries(step, "silver.visits").items() if entry.version > read]
-    visits = step.read("silver.visits").where(F.col("event_hour").isin(*hours))
+    visits = step.read("silver.visits", hours)
     rows = look_up(local_sequencer.missing(visits, before, key="ip"))
     given = step.spark.createDataFrame(rows, step.contract.ddl)
-    return step.publish(
-        FullDelivery(
-            rows=lambda published: published.unionByName(given) if known else given,
-            account=Account(rows_in=(known.rows_out if known else 0) + len(rows)),
-        )
-    )
+    account = Account(rows_in=(known.rows_out if known else 0) + len(rows))
+    return step.publish(FullDelivery(rows=lambda _: given, account=account, adds=known is not None))
 
 
 def look_up(addresses: Sequence[str]) -> list[Row]:

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import functions as F
-
 from assets.transforms import session_rules as rules
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts
@@ -26,8 +24,8 @@ def sessions(step: Step) -> Mapping[str, Commit]:
     before = sorted({previous(hour, Grain.HOUR) for hour in hours} - hours)
     known = accounts.entries(step, step.contract.dataset, before) if step.exists(step.contract.dataset) else {}
     open_before = {hour: int(entry.measures["open"]) for hour, entry in known.items()}
-    pending = step.read(PENDING).where(F.col("event_hour").isin(*before)) if any(open_before.values()) else None
-    visits = step.read("silver.visits").where(F.col("event_hour").isin(*step.partitions))
+    pending = step.read(PENDING, before) if any(open_before.values()) else None
+    visits = step.read("silver.visits", step.partitions)
     found = sessionize(rules.page_views(visits), pending, rules.SPEC, partitions=step.partitions)
     source = Upstream(
         accounts=accounts.same_partition(step, "silver.visits"),

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.silver.arrival_hours import (
@@ -144,9 +142,8 @@ def read_events(step: Step, formats: frozenset[str], additions: Additions, older
 
 def json_events(step: Step, additions: Additions, hours: Sequence[str], older: Collection[str]) -> DataFrame:
     """Read the JSON events of some hours; of those that are added to, the new ones."""
-    rows = step.read("bronze.visits").where(
-        arrivals_of(additions, hours)
-        & slices.rows_to_read(additions, step.contract, hours)
+    rows = step.read("bronze.visits", arrivals_of(step, additions, hours)).where(
+        slices.rows_to_read(additions, step.contract, hours)
         & F.col("filtered_by").isNull()
         & (F.size("reasons") == 0)
         & (F.col("format") == visit_lines.JSON)
@@ -154,14 +151,12 @@ def json_events(step: Step, additions: Additions, hours: Sequence[str], older: C
     return completed(rows, VisitLines(older=True), _FOUND, partition="arrival_hour", older=older)
 
 
-def arrivals_of(additions: Additions, hours: Sequence[str]) -> Column:
-    """Return the condition on the hours of arrival in which rows can be that are read; Delta skips the others."""
-    came = sorted({hour for added in additions.of.values() for hour in added.slices})
+def arrivals_of(step: Step, additions: Additions, hours: Sequence[str]) -> list[str]:
+    """List the hours of arrival in which rows can be that are read."""
+    came = {hour for added in additions.of.values() for hour in added.slices}
     whole = [hour for hour in hours if hour not in additions.of]
-    arrival = F.col("arrival_hour")
-    conditions = [arrival >= earliest_arrival(whole)] if whole else []
-    conditions += [arrival.isin(*came)] if came else []
-    return reduce(or_, conditions)
+    later = accounts.entries(step, "bronze.visits", since=earliest_arrival(whole)) if whole else {}
+    return sorted({*came, *later})
 
 
 def arrived(step: Step, above: Mapping[str, Entry], read: Events, deleted: Mapping[str, int]) -> dict[str, Account]:

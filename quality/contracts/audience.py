@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from blogdata.planning.reach import SAME, WITHIN
+from blogdata.planning.reach import SAME, WITHIN, Same
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Clock, On, Runs
@@ -85,7 +85,7 @@ AUDIENCE_HOURLY = Contract(
     description="Page views of an hour, and sketches of its visitors that can be merged, by one dimension at a time",
     owner="team:analytics",
     consumers=("team:editors",),
-    reads=(Read(dataset="silver.visits_enriched", reach=SAME),),
+    reads=(Read(dataset="silver.visits_enriched", reach=Same(delivered=page_views.DELIVERED)),),
     columns=(
         c.EVENT_HOUR,
         c.text(name="dimension", description=f"What the page views are grouped by: {', '.join(AUDIENCE_DIMENSIONS)}"),

@@ -7,7 +7,7 @@ page views of who asked not to be shared belong to sessions like any others, and
 from dataclasses import replace
 from datetime import timedelta
 
-from blogdata.planning.reach import SAME, WITHIN
+from blogdata.planning.reach import SAME, WITHIN, Same
 from blogdata.planning.reaches import Carried
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schedule import Clock, On, Runs
@@ -67,7 +67,7 @@ SESSIONS = Contract(
     description="Sessions of visitors, in the hour in which they are over; and, flagged, those open at its end",
     owner="team:analytics",
     reads=(
-        Read(dataset="silver.visits", reach=SAME),
+        Read(dataset="silver.visits", reach=Same(delivered=page_views.DELIVERED)),
         Read(dataset="silver.sessions", reach=CARRIED),
     ),
     columns=(

@@ -19,7 +19,7 @@ from lineage.deployment import Deployment, event
 __all__ = ("deploy",)
 
 ENRICHED, PLACES = "silver.visits_enriched", "silver.places"
-GOOGLE, QUAD9, RESERVED = "8.8.8.8", "9.9.9.9", "10.0.0.1"
+GOOGLE, QUAD9, NEW, RESERVED = "8.8.8.8", "9.9.9.9", "1.1.1.1", "10.0.0.1"
 
 
 def test_only_what_is_not_stored_is_asked_for(spark: Any) -> None:
@@ -111,6 +111,10 @@ def test_a_failure_behind_the_lookup_does_not_repeat_it(deploy: Deploy, monkeypa
         ("2026-01-05T02", "/1", *made_of(QUAD9)),
     ]
 
+    land(made, 3, GOOGLE, NEW)
+    outcome = made.run(for_=[PLACES])
+    assert [step["rows"] for step in outcome.steps if step["dataset"] == PLACES] == [1], "no other is written again"
+    assert sorted(made.rows(PLACES, "ip")) == sorted([GOOGLE, NEW, QUAD9, RESERVED])
     assert made.problems() == []
 
 

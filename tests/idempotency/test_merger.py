@@ -14,7 +14,7 @@ from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import FullDelivery
 from blogdata.patterns.idempotency import merger
-from blogdata.patterns.idempotency.merger import DELETED, merge, with_removals
+from blogdata.patterns.idempotency.merger import differences, merge
 from blogdata.publish import tables
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish
@@ -41,7 +41,7 @@ class Letters:
         frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
         aim = target(self.root, f"run-{self.runs}", LETTERS)
-        return merge(frame, aim, Provenance(accounts=accounts), deleted=DELETED)
+        return merge(frame, aim, Provenance(accounts=accounts))
 
     def rows(self) -> list[tuple[str, str | None]]:
         return resting(self.root, LETTERS.dataset)
@@ -164,9 +164,8 @@ def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters) -> None:
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
     current = Lake(root=str(abc.root)).read(spark, LETTERS.dataset)
     merge(
-        with_removals(delivered, current, LETTERS),
+        differences(delivered, current, LETTERS),
         target(abc.root, "full", LETTERS),
         Provenance(),
-        deleted=DELETED,
     )
     assert abc.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]

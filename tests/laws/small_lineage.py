@@ -19,7 +19,7 @@ from blogdata.orchestration.lake_resource import DeploymentResource, LakeResourc
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.idempotency.merger import DELETED, merge, with_removals
+from blogdata.patterns.idempotency.merger import differences, merge
 from blogdata.planning.reach import EventsOf
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
@@ -157,9 +157,9 @@ class Lineage:
         aim = self._target(GOLD, run, probe)
         there = self.lake.version(GOLD.dataset)
         if there is None:
-            return merge(pages, aim, provenance, deleted=None)
+            return merge(pages.selectExpr("*", "false AS is_deleted"), aim, provenance)
         current = self.lake.read(self.spark, GOLD.dataset, there)
-        return merge(with_removals(pages, current, GOLD), aim, provenance, deleted=DELETED, at=there)
+        return merge(differences(pages, current, GOLD), aim, provenance, at=there)
 
     def behind(self) -> list[str]:
         """List the hours of clicks that have not read all arrivals."""

@@ -119,7 +119,7 @@ OPERATIONS = {
         model=lambda rows: OVERWRITTEN.model(),
     ),
     "merge": Operation(
-        run=lambda spark, aim: merge(MERGED.frame(spark), aim, Provenance(), deleted=None),
+        run=lambda spark, aim: merge(MERGED.frame(spark).selectExpr("*", "false AS is_deleted"), aim, Provenance()),
         model=lambda rows: rows | MERGED.model(),
     ),
     "compact": Operation(
@@ -187,7 +187,7 @@ class Stepped:
         for number, batch in enumerate((REPLACED, Batch(first=0, rows=30))):
             overwrite_table(batch.frame(self.spark), self.target(f"before {number}"), Provenance())
         rest = Batch(first=30, rows=30)
-        merge(rest.frame(self.spark), self.target("rest"), Provenance(), deleted=None)
+        merge(rest.frame(self.spark).selectExpr("*", "false AS is_deleted"), self.target("rest"), Provenance())
         self.age()
 
     def age(self) -> None:

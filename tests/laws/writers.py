@@ -100,7 +100,7 @@ def _merged(state: State, batch: Batch) -> State:
 def _merge(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     # A merge accounts for the whole table afterwards.
     account = Account(rows_in=sum(row[2] for row in _merged(before(), batch)))
-    return merge(frame, aim, Provenance(accounts={"": account}), deleted=None)
+    return merge(frame.selectExpr("*", "false AS is_deleted"), aim, Provenance(accounts={"": account}))
 
 
 def _copy(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:

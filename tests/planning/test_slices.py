@@ -114,6 +114,37 @@ def test_what_was_only_added_above_may_be_added_below(after: int | None, seen: i
     assert found == ({HOUR: ("late",)} if expected else {})
 
 
+@pytest.mark.parametrize(
+    ("delivered", "slices", "due"),
+    [
+        (1, ("2026-01-06T00",), False),
+        (24, ("2026-01-06T00",), True),
+        (1, ("2026-01-05T23", "2026-01-06T00"), True),
+        (1, None, True),
+    ],
+    ids=["of the day that is being delivered", "of a complete day", "of the day before", "no additions"],
+)
+def test_late_rows_of_an_earlier_day_are_due_once_a_day(
+    delivered: int, slices: tuple[str, ...] | None, due: bool
+) -> None:
+    """An hour of the day that is being delivered is due at once for its day, and for its week with the day."""
+    added = None if slices is None else Added(after=3, rows_before=1, slices=slices, times=1)
+    hours = {HOUR: replace(integrated(2, 0), version=7, added=added), "2026-01-06T00": arrival("", 8, 1)}
+    arrivals = {f"2026-01-06T{hour:02}": arrival("", hour, 1) for hour in range(delivered)}
+    for name, periods in (("daily", ["2026-01-05", "2026-01-06"]), ("weekly", ["2026-01-05"])):
+        edge = Edge(above="silver.visits_enriched", below=CONTRACTS[f"gold.visits_cube_{name}"])
+        below = {key: replace(integrated(1, 0), inputs={edge.above: 3}) for key in periods}
+        lines = {edge.above: hours, edge.below.dataset: below, "bronze.visits": arrivals}
+        look = Published(lines, [arrival("2026-01-06T00", 8, 1)])
+        (reach,) = (read.reach for read in edge.below.reads)
+        assert [*reach.behind(look, edge)] == (periods if due else periods[1:])
+        assert WITHIN.behind(look, edge).keys() == {*periods}
+        replaced = Published(lines, [arrival("2026-01-06T00", version, 1) for version in (2, 8)])
+        assert periods[-1] in reach.behind(replaced, edge)
+        replaced = Published(lines, [replace(hours[HOUR], version=5, added=None), hours[HOUR]])
+        assert periods[0] in reach.behind(replaced, edge), "what was replaced before rows were added is due"
+
+
 @given(
     commits=st.lists(st.tuples(st.sampled_from(ARRIVALS[:3]), st.sampled_from(["replaces", "adds", "repeats"]))),
     seen=st.integers(-1, 9),

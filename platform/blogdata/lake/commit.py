@@ -15,7 +15,7 @@ EXPIRED = "expired"
 ROWS, PARTITION_ROWS = "dagster/row_count", "dagster/partition_row_count"
 """What Dagster calls the rows of a whole dataset, which its pages show as such, and those of a partition."""
 ROWS_ADDED = "rows_added"
-"""Metadata of a partition to which rows were only added: their number."""
+"""Metadata of a partition, or a table, to which rows were only added: their number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,11 +177,11 @@ class Commit:
         figures.update({f"rows/{reason}": rows for reason, rows in sorted(reasons.items())})
         figures.update({f"judged_by/{name}": version for name, version in self.info.get("judged_by", {}).items()})
         figures.update({name: self.info[name] for name in ("refreshed",) if name in self.info})
+        if len(entries) == 1 and (added := entries[0].added):
+            figures[ROWS_ADDED] = entries[0].rows_written
+            figures.update({"slices_added": ", ".join(added.slices)} if added.slices else {})
         if partition is not None:
-            entry = self.entries[partition]
-            if entry.added:
-                figures |= {ROWS_ADDED: entry.rows_written, "slices_added": ", ".join(entry.added.slices)}
-            measures = entry.measures.items()
+            measures = entries[0].measures.items()
             figures.update({f"measure/{name}": value for name, value in measures if isinstance(value, int | float)})
         else:
             figures["files"] = int(self.info["files"])

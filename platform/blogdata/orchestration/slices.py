@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -80,24 +79,28 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
 def without_repeated(step: Step, found: Additions, rows: DataFrame) -> Additions:
     """Write the partitions again of which a new row has the identity of a published one, which then stands for both."""
     dataset, column = step.contract.dataset, step.contract.partition_column
-    published = step.lake.read(step.spark, dataset, found.at).where(F.col(str(column)).isin(*found.of))
+    published = step.lake.read(step.spark, dataset, found.at, partitions=found.of)
     repeated = rows.join(published, list(step.contract.identity), "left_semi").select(str(column)).distinct()
     return found.rewriting({row[0] for row in repeated.collect()})
 
 
 def rows_to_read(found: Additions, contract: Contract, keys: Sequence[str]) -> Column:
     """Return the condition on rows of the input: all of partitions that are replaced, new slices of the others."""
-    column, slices = F.col(str(contract.partition_column)), slices_of(contract)
-    by_slices: dict[tuple[str, ...], list[str]] = {}
-    for key in keys:
-        by_slices.setdefault(tuple(found.of[key].slices) if key in found.of else (), []).append(key)
-    return reduce(
-        lambda one, other: one | other,
-        [
-            column.isin(*keys) & F.col(slices.column).isin(*came) if slices and came else column.isin(*keys)
-            for came, keys in by_slices.items()
-        ],
-    )
+    slices, whole = slices_of(contract), [key for key in keys if key not in found.of]
+    pairs = [f"{key} {each}" for key in keys if key in found.of for each in found.of[key].slices]
+    return rows_of(whole, pairs, str(contract.partition_column), slices.column if slices else "")
+
+
+def rows_of(
+    whole: Collection[str], pairs: Collection[str], column: str = "event_hour", slices: str = "arrival_hour"
+) -> Column:
+    """Return the condition on the rows of whole partitions, and of slices of others, each as `partition slice`."""
+    rows = F.col(column).isin(*whole) if whole else F.lit(False)
+    if not pairs:
+        return rows
+    # The slices apart, too, so that the other files are skipped.
+    came = F.col(slices).isin(*{pair.split()[1] for pair in pairs})
+    return rows | (came & F.concat_ws(" ", column, slices).isin(*pairs))
 
 
 def with_published(step: Step, found: Additions, companion: Contract, rows: DataFrame) -> DataFrame:
@@ -106,10 +109,8 @@ def with_published(step: Step, found: Additions, companion: Contract, rows: Data
         return rows
     names = [f"`{column.name}`" for column in companion.columns]
     version = version_with(step.lake, companion.dataset, found.at)
-    there = step.lake.read(step.spark, companion.dataset, version)
-    return rows.select(*names).unionByName(
-        there.where(F.col(str(companion.partition_column)).isin(*found.of)).select(*names)
-    )
+    there = step.lake.read(step.spark, companion.dataset, version, partitions=found.of)
+    return rows.select(*names).unionByName(there.select(*names))
 
 
 def slices_of(contract: Contract) -> Slices | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence import executions
-from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
+from blogdata.lake.commit import WHOLE_TABLE, Account, Added, Commit
 from blogdata.lake.lake import DatasetMissing
 from blogdata.orchestration import keys
 from blogdata.orchestration.keys import Key
@@ -24,7 +24,7 @@ from blogdata.publish import tables
 from blogdata.publish.audit import FROZEN, lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-from blogdata.publish.target import Companion, Provenance, RunContext, Target
+from blogdata.publish.target import Additions, Companion, Provenance, RunContext, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from blogdata.services import spark_probe
 
@@ -36,10 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FullDelivery:
-    """A full delivery to be merged into a dataset; `rows` takes the table before the merge."""
+    """A full delivery to be merged into a dataset; `rows` takes the table before the merge.
+
+    With `adds`, they are only rows that the table does not have.
+    """
 
     rows: Callable[[DataFrame], DataFrame]
     account: Account
+    adds: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +201,13 @@ class Step:
         version = self.lake.version(contract.dataset)
         assert version is not None
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
-        return merger.merge_all(rows, target, self._provenance_of(delivery), at=version)
+        provenance = self._provenance_of(delivery)
+        if not delivery.adds:
+            return merger.merge_all(rows, target, provenance, at=version)
+        before = self.events.publications(contract.dataset)[WHOLE_TABLE]
+        added = Added(after=before.changed, rows_before=before.rows_out, slices=(), times=1)
+        additions = Additions(at=version, of={WHOLE_TABLE: added})
+        return merger.add(rows, target, replace(provenance, additions=additions), at=version)
 
     def _provenance_of(self, delivery: FullDelivery) -> Provenance:
         accounts = {WHOLE_TABLE: delivery.account}
@@ -223,8 +233,10 @@ class Step:
 
     def _execute(self, target: Target, period: str, delivery: FullDelivery) -> Commit:
         def changes(before: DataFrame) -> DataFrame:
-            rows = delivery.rows(before)
-            return rows if isinstance(delivery, Changes) else merger.with_removals(rows, before, target.contract)
+            rows, contract = delivery.rows(before), target.contract
+            if isinstance(delivery, Changes):
+                return rows
+            return merger.differences(merger.unambiguous(rows, contract), before, contract)
 
         return stateful_merger.execute(
             self.spark,

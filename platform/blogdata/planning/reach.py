@@ -108,11 +108,13 @@ class _Versioned(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Same(_Versioned):
-    """A partition reads the input partition with the same key."""
+    """A partition reads the input partition with the same key; late rows are due by the days of `delivered`."""
+
+    delivered: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the version of each input partition."""
-        return {key: entry.changed for key, entry in look.published(edge.above).items()}
+        return _due(look, edge.above, self.delivered)
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
         """Find the partitions to whose input slices were only added, as :class:`blogdata.publish.contract.Sliced`."""
@@ -147,14 +149,19 @@ class Whole(_Versioned):
 
 @dataclass(frozen=True, kw_only=True)
 class Within(_Versioned):
-    """A period reads the hours within it; with a lookback, only while it is not final (Aligned Fan-In)."""
+    """A period reads the hours within it; with a lookback, only while it is not final (Aligned Fan-In).
+
+    Late rows, and new hours of a week, are due by the days of `delivered` (:func:`_due`).
+    """
+
+    delivered: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version among the hours of each period that is not final or was never published."""
         newest: dict[str, int] = {}
-        for hour, entry in look.published(edge.above).items():
+        for hour, version in _due(look, edge.above, self.delivered, by_day=edge.grain is Grain.WEEK).items():
             period = coarser(hour, Grain.HOUR, edge.grain)
-            newest[period] = max(entry.changed, newest.get(period, -1))
+            newest[period] = max(version, newest.get(period, -1))
         published = look.published(edge.below.dataset)
         return {key: newest[key] for key in open_periods(edge.below, newest, published, max(newest, default=""))}
 
@@ -413,6 +420,36 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
         if partition.key not in published
         or not landed_partition.is_published(partition, published[partition.key].landed)
     ]
+
+
+def _due(look: Look, above: str, delivered: str | None, *, by_day: bool = False) -> dict[str, int]:
+    """Return the version of each hour that its readers must have read.
+
+    Rows that are added to hours of earlier days are due once a day: when the day of their arrival has all of its hours,
+    or when the next one begins. What replaces an hour is due at once.
+
+    Args:
+        delivered: Dataset of the hours of arrival; None: everything is due at once.
+        by_day: New hours of the newest day, and what is added to them, are due with that day, too.
+    """
+    hours, published = look.published(delivered) if delivered else {}, look.published(above)
+    due = {hour: entry.changed for hour, entry in published.items()}
+    day = max(hours, default="")[:10]
+    if sum(hour.startswith(day) for hour in hours) in (0, 24):
+        return due
+
+    def is_late(entry: Entry) -> bool:
+        return entry.added is not None and all(arrival.startswith(day) for arrival in entry.added.slices)
+
+    new = {hour for hour in published if by_day and hour.startswith(day)}
+    waiting = {hour for hour, entry in published.items() if hour[:10] < day and is_late(entry)} | new
+    if waiting:
+        due.update(dict.fromkeys(waiting, 0))
+        for entry in look.history(above):
+            if entry.partition in waiting - new and not is_late(entry):
+                due[entry.partition] = entry.changed
+            new.discard(entry.partition)
+    return due
 
 
 def _slices(hour: Entry, first: int, seen: int) -> list[str]:

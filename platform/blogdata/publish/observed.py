@@ -213,8 +213,10 @@ def _written(
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "mapreduce.fileoutputcommitter.algorithm.version": "2",
     }
-    accounts = (spec.info.get("accounts") if spec else None) or {}
+    info = spec.info if spec else {}
+    accounts, added = info.get("accounts") or {}, info.get("added") or {}
     taken_in = sum(account["rows_in"] for account in accounts.values()) if accounts else 2**63 - 1
+    taken_in -= sum(one["rows_before"] for one in added.values() if not one["rewritten"])
     reach = json.dumps({"lake": spec.lake, "may_read": spec.may_read} if spec else {})
     traced = counted.write.format("traced-parquet").mode("append").options(**options, reach=reach, of=str(taken_in))
     traced.options(partition=column or "", folder=by_folder).save(f"{place.path}/{folder}")

@@ -6,8 +6,9 @@ each time rewrites unchanged rows.
 How it works: one commit (:func:`merge`; of a full delivery :func:`merge_all`), audited like every write.
 A change with a known key updates the row if it differs, or deletes it if it is marked as removed; a change with a new
 key is inserted. The audits see the table as the merge would leave it. Of a large table only the files with rows that
-really change are written again, so changes without effect are filtered out first; a small one is written whole. All is
-computed from one version of the table, and commits only while the table still has the rows of that version.
+really change are written again, so changes without effect are filtered out first; a small one is written whole. Of
+rows that are known to be new (:func:`add`) nothing else is written. All is computed from one version of the table, and
+commits only while the table still has the rows of that version.
 
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add it
 for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins must
@@ -23,6 +24,7 @@ Source: Data Engineering Design Patterns, ch. 4.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -40,28 +42,22 @@ from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 DELETED = "is_deleted"
 """Column of the changes that marks a row as removed."""
 SMALL = 100_000
 """Rows of a table up to which it is rewritten whole: finding the files with changed keys would cost more."""
+MOST_FILES = 24
+"""Files of a table from which it is written whole where rows are only added."""
 
 
-def merge(
-    changes: DataFrame,
-    target: Target,
-    provenance: Provenance,
-    *,
-    deleted: str | None,
-    at: int | None = None,
-) -> Commit:
+def merge(changes: DataFrame, target: Target, provenance: Provenance, *, at: int | None = None) -> Commit:
     """Merge changes into an unpartitioned table, audited and in one commit.
 
     Args:
-        changes: Rows with the contract's columns and the `deleted` column, one per key. Of a removed row only the key
-            is used.
-        deleted: Boolean column that marks a row as removed, never null; None if the changes remove no rows.
+        changes: Rows with the contract's columns and :data:`DELETED`, never null, one per key. Of a removed row only
+            the key is used.
         at: Version of the table the changes were computed from; None: they do not depend on a version, and the newest
             one is used.
 
@@ -70,10 +66,15 @@ def merge(
         ConcurrentWrite: The table is no longer at that version; transient.
     """
     contract = _mergeable(target.contract)
-    distinct = unambiguous(changes if deleted is None else all_marked(changes, deleted), contract)
+    distinct = unambiguous(all_marked(changes), contract)
     version = target.lake.version(contract.dataset) if at is None else at
-    version = _made(changes.sparkSession, target) if version is None else version
-    return _merged(distinct, target, provenance, deleted=deleted, at=version)
+    if version is None:
+        # Another run may be creating the table: even first rows need a version.
+        with translated(contract.dataset, ()):
+            tables.enforce(changes.sparkSession, target.lake, contract)
+        version = target.lake.version(contract.dataset)
+    assert version is not None
+    return _merged(distinct, target, provenance, at=version)
 
 
 def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
@@ -87,10 +88,25 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
     if _is_older_than_its_key(current, target):
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
     changes = differences(unambiguous(rows, contract), current, contract)
-    return _merged(changes, target, provenance, deleted=DELETED, at=at)
+    return _merged(changes, target, provenance, at=at)
 
 
-def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, deleted: str | None, at: int) -> Commit:
+def add(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
+    """Add rows with new keys to a table; only these are written, until it has so many files that it is written whole.
+
+    Args:
+        provenance: Its `additions` name the whole table.
+    """
+    dataset = target.contract.dataset
+    table = target.lake.at(dataset, at)
+    if marks_rows(table) or len(table.file_uris()) >= MOST_FILES:
+        rows = target.lake.read(rows.sparkSession, dataset, at).select(*rows.columns).unionByName(rows)
+        provenance = replace(provenance, additions=provenance.additions.rewriting(provenance.additions.of))
+        return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
+    return publish(rows, target, change=Exchange(at=at, files=()), partitions=(), provenance=provenance)
+
+
+def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
     """Rewrite the files that have a row with a changed key, or of a small table all."""
     from pyspark.sql import functions as F
 
@@ -99,9 +115,9 @@ def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, delet
     table = lake.at(contract.dataset, at)
     files = arrow.rows_of(table.get_add_actions(flatten=True))
     if len(files) < 2 or marks_rows(table) or sum(file["num_records"] for file in files) <= SMALL:
-        rows = rows_after_merge(changes, current, contract, deleted=deleted)
+        rows = rows_after_merge(changes, current, contract)
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
-    with kept_rows.computed(effective(changes, current, contract, deleted=deleted)) as kept:
+    with kept_rows.computed(effective(changes, current, contract)) as kept:
         named = current.withColumn("_file", F.col("_metadata.file_name"))
         touched = {
             row[0] for row in named.join(kept, list(contract.key), "left_semi").select("_file").distinct().collect()
@@ -109,7 +125,7 @@ def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, delet
         old = [file for file in files if unquote(file["path"]).rsplit("/", 1)[-1] in touched]
         columns = {column.name: column.type for column in contract.columns}
         there = rows_of_files(spark, lake.path(contract.dataset), columns, old, None)
-        rows = rows_after_merge(kept, there, contract, deleted=deleted)
+        rows = rows_after_merge(kept, there, contract)
         change = Exchange(at=at, files=tuple(file["path"] for file in old))
         return publish(rows, target, change=change, partitions=(), provenance=provenance)
 
@@ -130,21 +146,20 @@ def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
     return marked.where(F.when(F.col("_several"), refusal).otherwise(F.lit(True))).drop("_several")
 
 
-def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
+def all_marked(changes: DataFrame) -> DataFrame:
     """Make the evaluation of changes fail if the mark of a change is null."""
     from pyspark.sql import functions as F
 
     refusal = F.raise_error(F.lit(f"[{UNMARKED_CHANGE}] a change is not marked")).cast("boolean")
-    return changes.where(F.when(F.col(deleted).isNull(), refusal).otherwise(F.lit(True)))
+    return changes.where(F.when(F.col(DELETED).isNull(), refusal).otherwise(F.lit(True)))
 
 
-def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
+def effective(changes: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Filter out the changes that have no effect on the table."""
     from pyspark.sql import functions as F
 
     there = F.col("t._there").isNotNull()
-    gone = F.lit(False) if deleted is None else F.col(f"s.{deleted}")
-    wanted = F.when(gone, there).otherwise(~there | _differs(contract))
+    wanted = F.when(F.col(f"s.{DELETED}"), there).otherwise(~there | _differs(contract))
     marked = current.withColumn("_there", F.lit(True)).alias("t")
     joined = changes.alias("s").join(marked, on=_same(contract), how="left")
     return joined.where(wanted).select("s.*")
@@ -172,30 +187,12 @@ def differences(delivered: DataFrame, current: DataFrame, contract: Contract) ->
     return joined.where(gone | ~there | _differs(contract)).select(*columns, gone.alias(DELETED))
 
 
-def with_removals(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
-    """Add to a full delivery the removals that it implies: the rows of the table that it does not contain.
-
-    Returns:
-        The delivered rows with :data:`DELETED` false, and the missing rows with :data:`DELETED` true.
-    """
-    from pyspark.sql import functions as F
-
-    gone = current.join(delivered, on=list(contract.key), how="left_anti")
-    columns = [column.name for column in contract.columns]
-    return (
-        delivered.select(*columns)
-        .withColumn(DELETED, F.lit(False))
-        .unionByName(gone.select(*columns).withColumn(DELETED, F.lit(True)))
-    )
-
-
-def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
+def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Compute the rows of the table after a merge, or of some of its files."""
     from pyspark.sql import functions as F
 
     columns = [column.name for column in contract.columns]
-    alive: Column = F.lit(True) if deleted is None else ~F.col(deleted)
-    arrived = changes.where(alive).select(*columns)
+    arrived = changes.where(~F.col(DELETED)).select(*columns)
     kept = current.alias("t").join(changes.alias("s"), on=_same(contract), how="left_anti")
     return kept.select(*columns).unionByName(arrived)
 
@@ -209,16 +206,6 @@ def _is_older_than_its_key(current: DataFrame, target: Target) -> bool:
     # A key column that the table was created with is not nullable, so only added ones have to be searched for nulls.
     later = {field.name for field in table.schema().fields if field.nullable} & set(target.contract.key)
     return bool(later) and not current.where(reduce(Column.__or__, [F.col(name).isNull() for name in later])).isEmpty()
-
-
-def _made(spark: SparkSession, target: Target) -> int:
-    """Create the table and return its version: another run may be creating it, so even first rows need a version."""
-    dataset = target.contract.dataset
-    with translated(dataset, ()):
-        tables.enforce(spark, target.lake, target.contract)
-    version = target.lake.version(dataset)
-    assert version is not None
-    return version
 
 
 def _mergeable(contract: Contract) -> Contract:

@@ -42,7 +42,7 @@ from blogdata.evidence.executions import EMPTY, applied, history
 from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
 from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
-from blogdata.patterns.idempotency.merger import DELETED, merge
+from blogdata.patterns.idempotency.merger import merge
 from blogdata.publish import tables
 from blogdata.publish.changes import Rewrite
 from blogdata.publish.publish import publish
@@ -65,7 +65,7 @@ def execute(
     """Merge the changes of one execution into the table as the previous executions left it.
 
     Args:
-        changes: Computes the changes, as `merge` takes them with the mark :data:`DELETED`, from the table before the
+        changes: Computes the changes, as `merge` takes them, from the table before the
             execution.
         lost: Checks whether an error that is no `PlatformError` means a lost server, so that a retry can help.
 
@@ -93,7 +93,7 @@ def execute(
         onto = _version_with(kept, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))
-        return merge(changes(before), target, said, deleted=DELETED, at=onto)
+        return merge(changes(before), target, said, at=onto)
     except Exception as error:
         passing = error.transient if isinstance(error, PlatformError) else lost(error)
         if not passing:
