@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 
 from blogdata.publish import observed
-from blogdata.publish.audit import AuditSpec, Judgement
-from blogdata.publish.observed import Place
+from blogdata.publish.audit import AuditSpec
+from blogdata.publish.observed import Place, Written
 from blogdata.publish.probe import Probe
 from blogdata.publish.target import Companion, Target
-from blogdata.publish.write_faults import AuditFailed
+from blogdata.publish.write_faults import AuditFailed, NotDeclared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,10 +41,13 @@ def place_of(rows: DataFrame, target: Target, table: DeltaTable) -> Place:
     )
 
 
-def refuse(dataset: str, judgement: Judgement) -> None:
-    """Raise the violations of a batch, if it has any."""
-    if judgement.violations:
-        raise AuditFailed(dataset, judgement.violations)
+def refuse(dataset: str, written: Written, target: Target) -> None:
+    """Refuse rows that are computed from a table of the lake that is not declared, or that violate an audit."""
+    reached = {target.lake.dataset_at(path) for path in written.tables} - {None, *(target.may_read or ())}
+    if reached and target.may_read is not None:
+        raise NotDeclared(target.contract.dataset, str(min(reached, key=str)))
+    if written.judgement.violations:
+        raise AuditFailed(dataset, written.judgement.violations)
 
 
 def held(companion: CompanionRows, target: Target, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -65,7 +68,7 @@ def held(companion: CompanionRows, target: Target, measured: Mapping[str, Mappin
     else:
         written = observed.nothing(spec)
     probe.reached("written")
-    refuse(dataset, written.judgement)
+    refuse(dataset, written, target)
     probe.reached("audited")
     accounts = {
         partition: {"rows_in": counted, "reasons": {of.dropped_reason: counted - here[partition]}}

@@ -56,7 +56,6 @@ def write(
         lifted=target.lifted,
         besides=target.audits,
     )
-    spec = _within_reach(spec, target)
     before = lake.version(contract.dataset)
     try:
         with translated(contract.dataset, partitions):
@@ -68,10 +67,6 @@ def write(
         _name_guard(failed, target)
         raise
     return receipt(lake, contract.dataset, commit_id, before)
-
-
-def _within_reach(spec: AuditSpec, target: Target) -> AuditSpec:
-    return spec if target.may_read is None else replace(spec, lake=target.lake.root, may_read=tuple(target.may_read))
 
 
 def _name_guard(failed: AuditFailed, target: Target) -> None:
@@ -93,7 +88,7 @@ def _companion_rows(
     return CompanionRows(
         of=companion,
         rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
-        spec=_within_reach(specify(contract, partitions, {}, own), target),
+        spec=specify(contract, partitions, {}, own),
     )
 
 
@@ -147,7 +142,7 @@ def _write(
     probe.reached("opened")
     written, old = _stored(rows, target, spec, change, begun)
     probe.reached("written")
-    refuse(dataset, written.judgement)
+    refuse(dataset, written, target)
     held = {
         each.of.contract.dataset: companion_files.held(each, target, written.judgement.measures) for each in companions
     }

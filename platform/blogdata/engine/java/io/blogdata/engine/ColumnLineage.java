@@ -87,7 +87,7 @@ final class ColumnLineage {
     KEPT.put(kept.rdd(), this);
   }
 
-  /** Adds to a commit's metadata the sources of each output column, and every column that was read. */
+  /** Adds the sources of each output column, every column that was read, and every table, whether a column is used or not. */
   void describe(Map<String, Object> info) {
     Map<String, Set<String>> columns = new LinkedHashMap<>();
     Set<String> read = new TreeSet<>(usedBelow);
@@ -98,10 +98,10 @@ final class ColumnLineage {
     }
     info.put("column_lineage", columns);
     info.put("columns_read", read);
+    info.put("tables", tables());
   }
 
-  /** Returns the paths of all tables that the plan reads, whether a column of them is used or not. */
-  Set<String> tables() {
+  private Set<String> tables() {
     Set<String> columns = new TreeSet<>(usedBelow);
     sources.values().forEach(columns::addAll);
     Set<String> paths = new TreeSet<>();

@@ -23,8 +23,7 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Here and not in the client, because only the server has the analysed plan. Options: {@code path}; {@code
  * partition}, a column that is not written, and {@code folder}, SQL for the names of the folders by its values, or
- * empty for files of one partition; {@code reach} ({@link Reach} as JSON); {@code of}, the number of
- * rows that they are computed from. All others are those of Spark's Parquet writer.
+ * empty for files of one partition; {@code of}, the number of rows that they are computed from. All others are those of Spark's Parquet writer.
  */
 public final class TracedParquet implements CreatableRelationProvider, DataSourceRegister {
 
@@ -41,10 +40,8 @@ public final class TracedParquet implements CreatableRelationProvider, DataSourc
     String path = options.remove("path");
     String partition = options.remove("partition");
     String folder = options.remove("folder");
-    Reach reach = Json.read(options.remove("reach"), Reach.class);
     long of = Long.parseLong(options.remove("of"));
     ColumnLineage lineage = ColumnLineage.of(rows);
-    reach.require(lineage);
     Dataset<Row> placed = rows;
     if (!partition.isEmpty()) {
       placed = folder.isEmpty() ? rows.drop(partition) : rows.withColumn(partition, functions.expr(folder));
