@@ -24,9 +24,8 @@ from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
 from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
-from blogdata.patterns.security import encryptor, fine_grained_accessor_for_tables
+from blogdata.patterns.security import encryptor, fine_grained_accessor_for_tables, pseudo_anonymizer
 from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, Role, sight_of
-from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.patterns.storage import dataset_materializer, vertical_partitioner
 from blogdata.patterns.storage.dataset_materializer import VIEW
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 SECRET = "masks"
 """Name of the secret from which the key of masks is derived."""
 _PLATFORM = "ops."
-_NO_SECRET = "BLOGDATA_NO_SECRET"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,26 +88,15 @@ class RoleSight:
 
 def mark_of(settings: Settings) -> str:
     """Return what tells the key of the masks from another one, without its value."""
-    return derived_key(secrets.read(settings, SECRET).reveal(), "mark").hex()
+    return pseudo_anonymizer.derived_key(secrets.read(settings, SECRET).reveal(), "mark").hex()
 
 
 def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
-    """Give a session the function that masks values; the server reads the key, by the name of the secret."""
-    from pyspark.errors import PySparkException
+    """Give a session the function that masks values; Spark's workers read the key, which no plan has."""
+    from pyspark.sql import functions as F
 
-    offered = spark.read.format("keyed-masks").option("function", MASK).option("purpose", purpose)
-    with secrets.in_file(settings, SECRET) as file:
-        try:
-            # The engine registers the function while Spark looks for the schema.
-            offered.option("secret", str(file)).load().schema  # noqa: B018
-        except PySparkException as error:
-            if _NO_SECRET not in str(error):
-                raise
-            raise ConfigurationError(
-                what="the Spark server cannot read the key of the masks",
-                where=str(file),
-                next_step="query as a role on a machine whose Spark server reads the home",
-            ) from error
+    secret = secrets.in_files(settings, SECRET)
+    spark.udf.register(MASK, F.arrow_udf(lambda texts: pseudo_anonymizer.tokens(texts, secret, purpose), "string"))
 
 
 TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)

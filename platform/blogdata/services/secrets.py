@@ -5,12 +5,13 @@ Pattern: Secrets Pointer (:mod:`blogdata.secrets.secrets_pointer`).
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -58,22 +59,28 @@ def given(settings: Settings, name: str) -> Secret:
     return fetch(pointer(settings, name))
 
 
-@contextmanager
-def in_file(settings: Settings, name: str, version: int | None = None) -> Iterator[Path]:
-    """Show a secret of the deployment's own to another program of this machine, such as Spark's server, in a file.
+def in_files(settings: Settings, name: str) -> Pointer:
+    """Point other programs of this machine, such as Spark's workers, to all versions of a secret in files.
 
-    It is the secret's own file; with another provider than files, one in memory that is removed afterwards. Those of
-    processes that were killed before are removed first.
+    They are the secret's own files; with another provider, files in memory that are removed when this process ends.
+    Those of processes that were killed before are removed first.
     """
-    secret = read(settings, name, version)
+    read(settings, name)
     own = provider(settings)
     if isinstance(own, SecretFiles):
-        yield own.file(name, version)
-        return
-    with _folder_in(_MEMORY if _MEMORY.is_dir() else settings.home) as folder:
-        shown = SecretFiles(folder=folder)
-        shown.add(name, secret, after=0)
-        yield shown.file(name)
+        return pointer(settings, name)
+    shown = SecretFiles(folder=_shown(settings))
+    for version in own.versions(name):
+        shown.add(name, read(settings, name, version), after=version - 1)
+    return Pointer(name=name, provider=shown)
+
+
+@lru_cache(maxsize=8)
+def _shown(settings: Settings) -> Path:
+    """Make the folder of the secrets that this process shows."""
+    held = ExitStack()
+    atexit.register(held.close)
+    return held.enter_context(_folder_in(_MEMORY if _MEMORY.is_dir() else settings.home))
 
 
 @contextmanager

@@ -33,11 +33,13 @@ Source: Data Engineering Design Patterns, ch. 7; RFC 2104 (HMAC).
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from typing import TYPE_CHECKING
 
+from blogdata.secrets.secrets_pointer import Pointer, fetch
+
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column
 
 _BLOCK = 64
@@ -54,7 +56,15 @@ def token(value: Column, secret: str, purpose: str) -> Column:
 
 def token_of(value: str, secret: str, purpose: str) -> str:
     """Replace an identifier outside Spark, by the same token as :func:`token`."""
-    return hmac.new(derived_key(secret, purpose), value.encode(), hashlib.sha256).hexdigest()[:ID_DIGITS]
+    return hmac.digest(derived_key(secret, purpose), value.encode(), "sha256").hex()[:ID_DIGITS]
+
+
+def tokens(values: pa.Array, secret: Pointer, purpose: str) -> pa.Array:
+    """Replace identifiers in a worker of Spark, which fetches the secret itself; null for a null."""
+    import pyarrow as pa
+
+    key = fetch(secret).reveal()
+    return pa.array([None if one is None else token_of(one, key, purpose) for one in values.to_pylist()], pa.string())
 
 
 def keyed_hash(message: Column, secret: str, purpose: str) -> Column:
@@ -77,4 +87,4 @@ def masked_email(value: str) -> str:
 
 def derived_key(secret: str, purpose: str) -> bytes:
     """Derive the key for one purpose, 32 bytes."""
-    return hmac.new(secret.encode(), purpose.encode(), hashlib.sha256).digest()
+    return hmac.digest(secret.encode(), purpose.encode(), "sha256")
