@@ -34,7 +34,7 @@ from quality.contracts.audience import LG_K
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy, settings: Settings) -> World:
-    return World.of(deploy("truth").as_in_production(), plans.jobs_file(settings.home))
+    return World.of(deploy("truth").as_in_production(), plans.jobs_folder(settings.home))
 
 
 def test_faulty_day_runs_without_problems_and_ledger_balances(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -148,24 +149,26 @@ def test_an_unusable_secret_is_named_and_not_shown(tmp_path: Path, content: byte
     assert CANARY not in f"{unusable.value} {unusable.value.__cause__!r}"
 
 
-def test_a_secret_for_another_program_is_in_a_file_as_long_as_it_is_used(stored: tuple[Settings, Store]) -> None:
+def test_a_secret_for_another_program_is_in_a_file(stored: tuple[Settings, Store]) -> None:
     settings, _ = stored
     kept = settings.secrets.provider == "files"
-    with secrets.in_file(settings, "masks") as file:
-        assert file.read_text() == secrets.read(settings, "masks").reveal()
-        assert (file.stat().st_mode & 0o077, kept or file.parent.stat().st_mode & 0o077 == 0) == (0, True)
-    assert file.exists() == kept
+    found = secrets.in_files(settings, "masks")
+    assert fetch(found) == secrets.read(settings, "masks")
+    file = Path(found.place)
+    assert (file.stat().st_mode & 0o077, kept or file.parent.stat().st_mode & 0o077 == 0) == (0, True)
+    assert file.is_relative_to(settings.home) == kept
+    # What a plan has of it.
+    assert fetch(found).reveal().encode() not in pickle.dumps(found)
 
 
 SHOWS = """
 import os, signal, sys
 from blogdata.services import config, secrets
 
-with secrets.in_file(config.load(), "masks") as file:
-    print(file.parent, flush=True)
-    if sys.argv[1] == "dies":
-        os.kill(os.getpid(), signal.SIGKILL)
-    sys.stdin.read()
+print(os.path.dirname(secrets.in_files(config.load(), "masks").place), flush=True)
+if sys.argv[1] == "dies":
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.stdin.read()
 """
 """A process that shows a secret in memory."""
 
@@ -189,9 +192,9 @@ def test_a_secret_that_a_killed_process_has_shown_goes_with_the_next_one(tmp_pat
     with running, killed:
         assert killed.wait() == -signal.SIGKILL
         assert (left / "masks").read_text() == CANARY * 2
-        with secrets.in_file(settings, "masks") as file:
-            assert (left.exists(), in_use.exists(), file.exists()) == (False, True, True)
-    assert [folder for folder in (in_use, file.parent) if folder.exists()] == []
+        file = Path(secrets.in_files(settings, "masks").place)
+        assert (left.exists(), in_use.exists(), file.exists()) == (False, True, True)
+    assert not in_use.exists(), "it goes with its process"
 
 
 REPLACED = [("old", "new", 2), ("old", "old", 1)]

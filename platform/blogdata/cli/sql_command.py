@@ -25,9 +25,9 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake import store_faults
 from blogdata.lake.lake import Lake
 from blogdata.operations.query import NotPublished, Query, QueryRows, RoleSight
-from blogdata.orchestration import encryption
+from blogdata.patterns.security import encryptor
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
-from blogdata.services import spark_attached, spark_connect, spark_probe
+from blogdata.services import secrets, spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
 
 NAME = re.compile(r"\w+")
@@ -94,7 +94,7 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
         if isinstance(error, spark_probe.SparkServerLost):
             raise
         typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
-        typed = typed or encryption.explained(str(error), settings)
+        typed = typed or encryptor.explained(str(error), secrets.provider(settings))
         if typed is not None:
             raise typed from error
         described = min(names, default="silver.visits")

@@ -5,7 +5,6 @@ Spark's own parser and analyser judge the plan (`ReadOnlyQuery`): it may read th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,6 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import READABLE
-from blogdata.orchestration import encryption
 from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
@@ -93,10 +91,10 @@ def mark_of(settings: Settings) -> str:
 
 def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
     """Give a session the function that masks values; Spark's workers read the key, which no plan has."""
-    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.functions import arrow_udf
 
     secret = secrets.in_files(settings, SECRET)
-    spark.udf.register(MASK, F.arrow_udf(lambda texts: pseudo_anonymizer.tokens(texts, secret, purpose), "string"))
+    spark.udf.register(MASK, arrow_udf(lambda texts: pseudo_anonymizer.tokens(texts, secret, purpose), "string"))
 
 
 TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)
@@ -204,8 +202,7 @@ class Query:
         rows, contract = self.lake.read(spark, name, self.versions[name]), EVERY.get(name)
         if self.keys is None or contract is None or contract.encrypted is None:
             return rows
-        encryption.offer(spark, self.keys, contract.encrypted.key)
-        return encryptor.decrypted(rows, contract)
+        return encryptor.decrypted(rows, contract, secrets.in_files(self.keys, contract.encrypted.key))
 
 
 def _read_by(name: str) -> Sequence[str]:
@@ -298,7 +295,7 @@ def require_read_only(
 
     for key, value in _SESSION.items():
         spark.conf.set(key, value)
-    judged = spark.read.format("read-only-query").option("query", query).option("views", json.dumps(sorted(views)))
+    judged = spark.read.format("read-only-query").option("query", query).option("views", " ".join(views))
     judged = judged.option("views_only", str(views_only).lower())
     try:
         # The engine judges while Spark looks for the schema.

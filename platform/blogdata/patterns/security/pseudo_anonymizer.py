@@ -56,15 +56,19 @@ def token(value: Column, secret: str, purpose: str) -> Column:
 
 def token_of(value: str, secret: str, purpose: str) -> str:
     """Replace an identifier outside Spark, by the same token as :func:`token`."""
-    return hmac.digest(derived_key(secret, purpose), value.encode(), "sha256").hex()[:ID_DIGITS]
+    return _token(derived_key(secret, purpose), value)
 
 
 def tokens(values: pa.Array, secret: Pointer, purpose: str) -> pa.Array:
     """Replace identifiers in a worker of Spark, which fetches the secret itself; null for a null."""
     import pyarrow as pa
 
-    key = fetch(secret).reveal()
-    return pa.array([None if one is None else token_of(one, key, purpose) for one in values.to_pylist()], pa.string())
+    key = derived_key(fetch(secret).reveal(), purpose)
+    return pa.array([None if value is None else _token(key, value) for value in values.to_pylist()], pa.string())
+
+
+def _token(key: bytes, value: str) -> str:
+    return hmac.digest(key, value.encode(), "sha256").hex()[:ID_DIGITS]
 
 
 def keyed_hash(message: Column, secret: str, purpose: str) -> Column:
