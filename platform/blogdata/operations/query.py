@@ -94,7 +94,8 @@ def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) 
     from pyspark.sql.pandas.functions import arrow_udf
 
     secret = secrets.in_files(settings, SECRET)
-    spark.udf.register(MASK, arrow_udf(lambda texts: pseudo_anonymizer.tokens(texts, secret, purpose), "string"))
+    masked = arrow_udf(lambda texts: pseudo_anonymizer.tokens(texts, secret, purpose), "string")  # type: ignore[call-overload]
+    spark.udf.register(MASK, masked)
 
 
 TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)

@@ -100,7 +100,7 @@ def _replaced(rows: DataFrame, contract: Contract, function: Callable[[pa.Array,
     from pyspark.sql.pandas.functions import arrow_udf
 
     assert contract.encrypted is not None
-    row, computed = contract.encrypted.row, arrow_udf(function, "string")
+    row, computed = contract.encrypted.row, arrow_udf(function, "string")  # type: ignore[call-overload]
     places = {name: F.concat_ws("\n", F.lit(f"{contract.dataset}.{name}"), row) for name in contract.encrypted.columns}
     return rows.withColumns({name: computed(F.col(name), place) for name, place in places.items()})
 
