@@ -92,9 +92,12 @@ def mark_of(settings: Settings) -> str:
 def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
     """Give a session the function that masks values; Spark's workers read the key, which no plan has."""
     from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.types import StringType
 
     secret = secrets.in_files(settings, SECRET)
-    masked = arrow_udf(lambda texts: pseudo_anonymizer.tokens(texts, secret, purpose), "string")  # type: ignore[call-overload]
+    masked = arrow_udf(  # type: ignore[call-overload]
+        lambda texts: pseudo_anonymizer.tokens(texts, secret, purpose), StringType()
+    )
     spark.udf.register(MASK, masked)
 
 

@@ -98,9 +98,10 @@ def _after(condition: str, text: str) -> str:
 def _replaced(rows: DataFrame, contract: Contract, function: Callable[[pa.Array, pa.Array], pa.Array]) -> DataFrame:
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.types import StringType
 
     assert contract.encrypted is not None
-    row, computed = contract.encrypted.row, arrow_udf(function, "string")  # type: ignore[call-overload]
+    row, computed = contract.encrypted.row, arrow_udf(function, StringType())  # type: ignore[call-overload]
     places = {name: F.concat_ws("\n", F.lit(f"{contract.dataset}.{name}"), row) for name in contract.encrypted.columns}
     return rows.withColumns({name: computed(F.col(name), place) for name, place in places.items()})
 
