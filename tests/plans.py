@@ -14,7 +14,6 @@ FOR_FEW_ROWS = {
 """Settings of the tests' server: for few rows, a plan's time goes into its code, and into tasks without rows."""
 COMPILED_ONCE = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1"}
 """Option of the tests' server: in the minutes that it lives, a third of its time would go into compiling code again."""
-_JOBS = "io.blogdata.engine.JobCounts"
 AS_IN_PRODUCTION = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.adaptive.enabled": None,
@@ -23,14 +22,18 @@ AS_IN_PRODUCTION = {
 """None is Spark's own default: what somebody has set, the engine does not change for few rows."""
 
 
-def jobs_file(home: Path) -> Path:
-    """Return the file to which the tests' server logs its jobs."""
-    return home / "jobs.jsonl"
+def jobs_folder(home: Path) -> Path:
+    """Return the folder to which the tests' server logs its jobs."""
+    return home / "jobs"
 
 
 def counted(home: Path) -> dict[str, str]:
     """Return settings of a server that logs its jobs; always two cores, as the number of jobs depends on them."""
-    return {"spark.extraListeners": _JOBS, "spark.blogdata.counts": str(jobs_file(home)), "spark.master": "local[2]"}
+    jobs_folder(home).mkdir(parents=True, exist_ok=True)
+    log = {"enabled": "true", "dir": jobs_folder(home).as_uri(), "compress": "false", "rolling.enabled": "false"}
+    # Of each job and stage; plans and tasks would be most of it.
+    log["excludedPatterns"] = "org.apache.spark.sql,SparkListenerTask,SparkListenerStageSubmitted"
+    return {**{f"spark.eventLog.{name}": value for name, value in log.items()}, "spark.master": "local[2]"}
 
 
 def plan_of(frame: Any) -> str:

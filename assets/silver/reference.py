@@ -28,6 +28,7 @@ from blogdata.planning.reach import (
     first_delivery,
     usable_rows,
 )
+from blogdata.services import secrets
 from quality.contracts import CONTRACTS
 from quality.contracts.keys import VISITOR_KEY
 
@@ -78,8 +79,8 @@ def identities(step: Step) -> Mapping[str, Commit]:
     """Add what users are called by on the newest days, encrypted; by another key, all of it is derived anew."""
     contract = step.contract
     assert contract.encrypted is not None
-    name = contract.encrypted.key
-    key = keys.offer(step.spark, step.deployment.settings(), name)
+    name, settings = contract.encrypted.key, step.deployment.settings()
+    key = keys.current(settings, name)
     landed, delivered = accounts.entries(step, "bronze.users").values(), _delivered(step)
     # What a deletion says of its user is used by nothing, so it is not encrypted.
     account = _account(landed, deleted=sum(int(day.measures.get("deletions", 0)) for day in landed))
@@ -87,7 +88,7 @@ def identities(step: Step) -> Mapping[str, Commit]:
     step.judged_by[name] = key.mark
     known = _known(step)
     left = delivered if known is None else _left(delivered, known)
-    new = encryptor.encrypted(user_rules.identities(left), contract, key.version)
+    new = encryptor.encrypted(user_rules.identities(left), contract, secrets.own(settings, name), key.version)
     if known is not None:
         new = user_rules.added(step.lake.read(step.spark, contract.dataset, known.version), new)
     return step.publish(new, source)

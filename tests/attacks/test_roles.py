@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -16,14 +15,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
 from blogdata.errors import ConfigurationError
-from blogdata.operations.query import SECRET, Query, RoleSight, offer_masks
+from blogdata.operations.query import SECRET, Query, RoleSight
 from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     LEAST_VISITORS,
     MASK,
     Role,
     Shown,
     Sight,
-    hashed,
     sight_of,
 )
 from blogdata.publish.column_types import parse
@@ -242,38 +240,6 @@ def test_a_key_is_in_no_plan(deployment: Deployment) -> None:
     assert key.hex() not in plan.lower()
     # The key's bytes are not in what the client sends, either: it has the path of the file alone.
     assert secret not in str(frame._plan.to_proto(spark.client))
-
-
-NESTED = {
-    "STRING": ("'a'", "hash('a')"),
-    "BIGINT": ("1", None),
-    "ARRAY<STRING>": ("array('a', NULL)", ["hash('a')", None]),
-    "STRUCT<name: STRING, age: INT>": ("named_struct('name', 'a', 'age', 3)", {"name": "hash('a')", "age": None}),
-    "MAP<STRING, ARRAY<STRUCT<mail: STRING>>>": (
-        "map('a', array(named_struct('mail', 'b')))",
-        [{"key": "hash('a')", "value": [{"mail": "hash('b')"}]}],
-    ),
-}
-
-
-def test_masks_reach_into_nested_columns(deployment: Deployment) -> None:
-    with deployment.session() as spark:
-        offer_masks(spark, deployment.settings)
-        selected = [
-            f"to_json(named_struct('v', {hashed('v', parse(kind))})) FROM (SELECT CAST({text} AS {kind}) AS v)"
-            for kind, (text, _) in NESTED.items()
-        ]
-        found = [json.loads(spark.sql(f"SELECT {each}").collect()[0][0]).get("v") for each in selected]
-
-    def told(wanted: Any) -> Any:
-        if isinstance(wanted, str) and wanted.startswith("hash("):
-            return masked(deployment, wanted[6:-2])
-        if isinstance(wanted, dict):
-            # JSON leaves out what is null.
-            return {name: told(one) for name, one in wanted.items() if one is not None}
-        return [told(one) for one in wanted] if isinstance(wanted, list) else wanted
-
-    assert found == [told(wanted) for _, wanted in NESTED.values()]
 
 
 def persons(contract: Contract, how: Sequence[How]) -> set[str]:

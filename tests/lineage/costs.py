@@ -29,6 +29,14 @@ READ = {"rows_read", "bytes_read", "bytes_written"}
 """Compared run by run, since a job more reads a log."""
 Costs = dict[str, dict[str, int]]
 """Counts of a run by step; what no step did is under :data:`BESIDE`."""
+_JOB_EVENTS = tuple(f'{{"Event":"SparkListener{name}"' for name in ("JobStart", "JobEnd", "StageCompleted"))
+_METRICS = {
+    "internal.metrics.input.recordsRead": "rows_read",
+    "internal.metrics.input.bytesRead": "bytes_read",
+    "internal.metrics.output.recordsWritten": "rows_written",
+    "internal.metrics.output.bytesWritten": "bytes_written",
+}
+"""Spark's accumulators of a stage, and what they are called here."""
 _STARTED, _ENDED = (
     dg.DagsterEventType.STEP_START,
     (
@@ -85,7 +93,7 @@ def of_newest_run(deployment: Deployment, counted: Counting, jobs: Path) -> Cost
     Args:
         deployment: The deployment.
         counted: The counts taken while it ran.
-        jobs: Job log of the tests' Spark server.
+        jobs: Folder of the job logs of the tests' Spark server.
     """
     with deployment.session() as spark:
         session = f"_Session_{spark.session_id}_"
@@ -98,11 +106,30 @@ def of_newest_run(deployment: Deployment, counted: Counting, jobs: Path) -> Cost
     return {name: dict(sorted((+counts).items())) for name, counts in costs.items()}
 
 
-def _jobs(file: Path, session: str) -> Iterator[Moment]:
-    for line in file.read_text(encoding="utf-8").splitlines():
-        job = json.loads(line)
-        if session in job.pop("tags"):
-            yield Moment(at=job.pop("began") / 1000, counts={"jobs": 1, **job})
+def _jobs(folder: Path, session: str) -> Iterator[Moment]:
+    """Read the jobs of a session in Spark's event logs, with the stages that each was the first to need."""
+    for file in folder.iterdir():
+        jobs: dict[int, Moment] = {}
+        job_of: dict[int, int] = {}
+        for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
+            if not line.endswith("\n") or not line.startswith(_JOB_EVENTS):
+                continue
+            event = json.loads(line)
+            if event["Event"] == "SparkListenerJobStart":
+                if session in event["Properties"].get("spark.job.tags", ""):
+                    jobs[event["Job ID"]] = Moment(at=event["Submission Time"] / 1000, counts={"jobs": 1})
+                for stage in event["Stage IDs"]:
+                    job_of.setdefault(stage, event["Job ID"])
+            elif event["Event"] == "SparkListenerJobEnd":
+                job_of = {stage: job for stage, job in job_of.items() if job != event["Job ID"]}
+            elif (job := jobs.get(job_of.pop(event["Stage Info"]["Stage ID"], -1))) is not None:
+                stage = event["Stage Info"]
+                found = {one["Name"]: int(one["Value"]) for one in stage["Accumulables"] if one["Name"] in _METRICS}
+                figures = {"stages": 1, "tasks": stage["Number of Tasks"]}
+                figures |= {name: found.get(metric, 0) for metric, name in _METRICS.items()}
+                for name, figure in figures.items():
+                    job.counts[name] = job.counts.get(name, 0) + figure
+        yield from jobs.values()
 
 
 def _commits(deployment: Deployment) -> Iterator[Moment]:

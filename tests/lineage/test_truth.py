@@ -78,7 +78,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy, settings: Settings) -> World:
-    return World.of(deploy("truth").as_in_production(), plans.jobs_file(settings.home))
+    return World.of(deploy("truth").as_in_production(), plans.jobs_folder(settings.home))
 
 
 def test_faulty_day_runs_without_problems_and_ledger_balances(world: World) -> None:
@@ -88,6 +88,8 @@ def test_faulty_day_runs_without_problems_and_ledger_balances(world: World) -> N
 
 def test_a_day_and_an_hour_cost_no_more_than_is_recorded(world: World, tmp_path: Path) -> None:
     """Times vary, and follow from these counts."""
+    read = [sum(step.get("rows_read", 0) for step in run.values()) for run in world.costs.values()]
+    assert all(read), "without jobs in the log, no cost would be higher"
     assert costs.raised(world.costs, now=tmp_path / "costs.json") == {}
 
 

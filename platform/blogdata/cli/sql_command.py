@@ -24,7 +24,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake import store_faults
 from blogdata.lake.lake import Lake
 from blogdata.operations.query import NotPublished, Query, QueryRows, RoleSight
-from blogdata.orchestration import keys
+from blogdata.patterns.security import encryptor
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.services import spark_attached
 from blogdata.services.config import Settings
@@ -81,7 +81,7 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
         yield
     except PySparkException as error:
         typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
-        typed = typed or keys.explained(str(error), settings)
+        typed = typed or encryptor.explained(str(error), settings.home / "secrets")
         if typed is not None:
             raise typed from error
         described = min(names, default="silver.visits")

@@ -43,7 +43,8 @@ class Lake(Store):
     def dataset_at(self, path: str) -> str | None:
         """Return the dataset whose rows are at a path (with or without `file:`); None outside the lake."""
         table, root = plain(path), plain(self.root).rstrip("/") + "/"
-        return members.dataset_of(table[len(root) :].replace("/", ".", 1)) if table.startswith(root) else None
+        within = table[len(root) :].split("/") if table.startswith(root) else []
+        return members.dataset_of(".".join(within[:2])) if len(within) > 1 else None
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
         """Open a dataset's table without a JVM; a companion first follows its main table, which may commit.

@@ -5,7 +5,6 @@ Spark's own parser and analyser judge the plan (`ReadOnlyQuery`): it may read th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,14 +18,12 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import READABLE
-from blogdata.orchestration import keys
 from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
 from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
-from blogdata.patterns.security import encryptor, fine_grained_accessor_for_tables
+from blogdata.patterns.security import encryptor, fine_grained_accessor_for_tables, pseudo_anonymizer
 from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, Role, sight_of
-from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.patterns.storage import dataset_materializer, vertical_partitioner
 from blogdata.patterns.storage.dataset_materializer import VIEW
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
 SECRET = "masks"
 """Name of the secret from which the key of masks is derived."""
 _PLATFORM = "ops."
-_NO_SECRET = "BLOGDATA_NO_SECRET"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,27 +86,19 @@ class RoleSight:
 
 def mark_of(settings: Settings) -> str:
     """Return what tells the key of the masks from another one, without its value."""
-    return derived_key(secrets.read(settings, SECRET).reveal(), "mark").hex()
+    return pseudo_anonymizer.derived_key(secrets.read(settings, SECRET).reveal(), "mark").hex()
 
 
 def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
-    """Give a session the function that masks values; the server reads the key, by the name of the secret."""
-    from pyspark.errors import PySparkException
+    """Give a session the function that masks values; Spark's workers read the key, which no plan has."""
+    from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.types import StringType
 
-    offered = spark.read.format("keyed-masks").option("function", MASK).option("purpose", purpose)
-    secrets.read(settings, SECRET)
-    file = str(secrets.pointer(settings, SECRET).file())
-    try:
-        # The engine registers the function while Spark looks for the schema.
-        offered.option("secret", file).load().schema  # noqa: B018
-    except PySparkException as error:
-        if _NO_SECRET not in str(error):
-            raise
-        raise ConfigurationError(
-            what="the Spark server cannot read the key of the masks",
-            where=file,
-            next_step="query as a role on a machine whose Spark server reads the home",
-        ) from error
+    secret = secrets.own(settings, SECRET)
+    masked = arrow_udf(  # type: ignore[call-overload]
+        lambda texts: pseudo_anonymizer.tokens(texts, secret, purpose), StringType()
+    )
+    spark.udf.register(MASK, masked)
 
 
 TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)
@@ -218,8 +206,7 @@ class Query:
         rows, contract = self.lake.read(spark, name, self.versions[name]), EVERY.get(name)
         if self.keys is None or contract is None or contract.encrypted is None:
             return rows
-        keys.offer(spark, self.keys, contract.encrypted.key)
-        return encryptor.decrypted(rows, contract)
+        return encryptor.decrypted(rows, contract, secrets.own(self.keys, contract.encrypted.key))
 
 
 def _read_by(name: str) -> Sequence[str]:
@@ -312,7 +299,7 @@ def require_read_only(
 
     for key, value in _SESSION.items():
         spark.conf.set(key, value)
-    judged = spark.read.format("read-only-query").option("query", query).option("views", json.dumps(sorted(views)))
+    judged = spark.read.format("read-only-query").option("query", query).option("views", " ".join(views))
     judged = judged.option("views_only", str(views_only).lower())
     try:
         # The engine judges while Spark looks for the schema.

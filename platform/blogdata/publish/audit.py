@@ -64,8 +64,6 @@ class AuditSpec:
     files: Mapping[str, Mapping[str, FileFigures]]
     breakdowns: Mapping[str, tuple[str, ...]]
     info: Mapping[str, Any]
-    lake: str = ""
-    may_read: tuple[str, ...] | None = None
 
 
 def specify(

@@ -75,11 +75,12 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """Files below a table that are not yet part of it, and what their rows are."""
+    """Files below a table that are not yet part of it, what their rows are, and the tables they are computed from."""
 
     files: Sequence[DataFile]
     judgement: Judgement
     lineage: Mapping[str, Any] = field(default_factory=dict)
+    tables: Sequence[str] = ()
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -138,7 +139,9 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
         by_partition = {}
     undeclared = [outside] if (outside := counted.get(_OUTSIDE)) is not None else []
     full = _counted(files, spec, place, folder, only, by_partition, beside, undeclared)
-    return Written(files=files, judgement=weigh(spec, full), lineage=_lineage(place, folder))
+    lineage = _lineage(place, folder)
+    tables = lineage.pop("tables")
+    return Written(files=files, judgement=weigh(spec, full), lineage=lineage, tables=tables)
 
 
 def copy(rows: DataFrame, place: Place, *, most_rows: int) -> tuple[list[DataFile], int]:
@@ -217,8 +220,7 @@ def _written(
     accounts, added = info.get("accounts") or {}, info.get("added") or {}
     taken_in = sum(account["rows_in"] for account in accounts.values()) if accounts else 2**63 - 1
     taken_in -= sum(one["rows_before"] for one in added.values() if not one["rewritten"])
-    reach = json.dumps({"lake": spec.lake, "may_read": spec.may_read} if spec else {})
-    traced = counted.write.format("traced-parquet").mode("append").options(**options, reach=reach, of=str(taken_in))
+    traced = counted.write.format("traced-parquet").mode("append").options(**options, of=str(taken_in))
     traced.options(partition=column or "", folder=by_folder).save(f"{place.path}/{folder}")
     found: dict[str, Any] = observation.get
     return found

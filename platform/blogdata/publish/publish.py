@@ -22,14 +22,14 @@ from blogdata.lake.lake import Lake
 from blogdata.lake.reads import rows_of_files
 from blogdata.publish import observed, tables
 from blogdata.publish import refused as refused_batches
-from blogdata.publish.audit import AuditSpec, Judgement, guard_of, specify
+from blogdata.publish.audit import AuditSpec, guard_of, specify
 from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Rewrite
 from blogdata.publish.migrations import both, carried
 from blogdata.publish.observed import Place, Written
 from blogdata.publish.probe import Probe
 from blogdata.publish.schema import Failed
 from blogdata.publish.target import Companion, Provenance, Target
-from blogdata.publish.write_faults import AuditFailed, translated
+from blogdata.publish.write_faults import AuditFailed, NotDeclared, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,7 +88,6 @@ def publish(
         files=provenance.files,
         lifted=target.lifted,
     )
-    spec = _within_reach(spec, target)
     before = lake.version(contract.dataset)
     try:
         with translated(contract.dataset, partitions):
@@ -100,10 +99,6 @@ def publish(
         _name_guard(failed, target)
         raise
     return receipt(lake, contract.dataset, commit_id, before)
-
-
-def _within_reach(spec: AuditSpec, target: Target) -> AuditSpec:
-    return spec if target.may_read is None else replace(spec, lake=target.lake.root, may_read=tuple(target.may_read))
 
 
 def _name_guard(failed: AuditFailed, target: Target) -> None:
@@ -125,7 +120,7 @@ def _companion_rows(
     return _CompanionRows(
         of=companion,
         rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
-        spec=_within_reach(specify(contract, partitions, {}, own), target),
+        spec=specify(contract, partitions, {}, own),
     )
 
 
@@ -179,7 +174,7 @@ def _write(
     probe.reached("opened")
     written, old = _stored(rows, target, spec, change, begun)
     probe.reached("written")
-    _refuse(dataset, written.judgement)
+    _refuse(dataset, written, target)
     held = {each.of.contract.dataset: _held(each, target, written.judgement.measures) for each in companions}
     info = {**spec.info, **written.figures, **({"companions": held} if held else {})}
     probe.reached("audited")
@@ -193,9 +188,13 @@ def _write(
     probe.reached("committed")
 
 
-def _refuse(dataset: str, judgement: Judgement) -> None:
-    if judgement.violations:
-        raise AuditFailed(dataset, judgement.violations)
+def _refuse(dataset: str, written: Written, target: Target) -> None:
+    """Refuse rows that are computed from a table of the lake that is not declared, or that violate an audit."""
+    reached = {target.lake.dataset_at(path) for path in written.tables} - {None, *(target.may_read or ())}
+    if reached and target.may_read is not None:
+        raise NotDeclared(target.contract.dataset, str(min(reached, key=str)))
+    if written.judgement.violations:
+        raise AuditFailed(dataset, written.judgement.violations)
 
 
 def _held(companion: _CompanionRows, target: Target, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -216,7 +215,7 @@ def _held(companion: _CompanionRows, target: Target, measured: Mapping[str, Mapp
     else:
         written = observed.nothing(spec)
     probe.reached("written")
-    _refuse(dataset, written.judgement)
+    _refuse(dataset, written, target)
     probe.reached("audited")
     accounts = {
         partition: {"rows_in": counted, "reasons": {of.dropped_reason: counted - here[partition]}}

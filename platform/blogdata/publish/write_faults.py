@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
 UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
 """Names of the errors that rows raise when they are written."""
-_NOT_DECLARED = "[BLOGDATA_NOT_DECLARED] "
 _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
@@ -124,8 +123,6 @@ _FAULTS: tuple[tuple[tuple[str, ...], type[PlatformError], str, str], ...] = (
 def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> PlatformError | None:
     text = str(error)
     where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
-    if _NOT_DECLARED in text:
-        return NotDeclared(dataset, text.partition(_NOT_DECLARED)[2].split(maxsplit=1)[0])
     if _UNKNOWN_SOURCE in text:
         return ConfigurationError(
             what="this Spark server has not loaded the engine's jar, so nothing was written",

@@ -44,3 +44,9 @@ def random() -> Secret:
 def given(settings: Settings, name: str) -> Secret:
     """Read a secret of somebody else, such as a password, that a person has stored."""
     return fetch(pointer(settings, name))
+
+
+def own(settings: Settings, name: str) -> Pointer:
+    """Point Spark's workers to a secret of the deployment's own, generated if there is none."""
+    read(settings, name)
+    return pointer(settings, name)

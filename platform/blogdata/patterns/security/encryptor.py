@@ -5,10 +5,10 @@ all of it. Roles and views protect only who asks through them.
 
 How it works: a contract names the columns that are encrypted, the key, and the column that a value belongs to a row by
 (:class:`blogdata.publish.schema.Encrypted`). :func:`encrypted` replaces each text by its ciphertext before it is
-written, :func:`decrypted` gives it back to who may see it. Both are functions of the engine (`Encryption`),
-AES-256-GCM: they take the *name* and the version of a key, so no plan has its value; the Spark server reads it where
-the deployment's secrets are (Secrets Pointer), when a session is given the functions. Dataset, column and row are
-associated data: a ciphertext that was changed, or moved to another row, is an error, and never a wrong value.
+written, :func:`decrypted` gives it back to who may see it. Spark's workers compute both (AES-256-GCM): what is sent to
+them, and so a plan, has the *name* of a key and where it is (Secrets Pointer), and they read its value there. Dataset,
+column and row are associated data: a ciphertext that was changed, or moved to another row, is an error, and never a
+wrong value.
 
 Of the same text in the same row the ciphertext is always the same, so a table that is derived anew equals the one that
 was continued. The nonce is a keyed hash, of 96 bits, of the text and of what it belongs to (as in RFC 5297, SIV): that
@@ -33,46 +33,137 @@ Source: Data Engineering Design Patterns, ch. 7; NIST SP 800-38D (GCM).
 
 from __future__ import annotations
 
+import hmac
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from blogdata.publish.contract import Contract
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.secrets.secrets_pointer import Pointer
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pathlib import Path
 
-ENCRYPT, DECRYPT = "blogdata_encrypted", "blogdata_decrypted"
-"""Functions of a session that has the keys; a statement of a person may call neither."""
+    import pyarrow as pa
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    from pyspark.sql import DataFrame
 
+    from blogdata.publish.contract import Contract
 
-def encrypted(rows: DataFrame, contract: Contract, version: int) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    declared = contract.encrypted
-    if declared is None:
-        return rows
-    key = F.lit(declared.key), F.lit(version)
-    return rows.withColumns(
-        {name: F.call_function(ENCRYPT, F.col(name), *key, _belongs_to(contract, name)) for name in declared.columns}
-    )
+_NO_KEY, _NOT_AUTHENTIC = "[BLOGDATA_NO_KEY] ", "[BLOGDATA_NOT_AUTHENTIC] "
+"""What a worker's errors begin with; they have no value."""
+_NONCE, _TAG = 12, 16
+_AGAIN = Run(datasets=("DATASET",))
 
 
-def decrypted(rows: DataFrame, contract: Contract) -> DataFrame:
+class CannotDecrypt(PlatformError):
+    """Raised when a key is gone, or a stored value is not what was encrypted; no value is shown in its place."""
+
+    exit_code = 2
+
+
+def encrypted(rows: DataFrame, contract: Contract, key: Pointer, version: int) -> DataFrame:
+    """Encrypt the columns that a contract names by a version of its key, in files that Spark's workers can read."""
+    return _replaced(rows, contract, lambda texts, places: _encrypted(texts, places, key, version))
+
+
+def decrypted(rows: DataFrame, contract: Contract, key: Pointer) -> DataFrame:
     """Decrypt what :func:`encrypted` has encrypted, by whichever version of the key it was."""
+    return _replaced(rows, contract, lambda texts, places: _decrypted(texts, places, key))
+
+
+def explained(text: str, secrets: Path) -> CannotDecrypt | None:
+    """Tell from the error of a query why it could not decrypt; None: it failed for another reason."""
+    if _NO_KEY in text:
+        return CannotDecrypt(
+            what=f"the deployment's secrets no longer have {_after(_NO_KEY, text)}",
+            where=str(secrets / _after(_NO_KEY, text).rpartition(" ")[2]),
+            next_step=Remedy(
+                "bring that version back; if it is gone, publish the dataset again, by the current one: ", _AGAIN
+            ),
+        )
+    if _NOT_AUTHENTIC in text:
+        return CannotDecrypt(
+            what=f"a stored value is not what was encrypted: {_after(_NOT_AUTHENTIC, text)}",
+            where="a file of the table, or the key",
+            next_step=Remedy("bring the right key back, or publish the dataset again: ", _AGAIN),
+        )
+    return None
+
+
+def _after(condition: str, text: str) -> str:
+    return text.partition(condition)[2].partition("\n")[0].strip()
+
+
+def _replaced(rows: DataFrame, contract: Contract, function: Callable[[pa.Array, pa.Array], pa.Array]) -> DataFrame:
     from pyspark.sql import functions as F
-
-    declared = contract.encrypted
-    if declared is None:
-        return rows
-    return rows.withColumns(
-        {
-            name: F.call_function(DECRYPT, F.col(name), F.lit(declared.key), _belongs_to(contract, name))
-            for name in declared.columns
-        }
-    )
-
-
-def _belongs_to(contract: Contract, column: str) -> Column:
-    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.types import StringType
 
     assert contract.encrypted is not None
-    return F.concat_ws("\n", F.lit(f"{contract.dataset}.{column}"), contract.encrypted.row)
+    row, computed = contract.encrypted.row, arrow_udf(function, StringType())  # type: ignore[call-overload]
+    places = {name: F.concat_ws("\n", F.lit(f"{contract.dataset}.{name}"), row) for name in contract.encrypted.columns}
+    return rows.withColumns({name: computed(F.col(name), place) for name, place in places.items()})
+
+
+def _encrypted(texts: pa.Array, places: pa.Array, key: Pointer, version: int) -> pa.Array:
+    cipher, nonces = _keys(key, version)
+
+    def sealed(text: str, place: str) -> str:
+        nonce = _hash(nonces, place.encode(), text.encode())[:_NONCE]
+        content = nonce + cipher.encrypt(nonce, text.encode(), place.encode())
+        return f"{version}.{urlsafe_b64encode(content).decode().rstrip('=')}"
+
+    return _each(sealed, texts, places)
+
+
+def _decrypted(texts: pa.Array, places: pa.Array, key: Pointer) -> pa.Array:
+    from cryptography.exceptions import InvalidTag
+
+    keys = cache(partial(_keys, key))
+
+    def opened(text: str, place: str) -> str:
+        version, _, sealed = text.partition(".")
+        try:
+            number, content = int(version), b64decode(sealed + "=" * (-len(sealed) % 4), b"-_", validate=True)
+        except ValueError:
+            # Without its cause, which has the text.
+            raise _not_authentic(key, "it is no encrypted text") from None
+        cipher, _ = keys(number)
+        if len(content) < _NONCE + _TAG:
+            raise _not_authentic(key, "it was cut")
+        try:
+            return cipher.decrypt(content[:_NONCE], content[_NONCE:], place.encode()).decode()
+        except InvalidTag:
+            why = f"it was changed or moved, or is of another key than what version {number} is now"
+            raise _not_authentic(key, why) from None
+
+    return _each(opened, texts, places)
+
+
+def _each(function: Callable[[str, str], str], texts: pa.Array, places: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    pairs = zip(texts.to_pylist(), places.to_pylist(), strict=True)
+    return pa.array([None if text is None else function(text, place) for text, place in pairs], pa.string())
+
+
+def _keys(key: Pointer, version: int) -> tuple[AESGCM, bytes]:
+    """Derive the keys of a version, one for each purpose: the cipher, and that of the nonces."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    secret = key.read(version)
+    if secret is None:
+        raise ValueError(f"{_NO_KEY}version {version} of the key {key.name}")
+    return AESGCM(_hash(secret.reveal().encode(), b"encryption")), _hash(secret.reveal().encode(), b"nonce")
+
+
+def _hash(key: bytes, *parts: bytes) -> bytes:
+    # Each part with its length: no two pairs of texts are one message.
+    return hmac.digest(key, b"".join(len(part).to_bytes(4, "big") + part for part in parts), "sha256")
+
+
+def _not_authentic(key: Pointer, why: str) -> ValueError:
+    return ValueError(f"{_NOT_AUTHENTIC}a value encrypted by the key {key.name}: {why}")

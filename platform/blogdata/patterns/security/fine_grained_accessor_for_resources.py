@@ -5,8 +5,8 @@ job then destroys another one's table, and what a job really depends on is known
 
 How it works: a contract names the inputs of its dataset, and the planner already follows them. :func:`reach_of` derives
 from the same declaration what a job may read and write, so there is no second list that grows old. A step of a run
-holds to it: its lake is a :class:`DeclaredLake`, which opens no other table, and the engine looks at the plan of the
-rows before they are committed, so that a path which was put together by hand is found, too
+holds to it: its lake is a :class:`DeclaredLake`, which opens no other table, and before rows are committed, the tables
+in their plan are compared, so that a path which was put together by hand is found, too
 (:class:`blogdata.publish.target.Target`, `may_read`). The job fails, with its dataset and with what it reached for, and
 nothing is published.
 

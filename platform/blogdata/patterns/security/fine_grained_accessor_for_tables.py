@@ -11,9 +11,9 @@ grants of columns and policies of rows for PostgreSQL, which its roles log in un
 of Spark: `blogdata sql --as ROLE` offers a statement nothing else to read.
 
 A direct identifier is masked by a keyed hash, so rows still join by it; of an e-mail address as it was delivered, the
-first sign and the domain are seen. The server reads the key (`Masks` in the engine); a plan has the name of a function,
-which no statement of a person may call. Masks reach into structs, lists and maps. A time that only helps to find
-somebody is shown as its day.
+first sign and the domain are seen. Spark's workers read the key where the deployment's secrets are (Secrets Pointer);
+a plan has the name of a function, which no statement of a person may call. What is no text, such as a struct or a list,
+is not seen. A time that only helps to find somebody is shown as its day.
 
 Rows of who asked not to be shared are joined to others by what they have in common: a page and a second, or a rare
 browser. A role that sees no persons therefore sees of these rows (`keep_private`) no pseudonym, no quasi-identifier and
@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, ShowRights
 from blogdata.patterns.security.pseudo_anonymizer import masked_email
-from blogdata.publish.column_types import Array, DataType, Map, Primitive, Struct, parse
+from blogdata.publish.column_types import Primitive, parse
 from blogdata.publish.contract import Contract
 from blogdata.publish.privacy import TECHNICAL
 from blogdata.publish.schema import Column, How
@@ -55,9 +55,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MASK = "blogdata_masked"
-"""Function of a session that returns the keyed hash of a text; the engine knows the key."""
+"""Function of a session that returns the keyed hash of a text (`pseudo_anonymizer.tokens`)."""
 PRIVATE = "keep_private"
 """Column that is true in rows of who asked not to be shared; a row in which it is null counts as one."""
+TEXT = Primitive("string")
 _TIMES = (Primitive("timestamp"), Primitive("date"))
 LEAST_VISITORS = 5
 """Visitors below which a group is not shown to who may not know of one; one visitor alone may have many page views."""
@@ -77,7 +78,7 @@ class Role(str, Enum):
 class Shown(str, Enum):
     AS_IT_IS = "as it is"
     HASHED = "hashed"
-    """Its texts as keyed hashes; other values that identify somebody are null."""
+    """A text as its keyed hash; another value that identifies somebody is null."""
     MASKED = "masked"
     """The part of it that its contract leaves."""
     BY_DAY = "by day"
@@ -261,29 +262,14 @@ def _by_row(column: Column, sight: Sight) -> str:
 
 
 def _expression(column: Column, shown: Shown) -> str:
-    name = f"`{column.name}`"
+    name, kind = f"`{column.name}`", parse(column.type)
     if shown is Shown.HASHED:
-        return hashed(name, parse(column.type))
+        return f"{MASK}({name})" if kind == TEXT else f"CAST(NULL AS {kind})"
     if shown is Shown.MASKED:
         return masked_email(name)
-    if shown is Shown.BY_DAY and parse(column.type) in _TIMES:
+    if shown is Shown.BY_DAY and kind in _TIMES:
         return f"date_trunc('DAY', {name})"
     return name
-
-
-def hashed(value: str, kind: DataType, depth: int = 0) -> str:
-    """Build the SQL of a value with keyed hashes in place of its texts, within structs, lists and maps, too."""
-    item = f"x{depth}"
-    if isinstance(kind, Struct):
-        fields = (f"'{part.name}', {hashed(f'{value}.`{part.name}`', part.type, depth)}" for part in kind.fields)
-        return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
-    if isinstance(kind, Array):
-        return f"transform({value}, {item} -> {hashed(item, kind.element, depth + 1)})"
-    if isinstance(kind, Map):
-        values = hashed(f"{item}.value", kind.value, depth + 1)
-        keys = hashed(f"{item}.key", kind.key, depth + 1)
-        return f"transform(map_entries({value}), {item} -> named_struct('key', {keys}, 'value', {values}))"
-    return f"{MASK}({value})" if kind == Primitive("string") else f"CAST(NULL AS {kind})"
 
 
 def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -> list[str]:

@@ -33,11 +33,13 @@ Source: Data Engineering Design Patterns, ch. 7; RFC 2104 (HMAC).
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from typing import TYPE_CHECKING
 
+from blogdata.secrets.secrets_pointer import Pointer, fetch
+
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column
 
 _BLOCK = 64
@@ -53,7 +55,20 @@ def token(value: Column, secret: str, purpose: str) -> Column:
 
 
 def token_of(value: str, secret: str, purpose: str) -> str:
-    return hmac.new(derived_key(secret, purpose), value.encode(), hashlib.sha256).hexdigest()[:ID_DIGITS]
+    """Replace an identifier outside Spark, by the same token as :func:`token`."""
+    return _token(derived_key(secret, purpose), value)
+
+
+def tokens(values: pa.Array, secret: Pointer, purpose: str) -> pa.Array:
+    """Replace identifiers in a worker of Spark, which fetches the secret itself; null for a null."""
+    import pyarrow as pa
+
+    key = derived_key(fetch(secret).reveal(), purpose)
+    return pa.array([None if value is None else _token(key, value) for value in values.to_pylist()], pa.string())
+
+
+def _token(key: bytes, value: str) -> str:
+    return hmac.digest(key, value.encode(), "sha256").hex()[:ID_DIGITS]
 
 
 def keyed_hash(message: Column, secret: str, purpose: str) -> Column:
@@ -75,4 +90,5 @@ def masked_email(value: str) -> str:
 
 
 def derived_key(secret: str, purpose: str) -> bytes:
-    return hmac.new(secret.encode(), purpose.encode(), hashlib.sha256).digest()
+    """Derive the key for one purpose, 32 bytes."""
+    return hmac.digest(secret.encode(), purpose.encode(), "sha256")

@@ -4,13 +4,13 @@ Problem: a job is tried on staging before it is released. Generated rows lack th
 have names and addresses, which more people could read there than may.
 
 How it works: the copy is derived from the contract, which says of each column whom it identifies (:data:`STAGING`,
-:func:`sight_of`). What identifies somebody directly or by a pseudonym is altered: its texts are keyed hashes, within
-structs, lists and maps, too, so rows still join and keys stay unique; the key of these hashes is for staging alone.
-What has no text to be hashed, such as the line as received, is removed, and so is any other column that is classified
-as personal. A time that only helps to find somebody is its day. Rows that would tell a removed column are left out. All
-other values stay as they are (:func:`transformed`). Rows are computed before they are written, so that neither the data
-files nor their statistics nor the log of the copy ever had another value. The copy is a new table each time, without a
-history in which a column that has been classified since could be found.
+:func:`sight_of`). What identifies somebody directly or by a pseudonym is altered: a text is its keyed hash, so rows
+still join and keys stay unique; the key of these hashes is for staging alone. What is no text to be hashed, such as the
+line as received, is removed, and so is any other column that is classified as personal. A time that only helps to find
+somebody is its day. Rows that would tell a removed column are left out. All other values stay as they are
+(:func:`transformed`). Rows are computed before they are written, so that neither the data files nor their statistics
+nor the log of the copy ever had another value. The copy is a new table each time, without a history in which a column
+that has been classified since could be found.
 
 The trap: `SELECT * EXCEPT (ip)`. A column that comes later is copied before anybody has thought about it. Here a
 column, or a field of a struct, that the contract does not declare stops the copy and is named
@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from blogdata.errors import PlatformError
 from blogdata.patterns.security import fine_grained_accessor_for_tables as accessor
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Rights, Shown, Sight
-from blogdata.publish.column_types import Array, DataType, Field, Map, Primitive, Struct
+from blogdata.publish.column_types import Array, DataType, Field, Map, Struct
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import How
 
@@ -71,7 +71,9 @@ def sight_of(contract: Contract) -> Sight | None:
         return None
     types = {field.name: field.type for field in contract.fields}
     columns = {
-        name: shown for name, shown in sight.columns.items() if shown is not Shown.HASHED or _has_text(types[name])
+        name: shown
+        for name, shown in sight.columns.items()
+        if shown is not Shown.HASHED or types[name] == accessor.TEXT
     }
     return replace(sight, columns=columns) if columns else None
 
@@ -81,18 +83,6 @@ def transformed(frame: DataFrame, contract: Contract) -> DataFrame:
     sight = sight_of(present)
     assert sight is not None
     return accessor.seen_by(frame, present, sight)
-
-
-def _has_text(kind: DataType) -> bool:
-    match kind:
-        case Struct():
-            return any(_has_text(field.type) for field in kind.fields)
-        case Array():
-            return _has_text(kind.element)
-        case Map():
-            return _has_text(kind.key) or _has_text(kind.value)
-        case _:
-            return kind == Primitive("string")
 
 
 def _undeclared(stored: DataType, declared: DataType | None, path: str = "") -> Iterator[str]:

@@ -51,6 +51,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>For an output column only values count: a column that merely filters, joins or orders rows is not its source. It
  * is read all the same. The path is empty for what the plan does not say where it is from: a stream's batch, whose
  * source the stream knows, or anything unknown.
+ *
+ * <p>In Java, because Spark gives clients the analysed plan as a text only, without the identities of columns.
  */
 final class ColumnLineage {
   /** What kept rows were computed from, as long as Spark has them: a plan on top of them ends there. */
@@ -87,8 +89,8 @@ final class ColumnLineage {
     KEPT.put(kept.rdd(), this);
   }
 
-  /** Adds to a commit's metadata the sources of each output column, and every column that was read. */
-  void describe(Map<String, Object> info) {
+  /** Returns the sources of each output column, all columns that are read, and all tables, even without a column. */
+  Map<String, Object> described() {
     Map<String, Set<String>> columns = new LinkedHashMap<>();
     Set<String> read = new TreeSet<>(usedBelow);
     used.forEach(id -> read.addAll(trace(id)));
@@ -96,12 +98,10 @@ final class ColumnLineage {
       columns.put(output.name(), trace(output.exprId()));
       read.addAll(trace(output.exprId()));
     }
-    info.put("column_lineage", columns);
-    info.put("columns_read", read);
+    return Map.of("column_lineage", columns, "columns_read", read, "tables", tables());
   }
 
-  /** Returns the paths of all tables that the plan reads, whether a column of them is used or not. */
-  Set<String> tables() {
+  private Set<String> tables() {
     Set<String> columns = new TreeSet<>(usedBelow);
     sources.values().forEach(columns::addAll);
     Set<String> paths = new TreeSet<>();

@@ -7,8 +7,6 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.delta.Snapshot;
-import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -21,6 +19,8 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Whole-stage code generation stays on. A setting of the deployment is not overridden. Settings are the session's:
  * while another command of it takes in many rows, they are as usual for both.
+ *
+ * <p>In Java, because the analysed plan says what is read, and a client's settings would cost several requests a write.
  */
 final class FewRows {
   /** Up to this many rows, tenths of a second are saved; with a million rows, many seconds would be lost. */
@@ -91,30 +91,20 @@ final class FewRows {
     }
   }
 
-  /** Returns the bytes of tables without partitions, and of files that are read by name: others are read in part. */
+  /**
+   * Returns the bytes of files that are read by name. Tables without partitions that Delta's log lists count as large:
+   * to add up their bytes costs what is saved here. Others are read in part.
+   */
   private static long readWhole(Dataset<Row> data) {
     LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset<Row>) data).queryExecution().analyzed();
     long sum = 0;
     for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
-      if (!(leaf instanceof LogicalRelation) || !(((LogicalRelation) leaf).relation() instanceof HadoopFsRelation)) {
-        continue;
-      }
-      HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) leaf).relation();
-      if (relation.location() instanceof InMemoryFileIndex) {
-        sum += relation.location().sizeInBytes();
-      } else if (relation.location() instanceof TahoeLogFileIndex && relation.partitionSchema().isEmpty()) {
-        var table = (TahoeLogFileIndex) relation.location();
-        // Of a table that is read at a version, the snapshot of that version.
-        boolean pinned = table.snapshotAtAnalysis() instanceof Snapshot;
-        sum += bytes(pinned ? (Snapshot) table.snapshotAtAnalysis() : table.deltaLog().unsafeVolatileSnapshot());
+      if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+        HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) leaf).relation();
+        boolean named = relation.location() instanceof InMemoryFileIndex;
+        sum += named ? relation.location().sizeInBytes() : relation.partitionSchema().isEmpty() ? UNKNOWN : 0;
       }
     }
     return sum;
-  }
-
-  /** Returns a table's bytes by its checksum; without one more than few: a count costs what is saved here. */
-  private static long bytes(Snapshot snapshot) {
-    var checksum = snapshot.checksumOpt();
-    return checksum.isDefined() ? checksum.get().tableSizeBytes() : UNKNOWN;
   }
 }

@@ -14,8 +14,10 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Computes rows once, keeps them on the executors, and names them by a temporary view of the session (option {@code
- * view}). The option {@code of} is the number of rows that they are computed from, if it is known. Spark forgets their plan, so what they were computed from is remembered here, for the lineage of what is
- * computed from them.
+ * view}). The option {@code of} is the number of rows that they are computed from, if it is known.
+ *
+ * <p>In Java, because Spark forgets the plan of kept rows: for the lineage of what is computed from them, it is
+ * remembered with their RDD, which clients do not see.
  */
 public final class KeptRows implements CreatableRelationProvider, DataSourceRegister {
 
@@ -31,7 +33,7 @@ public final class KeptRows implements CreatableRelationProvider, DataSourceRegi
     long of = Long.parseLong(options.getOrDefault("of", String.valueOf(Long.MAX_VALUE)));
     SparkSession spark = ((org.apache.spark.sql.classic.Dataset<Row>) rows).sparkSession();
     FewRows.with(spark, of, rows, () -> keep(rows, options.get("view")));
-    return Scala.relation(context, rows.schema());
+    return new NoRows(context, rows.schema());
   }
 
   private static void keep(Dataset<Row> rows, String view) {

@@ -19,6 +19,8 @@ import org.apache.spark.sql.artifact.ArtifactManager;
  * no path leads through it.
  *
  * <p>The price: executors cannot load artifacts that a client adds to its session.
+ *
+ * <p>In Java, because no setting switches this off, and only a plugin runs before the first session.
  */
 public final class NoServedFiles implements SparkPlugin {
   private static final File NOWHERE = new File("/dev/null/none");

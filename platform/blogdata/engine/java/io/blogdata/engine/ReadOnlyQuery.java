@@ -42,9 +42,12 @@ import scala.jdk.javaapi.CollectionConverters;
  * analysed one then shows what these names are: a leaf with rows lies within one of the given views, or has no rows of
  * its own. Both are walked through every field, so that no plan or expression is hidden from the judgement.
  *
- * <p>Options: {@code query} and {@code views} (names as a JSON list). With {@code views_only} the statement learns
+ * <p>Options: {@code query} and {@code views} (names, separated by spaces). With {@code views_only} the statement learns
  * nothing of what is below the views: no plans, which name tables and columns, and no names of files. The relation is
  * never read: its schema is empty.
+ *
+ * <p>In Java, because only Spark's own parser and analyser know what a statement does, and clients reach them only by
+ * statements that are run.
  */
 public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister {
   private static final Set<String> NODES =
@@ -101,23 +104,27 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
     SparkSession spark = (SparkSession) context.sparkSession();
     if (Boolean.parseBoolean(spark.conf().get(SUBSTITUTION))) {
       // The parser replaces ${env:…} by what it names, within literals, too.
-      throw new NotReadOnly("a session with " + SUBSTITUTION);
+      throw refused("a session with " + SUBSTITUTION);
     }
-    Set<String> views = Set.of(Json.read(options.get("views"), String[].class));
+    Set<String> views = words(options.get("views"));
     boolean viewsOnly = Boolean.parseBoolean(options.get("views_only"));
     new Judge(spark, views, viewsOnly).statement(options.get("query"));
-    return Scala.relation(context, new StructType());
+    return new NoRows(context, new StructType());
   }
 
   private static Set<String> words(String text) {
     return new HashSet<>(Arrays.asList(text.split(" ")));
   }
 
-  /** Thrown for a statement that does something else than to read, or reads something else. */
-  private static final class NotReadOnly extends Refusal {
-    NotReadOnly(String found) {
-      super("BLOGDATA_NOT_READ_ONLY", "42000", found);
-    }
+  /** Makes the error of a statement that does something else than to read, or reads something else. */
+  private static IllegalArgumentException refused(String found) {
+    return new IllegalArgumentException("[BLOGDATA_NOT_READ_ONLY] " + found);
+  }
+
+  /** Rethrows an error unchecked, though it is a checked one. */
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> E unchanged(Throwable error) throws E {
+    throw (E) error;
   }
 
   private static final class Judge {
@@ -145,7 +152,7 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
     void statement(String text) {
       LogicalPlan plan = parsed(text);
       if (viewsOnly && plan instanceof ExplainCommand) {
-        throw new NotReadOnly("a plan, which shows what is below the tables that this role sees");
+        throw refused("a plan, which shows what is below the tables that this role sees");
       }
       if (plan instanceof ExplainCommand) {
         query(((ExplainCommand) plan).logicalPlan());
@@ -164,17 +171,17 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
       try {
         return spark.sessionState().sqlParser().parsePlan(text);
       } catch (ParseException error) {
-        throw Scala.<RuntimeException>unchanged(error);
+        throw ReadOnlyQuery.<RuntimeException>unchanged(error);
       }
     }
 
     private void described(LogicalPlan relation) {
       if (!(relation instanceof UnresolvedTableOrView)) {
-        throw new NotReadOnly(name(relation));
+        throw refused(name(relation));
       }
       List<String> parts = CollectionConverters.asJava(((UnresolvedTableOrView) relation).multipartIdentifier());
       if (parts.size() != 1 || !declared(parts.get(0))) {
-        throw new NotReadOnly("the relation " + String.join(".", parts));
+        throw refused("the relation " + String.join(".", parts));
       }
     }
 
@@ -209,20 +216,20 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
 
     private void node(LogicalPlan found) {
       if (!NODES.contains(name(found))) {
-        throw new NotReadOnly(name(found));
+        throw refused(name(found));
       }
       if (found instanceof UnresolvedRelation) {
         UnresolvedRelation relation = (UnresolvedRelation) found;
         List<String> parts = CollectionConverters.asJava(relation.multipartIdentifier());
         if (parts.size() != 1 || relation.isStreaming()) {
-          throw new NotReadOnly("the relation " + String.join(".", parts));
+          throw refused("the relation " + String.join(".", parts));
         }
       } else if (found instanceof UnresolvedTableValuedFunction) {
         function(CollectionConverters.asJava(((UnresolvedTableValuedFunction) found).name()));
       } else if (found instanceof View) {
         View view = (View) found;
         if (!view.isTempView() || !declared(view.desc().identifier().table())) {
-          throw new NotReadOnly("the view " + view.desc().identifier().table());
+          throw refused("the view " + view.desc().identifier().table());
         }
       }
     }
@@ -230,7 +237,7 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
     /** Judges an expression of the statement as it was written. */
     private void written(Expression found) {
       if (!EXPRESSIONS.contains(name(found)) && !classes.contains(found.getClass().getName())) {
-        throw new NotReadOnly("the expression " + name(found));
+        throw refused("the expression " + name(found));
       }
       if (found instanceof UnresolvedFunction) {
         function(CollectionConverters.asJava(((UnresolvedFunction) found).nameParts()));
@@ -242,13 +249,13 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
     /** Judges what Spark has made of it: of functions that were judged by name, no other can come. */
     private void computed(Expression found) {
       if (found instanceof UserDefinedExpression || found instanceof CallMethodViaReflection) {
-        throw new NotReadOnly("the expression " + name(found));
+        throw refused("the expression " + name(found));
       }
     }
 
     private void function(List<String> parts) {
       if (parts.size() != 1 || !functions.contains(parts.get(0).toLowerCase(Locale.ROOT))) {
-        throw new NotReadOnly("the function " + String.join(".", parts));
+        throw refused("the function " + String.join(".", parts));
       }
     }
 

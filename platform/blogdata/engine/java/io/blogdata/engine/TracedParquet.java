@@ -1,8 +1,7 @@
 package io.blogdata.engine;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.OutputStream;
-import java.nio.charset.StandardCharsets;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.hadoop.fs.Path;
@@ -21,10 +20,11 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Writes rows as Parquet files, and beside them ({@code _lineage.json}) what their columns were computed from.
  *
- * <p>Here and not in the client, because only the server has the analysed plan. Options: {@code path}; {@code
- * partition}, a column that is not written, and {@code folder}, SQL for the names of the folders by its values, or
- * empty for files of one partition; {@code reach} ({@link Reach} as JSON); {@code of}, the number of
- * rows that they are computed from. All others are those of Spark's Parquet writer.
+ * <p>Options: {@code path}; {@code partition}, a column that is not written, and {@code folder}, SQL for the names of
+ * the folders by its values, or empty for files of one partition; {@code of}, the number of rows that they are computed
+ * from. All others are those of Spark's Parquet writer.
+ *
+ * <p>In Java, because only the server has the analysed plan of what is written ({@link ColumnLineage}).
  */
 public final class TracedParquet implements CreatableRelationProvider, DataSourceRegister {
 
@@ -41,10 +41,8 @@ public final class TracedParquet implements CreatableRelationProvider, DataSourc
     String path = options.remove("path");
     String partition = options.remove("partition");
     String folder = options.remove("folder");
-    Reach reach = Json.read(options.remove("reach"), Reach.class);
     long of = Long.parseLong(options.remove("of"));
     ColumnLineage lineage = ColumnLineage.of(rows);
-    reach.require(lineage);
     Dataset<Row> placed = rows;
     if (!partition.isEmpty()) {
       placed = folder.isEmpty() ? rows.drop(partition) : rows.withColumn(partition, functions.expr(folder));
@@ -53,15 +51,13 @@ public final class TracedParquet implements CreatableRelationProvider, DataSourc
     DataFrameWriter<Row> parquet = folder.isEmpty() ? writer : writer.partitionBy(partition);
     SparkSession spark = ((org.apache.spark.sql.classic.Dataset<Row>) rows).sparkSession();
     FewRows.with(spark, of, rows, () -> parquet.parquet(path));
-    Map<String, Object> found = new LinkedHashMap<>();
-    lineage.describe(found);
-    write(spark, new Path(path, "_lineage.json"), Json.write(found));
-    return Scala.relation(context, rows.schema());
+    write(spark, new Path(path, "_lineage.json"), lineage.described());
+    return new NoRows(context, rows.schema());
   }
 
-  private static void write(SparkSession spark, Path file, String text) {
+  private static void write(SparkSession spark, Path file, Map<String, Object> content) {
     try (OutputStream out = file.getFileSystem(spark.sessionState().newHadoopConf()).create(file)) {
-      out.write(text.getBytes(StandardCharsets.UTF_8));
+      new ObjectMapper().writeValue(out, content);
     } catch (java.io.IOException error) {
       throw new java.io.UncheckedIOException(error);
     }
