@@ -201,15 +201,15 @@ def _rejected(name: str, reason: str) -> Values:
 
 def _host(logged: str | None, asked: str) -> str | None:
     """Return the name of a host as logged, or else in the URL that was asked for; clients make up others."""
-    host = asked if logged in (None, "", "-") else logged
+    host = logged if logged and logged != "-" else asked
     name = _PORT.sub("", host.lower()) if host else ""
-    return name if _HOST.match(name) else None
+    return name if name and _HOST.match(name) else None
 
 
 def _bytes(logged: str) -> int:
-    # HAProxy writes one before the bytes so far.
-    logged = logged.removeprefix("+")
-    return int(logged) if logged.isdecimal() and len(logged) <= _MOST_DIGITS else 0
+    # HAProxy writes a sign before the bytes so far.
+    digits = logged if logged.isdecimal() else logged.removeprefix("+")
+    return int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else 0
 
 
 def _is_asset(path: str) -> bool:

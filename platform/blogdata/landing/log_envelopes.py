@@ -44,6 +44,8 @@ _BEFORE = re.compile(rf"(?!{ADDRESS} |\{{)(?:{_SYSLOG}|{_CONTAINER})", re.ASCII)
 containers writes before an object or a line with its time in brackets, such as `2022-10-03T19:59:42.123456789Z `,
 `[pod/blog-5f/nginx] ` and `web-1  | `. Most lines begin with an address."""
 _ENTRY = re.compile(rf"({_AT}) (std(?:out|err)) ([FP])(?::\S*)?(?: |$)", re.ASCII)
+MAY_BEGIN_ENTRY = ("{", "\0", MARK)
+"""Characters with which an entry may begin, unless it begins with a year."""
 _NEEDED = {"log", "stream", "time"}
 _KNOWN = {*_NEEDED, "attrs", "logtag", "kubernetes"}
 

@@ -26,7 +26,7 @@ from blogdata.landing.log_declarations import (
     compile_text,
     declaration_in,
 )
-from blogdata.landing.log_envelopes import MARK, Entry, bare_line, body_of, entry_of, recoded
+from blogdata.landing.log_envelopes import MARK, MAY_BEGIN_ENTRY, Entry, bare_line, body_of, entry_of, recoded
 from blogdata.landing.log_layouts import (
     EDGE,
     REQUIRED,
@@ -212,7 +212,7 @@ class LogReader:
         It has all of :data:`REQUIRED`, but for one of the format `comment`: that has no fields, or, if it is a part
         that a later line ends, the time at which it was written.
         """
-        entry = entry_of(line)
+        entry = entry_of(line) if line[4:5] == "-" or line[:1] in MAY_BEGIN_ENTRY else None
         return self._read(line) if entry is None else self._ended(entry)
 
     def _ended(self, entry: Entry) -> tuple[str, Fields] | Misfit:
@@ -350,10 +350,10 @@ def _stamp(text: str, zone: tzinfo | None) -> datetime | None:
             int(hour),
             int(minute),
             min(int(second), 59),
-            int((fraction or "").ljust(6, "0")),
+            int(fraction.ljust(6, "0")) if fraction else 0,
             tzinfo=timezone.utc if sign else zone,
-        ).astimezone(timezone.utc)
-        instant = local + offset if sign == "-" else local - offset
+        )
+        instant = local + offset if sign == "-" else local - offset if sign else local.astimezone(timezone.utc)
     except (ValueError, OverflowError):
         return None
     return instant if offset <= _FARTHEST and instant.year >= 1000 else None
