@@ -54,6 +54,10 @@ PAGE, PART = ("/blog/a", "10.0.0.1"), ("continued", None)
         # The first line never ended; the beginning of the second one is not there.
         ([cri("P", LINE[:50]), cri("F", LINE)], [PART, PAGE]),
         ([cri("F", LINE[50:]), cri("F", LINE)], [("not_combined_log:time", None), PAGE]),
+        (
+            [cri("F", cri("F", "") * 20_000), docker(docker(LINE))],
+            [("not_combined_log:time", None), ("not_traefik_json_log:address", None)],
+        ),
         ([cri(one, "").encode() + b"\xc3" for one in "PF"], [PART, ("not_combined_log:encoding", None)]),
     ],
 )
@@ -91,7 +95,7 @@ def test_a_person_is_known_within_an_entry(tmp_path: Any) -> None:
         for one in written:
             named = reader.named(0, one.encode())
             assert {"frank"} <= named.words["logins"] | named.words["addresses"] >= {"10.0.0.1"}
-    assert "10.0.0.1" not in reader.named(0, cri("F", "x").encode()).words["addresses"]
+    assert "10.0.0.1" not in reader.named(0, (cri("F", "") * 20_000).encode()).words["addresses"]
     httplog = HTTPLOG.format(time="03/Oct/2015:14:00:01.5", status=200, bytes=0, captured="", request="GET / HTTP/1.1")
     log = landed_persons.Reader(tmp_path / "access_logs" / "a.log", tmp_path)
     assert log.named(0, httplog.encode()).logged == datetime(2015, 10, 3, 0, 0, 1, tzinfo=timezone.utc).timestamp()

@@ -38,14 +38,13 @@ _CONTAINER = (
     rf"(?:(?:\[pod/[^\s\]]{{1,300}}\] |[\w.-]{{1,300}} {{1,300}}\| )"
     rf"(?:{_AT} (?:std(?:out|err) F |(?!std(?:out|err) ))|(?!{_AT} ))|{_AT} (?!std(?:out|err) ))"
     rf"(?=\{{|(?:{ADDRESS}(?::\d+)? |{_PLAIN} {_PLAIN} [^\[\"]*)\[\d\d/)"
+    rf"|{_AT} std(?:out|err) [FP](?::\S*)?(?: |$)"
 )
 _BEFORE = re.compile(rf"(?!{ADDRESS} |\{{)(?:{_SYSLOG}|{_CONTAINER})", re.ASCII)
 """What may stand before a line: what syslog writes, such as `Oct  3 21:59:42 web1 nginx: `, or what shows the logs of
 containers writes before an object or a line with its time in brackets, such as `2022-10-03T19:59:42.123456789Z `,
 `[pod/blog-5f/nginx] ` and `web-1  | `. Most lines begin with an address."""
 _ENTRY = re.compile(rf"({_AT}) (std(?:out|err)) ([FP])(?::\S*)?(?: |$)", re.ASCII)
-MAY_BEGIN_ENTRY = ("{", "\0", MARK)
-"""Characters with which an entry may begin, unless it begins with a year."""
 _NEEDED = {"log", "stream", "time"}
 _KNOWN = {*_NEEDED, "attrs", "logtag", "kubernetes"}
 

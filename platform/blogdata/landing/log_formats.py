@@ -26,7 +26,7 @@ from blogdata.landing.log_declarations import (
     compile_text,
     declaration_in,
 )
-from blogdata.landing.log_envelopes import MARK, MAY_BEGIN_ENTRY, Entry, bare_line, body_of, entry_of, recoded
+from blogdata.landing.log_envelopes import MARK, Entry, bare_line, body_of, entry_of, recoded
 from blogdata.landing.log_layouts import (
     EDGE,
     REQUIRED,
@@ -206,45 +206,27 @@ class LogReader:
         self.header = ""
         self._begun = dict[str, str]()
 
-    def read(self, line: str) -> tuple[str, Fields] | Misfit:
+    def read(self, line: str, *, within: bool = False) -> tuple[str, Fields] | Misfit:
         """Return the name of a line's format and its fields, or where it departs from the nearest format.
 
         It has all of :data:`REQUIRED`, but for one of the format `comment`: that has no fields, or, if it is a part
         that a later line ends, the time at which it was written.
+
+        Args:
+            within: Whether the line is the text of an entry: it is none itself.
         """
-        entry = entry_of(line) if line[4:5] == "-" or line[:1] in MAY_BEGIN_ENTRY else None
-        return self._read(line) if entry is None else self._ended(entry)
-
-    def _ended(self, entry: Entry) -> tuple[str, Fields] | Misfit:
-        """Read the line that an entry ends; what it begins is kept for the next entry of its stream."""
-        begun = self._begun.pop(entry.stream, "")
-        if entry.ends:
-            found = self._whole(begun + entry.text)
-            # What was begun before may never have ended.
-            alone = self._whole(entry.text) if begun and isinstance(found, Misfit) else found
-            return found if isinstance(alone, Misfit) else alone
-        if entry.ends is None:
-            # Some shippers remove the line feed; `common` is how lines of other formats begin.
-            found = self._read(entry.text)
-            if isinstance(found, tuple) and found[0] not in ("common", COMMENT):
-                return found
-        self._begun[entry.stream] = (begun + entry.text)[:MAX_BYTES]
-        return COMMENT, {"time": entry.time}
-
-    def _whole(self, text: str) -> tuple[str, Fields] | Misfit:
-        whole = recoded(text)
-        return Misfit(format="combined", field="encoding") if whole is None else self._read(whole)
-
-    def _read(self, line: str) -> tuple[str, Fields] | Misfit:
         if "\x1f" in line:
             return Misfit(format="combined", field="control_character")
         bare = bare_line(line)
         body = body_of(bare)
-        if body is not bare or body[:1] == "#":
-            # What looks like that of a container, or a comment, may be declared to begin a line.
-            for reader in self._formats.declared:
-                if (found := reader.read(bare)) is not None:
-                    return found
+        if body is not bare or body[:1] in ("{", "#"):
+            if not within and (entry := entry_of(line)):
+                return self._ended(entry)
+            if body[:1] != "{" or body is not bare:
+                # What looks like that of a container, or a comment, may be declared to begin a line.
+                for reader in self._formats.declared:
+                    if (found := reader.read(bare)) is not None:
+                        return found
         if body[:1] == "{":
             return self._object(body)
         if body[:1] == MARK:
@@ -257,6 +239,26 @@ class LogReader:
             if (found := reader.read(body)) is not None:
                 return found
         return self._nearest(body)
+
+    def _ended(self, entry: Entry) -> tuple[str, Fields] | Misfit:
+        """Read the line that an entry ends; what it begins is kept for the next entry of its stream."""
+        begun = self._begun.pop(entry.stream, "")
+        if entry.ends:
+            found = self._whole(begun + entry.text)
+            # What was begun before may never have ended.
+            alone = self._whole(entry.text) if begun and isinstance(found, Misfit) else found
+            return found if isinstance(alone, Misfit) else alone
+        if entry.ends is None:
+            # Some shippers remove the line feed; `common` is how lines of other formats begin.
+            found = self.read(entry.text, within=True)
+            if isinstance(found, tuple) and found[0] not in ("common", COMMENT):
+                return found
+        self._begun[entry.stream] = (begun + entry.text)[:MAX_BYTES]
+        return COMMENT, {"time": entry.time}
+
+    def _whole(self, text: str) -> tuple[str, Fields] | Misfit:
+        whole = recoded(text)
+        return Misfit(format="combined", field="encoding") if whole is None else self.read(whole, within=True)
 
     def begin(self, header: str) -> None:
         """Take a `#Fields` line for that of the lines below."""
@@ -285,7 +287,7 @@ class LogReader:
         found = None if entry else _BRACKETED.match(body_of(bare_line(text)))
         time = _stamp(found[1], None) if found else None
         if time is None:
-            read = self._ended(entry) if entry else self._read(text)
+            read = self._ended(entry) if entry else self.read(text)
             if isinstance(read, tuple):
                 time = time_of(read[1]["time"], zone) if read[1] else None
             elif entry:

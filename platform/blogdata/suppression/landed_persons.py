@@ -155,7 +155,7 @@ class Reader:
             whole = self._begun.pop(entry.stream, "") + entry.text
             if entry.ends is False or (entry.ends is None and isinstance(formats().of_log().read(whole), Misfit)):
                 self._begun[entry.stream] = whole[:MAX_BYTES]
-            return self.named(offset, whole.encode())
+            raw, text = whole.encode(), whole
         if self._is_csv:
             return self._of_csv(offset, text)
         if self._kind is Kind.LOG and not text.lstrip().startswith("{"):
