@@ -92,7 +92,7 @@ def land(
     require_within([target], landing)
     with alone(folder.parent):
         partial = hidden(target)
-        with table_rows.snapshot(connection), partial.open("wb") as file:
+        with table_rows.snapshot(connection, table), partial.open("wb") as file:
             source = table_rows.describe(connection, table, announced)
             rows = table_rows.copy(connection, table_rows.as_json(source), file)
             file.flush()
