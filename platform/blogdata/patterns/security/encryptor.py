@@ -105,7 +105,8 @@ def _replaced(rows: DataFrame, contract: Contract, function: Callable[[pa.Array,
     assert contract.encrypted is not None
     row, computed = contract.encrypted.row, arrow_udf(function, StringType())  # type: ignore[call-overload]
     places = {name: F.concat_ws("\n", F.lit(f"{contract.dataset}.{name}"), row) for name in contract.encrypted.columns}
-    return rows.withColumns({name: computed(F.col(name), place) for name, place in places.items()})
+    # A new table would name the collation of strings that come from workers.
+    return rows.withColumns({name: computed(F.col(name), place).cast("string") for name, place in places.items()})
 
 
 def _encrypted(texts: pa.Array, places: pa.Array, key: Pointer, version: int) -> pa.Array:

@@ -264,7 +264,8 @@ def _by_row(column: Column, sight: Sight) -> str:
 def _expression(column: Column, shown: Shown) -> str:
     name, kind = f"`{column.name}`", parse(column.type)
     if shown is Shown.HASHED:
-        return f"{MASK}({name})" if kind == TEXT else f"CAST(NULL AS {kind})"
+        # A new table would name the collation of strings that come from workers.
+        return f"CAST({f'{MASK}({name})' if kind == TEXT else 'NULL'} AS {kind})"
     if shown is Shown.MASKED:
         return masked_email(name)
     if shown is Shown.BY_DAY and kind in _TIMES:
