@@ -14,6 +14,7 @@ import typer
 
 from blogdata.cli.output import console, existing, say_json, say_verbatim
 from blogdata.errors import ConfigurationError, refuse_unknown
+from blogdata.secrets.secretless_connector import SERVER
 from blogdata.services import config, dagster_home, postgres, postgres_roles, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.processes import ServiceStatus
@@ -116,8 +117,8 @@ def _spark_status(settings: Settings) -> dict[str, Any]:
 
 def _postgres_status(settings: Settings) -> dict[str, Any]:
     row = _status_row("postgres", postgres.status(settings))
-    if settings.postgres.login == "certificate":
-        known = postgres_roles.certificates(settings)
+    known = postgres_roles.certificates(settings)
+    if settings.postgres.login == "certificate" and known.certificate(SERVER).exists():
         row["notices"] = [f"certificates in {known.folder}, accepted until {known.end():%Y-%m-%d %H:%M}"]
     return row
 
@@ -130,7 +131,9 @@ def _ui_status(settings: Settings) -> dict[str, Any]:
     url = dagster_home.ui_address(settings.home / "dagster")
     state, detail = "running", f"daemon at work, at {url}"
     if url is None:
-        state, detail = "stopped", "is not served"
+        file = settings.home / "dagster" / dagster_home.UI
+        was_killed = file.is_file() and file.read_text(encoding="utf-8") != ""
+        state, detail = ("dead", "was killed") if was_killed else ("stopped", "is not served")
     else:
         try:
             urllib.request.urlopen(f"{url}{dagster_home.HEALTH}", timeout=_HEALTH_SECONDS).close()

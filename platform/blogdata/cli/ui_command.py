@@ -208,8 +208,13 @@ def _alone(home: Path, address: str) -> Iterator[None]:
                 where=str(home.parent),
                 next_step="open it: blogdata ui --open; or end it first",
             ) from error
-        (home / dagster_home.UI).write_text(address, encoding="utf-8")
-        yield
+        file = home / dagster_home.UI
+        file.write_text(address, encoding="utf-8")
+        try:
+            yield
+        finally:
+            # A process that is killed leaves it.
+            file.write_text("", encoding="utf-8")
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from apprise import Apprise
 
 _LEAST_SECRET = 6
+_COMES_BACK = 1800.0
+"""Seconds after which a finding that was over is told once more if it stands again."""
 
 
 class AlertsNotSent(PlatformError):
@@ -67,12 +69,17 @@ def due(
 ) -> tuple[list[Finding], dict[str, Told]]:
     """Choose what a channel is told, and return what it is told of then; times in seconds since 1970.
 
-    A finding is told again once it is more severe, or after the pause, whether it was over meanwhile or not: nothing
-    that comes and goes floods anybody.
+    A finding is told again once it is more severe, after the pause, or when it comes back later than half an hour after
+    it was told: nothing that comes and goes floods anybody.
     """
+    standing, sent = list(standing), []
+    stands = {shown.line(finding.identity) for finding in standing}
     # If the clock was set back, the pause would otherwise be longer.
-    known = {identity: before for identity, before in told.items() if 0 <= now - before.sent < repeat_after}
-    sent = []
+    known = {
+        identity: before
+        for identity, before in told.items()
+        if 0 <= now - before.sent < (repeat_after if identity in stands else min(_COMES_BACK, repeat_after))
+    }
     for finding in standing:
         identity = shown.line(finding.identity)
         before = known.get(identity)
@@ -139,6 +146,7 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
             ]
             new, known = due(told, those, now=time.time(), repeat_after=after)
             if not new:
+                record.told[channel.name] = known
                 continue
             try:
                 send(
@@ -155,7 +163,7 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
                 sent += 1
                 record.told[channel.name] = known
                 record.failing.pop(channel.name, None)
-            write_atomically(_file(settings), TypeAdapter(Record).dump_json(record, indent=1))
+        write_atomically(_file(settings), TypeAdapter(Record).dump_json(record, indent=1))
     if failures:
         raise AlertsNotSent(
             what="; ".join(error.what for error in failures),

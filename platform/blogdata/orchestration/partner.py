@@ -53,14 +53,21 @@ def released(settings: Settings, now: datetime) -> str:
 
 def send(settings: Settings, box: Outbox, write: Feed) -> int:
     """Send what is due, and return the number of records that the partner took. The caller is alone at the outbox."""
-    url, name = settings.partner.url, settings.partner.secret
+    url, name, total = settings.partner.url, settings.partner.secret, 0
     assert url is not None, "without a partner there is no feed"
-    due = box.due(before=released(settings, datetime.now(timezone.utc)))
-    orderer: BinPacker | Fifo = BinPacker(due, size=MOST_RECORDS) if settings.partner.mode == "bins" else Fifo(due)
+    before = released(settings, datetime.now(timezone.utc))
     key = SecretInUse(secrets.pointer(settings, name)) if name else None
     record = partial(told, write=write, secret=secrets.read(settings, TOKENS).reveal())
     with HttpTarget(url, key=key, timeout=settings.partner.timeout, record=record) as api:
-        return deliver(orderer, box, api)
+        while due := box.due(before=before):
+            orderer: BinPacker | Fifo = (
+                BinPacker(due, size=MOST_RECORDS) if settings.partner.mode == "bins" else Fifo(due)
+            )
+            taken = deliver(orderer, box, api)
+            total += taken
+            if not taken:
+                break
+    return total
 
 
 def is_behind(settings: Settings, events: EventLog, dataset: str) -> bool:

@@ -74,6 +74,8 @@ def keep(certificates: Certificates, now: datetime) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     is_new = not certificates.certificate(AUTHORITY).exists()
     if is_new:
+        # A process that dies here leaves none that is of another authority.
+        certificates.certificate(SERVER).unlink(missing_ok=True)
         rights = [x509.BasicConstraints(ca=True, path_length=0)]
         _store(folder, AUTHORITY, *_signed(f"{AUTHORITY} {token_hex(4)}", None, now, LASTING, rights))
     is_there = certificates.certificate(SERVER).exists()

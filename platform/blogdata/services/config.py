@@ -302,6 +302,12 @@ def home(environ: Mapping[str, str]) -> Path:
 def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, str] | None = None) -> Settings:
     """Read the settings of this process; its home folder is made if absent, and closed to other users."""
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
+    if stored := sorted(name for name in env if name.startswith(_STORED)):
+        raise ConfigurationError(
+            what="secrets are files now, and not variables or those of a server",
+            where=", ".join(stored),
+            next_step="write each value into $BLOGDATA_HOME/secrets/NAME (umask 077), and unset the variables",
+        )
     folder = home(env)
     file = _made(folder, folder) / "blogdata.toml"
     state = folder.stat()
@@ -317,6 +323,8 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     return settings
 
 
+_STORED = ("BLOGDATA_SECRET", "BLOGDATA_OPENBAO")
+"""Beginnings of variables by which an earlier release found secrets: without them it would generate others."""
 _places = cache(lambda: frozenset(places(Settings)))
 _adapter = cache(lambda: TypeAdapter(Settings))
 

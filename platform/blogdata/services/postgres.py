@@ -252,7 +252,7 @@ def _unprivileged(binaries: Path, folder: Path) -> list[str]:
     raise PlatformError(
         what="PostgreSQL does not run as root, and here root can start it in no user namespace",
         where=str(binaries),
-        next_step="run this as another user, or set BLOGDATA_POSTGRES to the address of a server",
+        next_step="run this as another user, who owns the data then (chown -R), or set BLOGDATA_POSTGRES to an address",
     )
 
 

@@ -45,7 +45,7 @@ def deliver(orderer: BinPacker | Fifo, outbox: Outbox, target: HttpTarget) -> in
     count = 0
     while records := orderer.next():
         outbox.number(records)
-        failed = _send(records, target)
+        failed = _send(records, outbox, target)
         taken = [record for index, record in enumerate(records) if index not in failed]
         outbox.taken(taken)
         orderer.settle(records, failed)
@@ -55,13 +55,22 @@ def deliver(orderer: BinPacker | Fifo, outbox: Outbox, target: HttpTarget) -> in
     return count
 
 
-def _send(records: Sequence[Delivery], target: HttpTarget) -> Collection[int]:
+def _send(records: Sequence[Delivery], outbox: Outbox, target: HttpTarget) -> Collection[int]:
+    try:
+        return target.send(records)
+    except Refused:
+        # No try before this one may have been taken.
+        outbox.refused(records)
+        raise
+    except Undelivered as error:
+        fault = error
     for pause in PAUSES:
+        time.sleep(pause)
         try:
             return target.send(records)
-        except Undelivered:
-            time.sleep(pause)
-    return target.send(records)
+        except Undelivered as error:
+            fault = error
+    raise fault
 
 
 class HttpTarget:

@@ -39,8 +39,10 @@ _DUE = """
 SELECT records.*, coalesce(keys.sequence, 0) AS last
 FROM records LEFT JOIN keys USING (key)
 WHERE state IN ('waiting', 'sending') AND NOT gone AND partition < ?
-ORDER BY state, records.at, records.id
+ORDER BY state, records.at, records.id LIMIT ?
 """
+_MOST_AT_ONCE = 100_000
+"""Records that are held in memory at once."""
 _LINES = """
 SELECT partitions.*, coalesce(sum(gone), 0) AS withdrawn, {}
 FROM partitions LEFT JOIN records USING (partition)
@@ -74,6 +76,8 @@ class Delivery:
     key: str
     sequence: int
     payload: str
+    again: bool = False
+    """It was sent before, and may have been taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,11 +160,12 @@ class Outbox(SqliteStore):
         """Return the records to send next: those whose outcome is not known, then the others in the order of time."""
         last: dict[str, int] = {}
         found = []
-        for row in self.rows(_DUE, before):
+        for row in self.rows(_DUE, before, _MOST_AT_ONCE):
             before_it = max(row["last"], last.get(row["key"], 0))
             sequence = row["sequence"] or before_it + 1
             last[row["key"]] = max(sequence, before_it)
-            found.append(Delivery(id=row["id"], key=row["key"], sequence=sequence, payload=row["payload"]))
+            again = row["state"] == "sending"
+            found.append(Delivery(id=row["id"], key=row["key"], sequence=sequence, payload=row["payload"], again=again))
         return found
 
     def number(self, records: Sequence[Delivery]) -> None:
@@ -174,6 +179,19 @@ class Outbox(SqliteStore):
                 "INSERT INTO keys (key, sequence, at) VALUES (?, ?, 0) ON CONFLICT (key) DO UPDATE "
                 "SET sequence = max(sequence, excluded.sequence)",
                 [(one.key, one.sequence) for one in records],
+            )
+
+    def refused(self, records: Sequence[Delivery]) -> None:
+        """Note what the target has certainly not taken: it waits, and is sent as its row is then."""
+        with self.writing() as connection:
+            connection.executemany(
+                "UPDATE records SET state = 'waiting', sequence = NULL WHERE id = ?",
+                [(one.id,) for one in records if not one.again],
+            )
+            connection.executemany(
+                "UPDATE keys SET sequence = "
+                "coalesce((SELECT max(sequence) FROM records WHERE records.key = keys.key), 0) WHERE key = ?",
+                [(key,) for key in {one.key for one in records}],
             )
 
     def taken(self, records: Iterable[Delivery]) -> None:
