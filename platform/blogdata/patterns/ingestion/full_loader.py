@@ -30,10 +30,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blogdata.errors import PlatformError
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing.landed_links import require_within
 from blogdata.patterns.ingestion import table_rows
+from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.patterns.ingestion.readiness_marker import mark
 from blogdata.patterns.ingestion.whole_files import alone, hidden, same_bytes
 
@@ -91,6 +92,7 @@ def land(
     target = folder / f"{folder.parent.name}.json"
     require_within([target], landing)
     with alone(folder.parent):
+        _require_alone(target)
         partial = hidden(target)
         with table_rows.snapshot(connection, table), partial.open("wb") as file:
             source = table_rows.describe(connection, table, announced)
@@ -106,3 +108,17 @@ def land(
         # Also after a crash between the file and its flag.
         mark(folder)
     return Load(file=target, rows=rows, changed=changed)
+
+
+def _require_alone(target: Path) -> None:
+    others = sorted(
+        path.name
+        for path in (target.parent.iterdir() if target.parent.is_dir() else ())
+        if is_data(path.name) and path != target
+    )
+    if others:
+        raise ConfigurationError(
+            what=f"the day has files of another producer: {', '.join(others[:3])}",
+            where=str(target.parent),
+            next_step="nothing was loaded; take them away, or take the table out of the section [tables]",
+        )
