@@ -111,7 +111,6 @@ def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deploym
         shutil.rmtree(lake.path(name))
     older(Path(lake.path(OLDER)))
     code, out, _ = said("run", "--for", OLDER)
-    print("SAID", repr(out))
     assert (code, f"{OLDER} is gone, or older than what was published of it" in out) == (1, True)
     shutil.rmtree(lake.path(OLDER))
     code, out, _ = said("ledger", "bronze.visits")

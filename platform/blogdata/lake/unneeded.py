@@ -52,8 +52,7 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
         return []
     try:
         needed = _files(table, folder) | _files(store.at(name, oldest), folder)
-        # Of a later one, no file is old enough that the oldest one does not need as well.
-        for version in (one for one in held if one < oldest):
+        for version in held:
             # One that is no longer in the log cannot be opened at any rate.
             with suppress(TableNotFoundError):
                 needed |= _files(store.at(name, version), folder)

@@ -52,7 +52,9 @@ def begin_anew(spark: SparkSession, events: EventLog, contracts: Sequence[Contra
     lake, gone = events.lake, [one.dataset for one in contracts if events.gone(one.dataset) >= 0]
     if not gone:
         return
-    there = [one.dataset for one in contracts if lake.table(one.dataset) is not None]
+    tables_there = {one.dataset: table for one in contracts if (table := lake.table(one.dataset)) is not None}
+    # An empty one is of a process that died before it had made the main table.
+    there = [name for name, table in tables_there.items() if name == contracts[0].dataset or table.file_uris()]
     if there or lake.folder(gone[0]) is None:
         raise PlatformError(
             what=f"{', '.join(gone)} is gone, or older than what was published of it",
@@ -61,9 +63,9 @@ def begin_anew(spark: SparkSession, events: EventLog, contracts: Sequence[Contra
                 f"bring it back from a backup; or move away the folders of {', '.join(there or gone)}, and run: ", Run()
             ),
         )
-    for contract in contracts:
+    for contract in (*contracts[1:], contracts[0]):
         name, recorded, folder = contract.dataset, events.recorded(contract.dataset), lake.folder(contract.dataset)
-        if recorded < 0 or folder is None:
+        if recorded < 0 or folder is None or name in tables_there:
             continue
         # Spark remembers the logs that it has seen, by their paths.
         model = f"{name}/.model/{time.time_ns()}"
@@ -85,4 +87,4 @@ def take_log(folder: Path, model: Path, version: int) -> None:
         (model / "_delta_log").rename(folder / "_delta_log")
     except OSError as error:
         raise contended(folder.name, "create its table again") from error
-    shutil.rmtree(model.parent)
+    shutil.rmtree(model, ignore_errors=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
 
-from blogdata.errors import PlatformError
+from blogdata.errors import TransientError
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
@@ -93,7 +93,8 @@ def take(
 ) -> None:
     """Take the rows of a partition into the outbox, as what identifies them and their ledger line say."""
     if len(published_rows) != entry.rows_out:
-        raise PlatformError(
+        # As when another run has published it meanwhile.
+        raise TransientError(
             what=f"the partition has {entry.rows_out} rows by its ledger, but {len(published_rows)} were read",
             where=f"{entry.dataset} {partition}",
             next_step=Remedy("nothing of it is sent; look at the account: ", ShowLedger(dataset=entry.dataset)),

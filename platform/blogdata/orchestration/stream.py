@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
+from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
@@ -197,6 +198,7 @@ class _Work:
     stream: Stream
     checkpoint: Checkpoint
     place: Place
+    claim: _Claim
 
     def __call__(self, lines: DataFrame, number: int) -> None:
         stream, place = self.stream, self.place
@@ -210,6 +212,8 @@ class _Work:
             events=events,
         )
         try:
+            # The server goes on with a query whose client was killed; this ends it once another process has the claim.
+            self.claim.require()
             _require_published(self.checkpoint, stream, events)
             for contract in stream.contracts:
                 lost_tables.begin_anew(batch.spark, events, (contract,))
@@ -245,7 +249,7 @@ def run(
         ]
         rows = stream.query(lines) if stream.query else lines[0]
         writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
-        writer = writer.foreachBatch(_Work(stream, checkpoint, place))
+        writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
         often: dict[str, Any] = {"processingTime": f"{every_seconds:g} seconds"} if every_seconds is not None else {}
         query = writer.trigger(**(often or {"availableNow": True})).start()
         try:
@@ -317,16 +321,25 @@ class _Claim:
         if now - self._renewed < turns.RENEWAL.total_seconds():
             return
         if not self._claims.renew([self._name], self._owner):
-            raise StreamBusy(
-                what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
-                where=self._holder(),
-                next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
-                "clock was changed, see that it does not happen again",
-            )
+            raise self._lost()
         self._renewed = now
+
+    def require(self) -> None:
+        """Refuse to go on without the claim; whether its owner lives is not asked, which another host cannot see."""
+        noted = Claims(self._lake, f"stream {self._name}", alive=lambda claim: True).held().get(self._name)
+        if noted is None or noted.owner != self._owner:
+            raise self._lost()
 
     def close(self) -> None:
         self._claims.release([self._name], self._owner)
+
+    def _lost(self) -> StreamBusy:
+        return StreamBusy(
+            what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
+            where=self._holder(),
+            next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
+            "clock was changed, see that it does not happen again",
+        )
 
     def _holder(self) -> str:
         held = self._claims.held().get(self._name)
