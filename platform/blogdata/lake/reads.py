@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _GLOB = re.compile(r"([\\*?{}\[\]])")
 _MAPPING = "delta.columnMapping.mode"
-_MOST_PARTITIONS, _MOST_FILES = 24, 32
+_MOST_PARTITIONS, _MOST_FILES = 6, 32
 """Spark lists more files in a job of its own."""
 _TABLE = "table:"
 """What the alias begins with by which column lineage knows the table of the files (`ColumnLineage`)."""

@@ -425,8 +425,8 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
 def _due(look: Look, above: str, delivered: str | None, *, by_day: bool = False) -> dict[str, int]:
     """Return the version of each hour that its readers must have read.
 
-    Rows that are added to hours of earlier days are due once a day: when the day of their arrival has all of its hours,
-    or when the next one begins. What replaces an hour is due at once.
+    Rows that are added to hours of earlier days are due once a day: when the last hour of the day of their arrival is
+    there, or when the next one begins. What replaces an hour is due at once.
 
     Args:
         delivered: Dataset of the hours of arrival; None: everything is due at once.
@@ -435,7 +435,7 @@ def _due(look: Look, above: str, delivered: str | None, *, by_day: bool = False)
     hours, published = look.published(delivered) if delivered else {}, look.published(above)
     due = {hour: entry.changed for hour, entry in published.items()}
     day = max(hours, default="")[:10]
-    if sum(hour.startswith(day) for hour in hours) in (0, 24):
+    if not hours or f"{day}T23" in hours:
         return due
 
     def is_late(entry: Entry) -> bool:
