@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -115,19 +116,21 @@ def test_what_was_only_added_above_may_be_added_below(after: int | None, seen: i
 
 
 @pytest.mark.parametrize(
-    ("delivered", "slices", "due"),
+    ("delivered", "slices", "now", "due"),
     [
-        (1, ("2026-01-06T00",), False),
-        (24, ("2026-01-06T00",), True),
-        (1, ("2026-01-05T23", "2026-01-06T00"), True),
-        (1, None, True),
+        (1, ("2026-01-06T00",), "2026-01-07T05", False),
+        (1, ("2026-01-06T00",), "2026-01-07T06", True),
+        (24, ("2026-01-06T00",), "2026-01-06T23", True),
+        (1, ("2026-01-05T23", "2026-01-06T00"), "2026-01-06T02", True),
+        (1, None, "2026-01-06T02", True),
     ],
-    ids=["of the day that is being delivered", "of a complete day", "of the day before", "no additions"],
+    ids=["of a day that goes on", "that should have ended", "of a complete day", "of the day before", "no additions"],
 )
 def test_late_rows_of_an_earlier_day_are_due_once_a_day(
-    delivered: int, slices: tuple[str, ...] | None, due: bool
+    monkeypatch: pytest.MonkeyPatch, delivered: int, slices: tuple[str, ...] | None, now: str, due: bool
 ) -> None:
     """An hour of the day that is being delivered is due at once for its day, and for its week with the day."""
+    monkeypatch.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(f"{now}:00:00+00:00"))
     added = None if slices is None else Added(after=3, rows_before=1, slices=slices, times=1)
     hours = {HOUR: replace(integrated(2, 0), version=7, added=added), "2026-01-06T00": arrival("", 8, 1)}
     arrivals = {f"2026-01-06T{hour:02}": arrival("", hour, 1) for hour in range(delivered)}

@@ -19,9 +19,10 @@ from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
 from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
 from blogdata.patterns.ingestion import landed_partition
-from blogdata.planning.clock import open_periods
+from blogdata.planning import clock
+from blogdata.planning.clock import lookback_of, open_periods
 from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
-from blogdata.publish.partitions import Grain, coarser, finer
+from blogdata.publish.partitions import Grain, coarser, finer, key_of
 
 
 def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:
@@ -159,7 +160,9 @@ class Within(_Versioned):
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version among the hours of each period that is not final or was never published."""
         newest: dict[str, int] = {}
-        for hour, version in _due(look, edge.above, self.delivered, by_day=edge.grain is Grain.WEEK).items():
+        # What is computed once a night, until it is final, waits for nothing else.
+        delivered = None if lookback_of(edge.below) else self.delivered
+        for hour, version in _due(look, edge.above, delivered, by_day=edge.grain is Grain.WEEK).items():
             period = coarser(hour, Grain.HOUR, edge.grain)
             newest[period] = max(version, newest.get(period, -1))
         published = look.published(edge.below.dataset)
@@ -422,11 +425,15 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
     ]
 
 
+_PATIENCE = timedelta(hours=6)
+"""How long after a day its last hour is waited for."""
+
+
 def _due(look: Look, above: str, delivered: str | None, *, by_day: bool = False) -> dict[str, int]:
     """Return the version of each hour that its readers must have read.
 
     Rows that are added to hours of earlier days are due once a day: when the last hour of the day of their arrival is
-    there, or when the next one begins. What replaces an hour is due at once.
+    there, when the next one begins, or when it should have. What replaces an hour is due at once.
 
     Args:
         delivered: Dataset of the hours of arrival; None: everything is due at once.
@@ -435,7 +442,7 @@ def _due(look: Look, above: str, delivered: str | None, *, by_day: bool = False)
     hours, published = look.published(delivered) if delivered else {}, look.published(above)
     due = {hour: entry.changed for hour, entry in published.items()}
     day = max(hours, default="")[:10]
-    if not hours or f"{day}T23" in hours:
+    if not hours or f"{day}T23" in hours or day < key_of(clock.now() - _PATIENCE, Grain.DAY):
         return due
 
     def is_late(entry: Entry) -> bool:

@@ -192,6 +192,9 @@ def _refuse(dataset: str, written: Written, target: Target) -> None:
     """Refuse rows that are computed from a table of the lake that is not declared, or that violate an audit."""
     reached = {target.lake.dataset_at(path) for path in written.tables} - {None, *(target.may_read or ())}
     if reached and target.may_read is not None:
+        stored = target.lake.files(target.lake.path(dataset))
+        for file in written.files:
+            stored.delete_file(file.path)
         raise NotDeclared(target.contract.dataset, str(min(reached, key=str)))
     if written.judgement.violations:
         raise AuditFailed(dataset, written.judgement.violations)

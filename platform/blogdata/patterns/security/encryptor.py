@@ -155,7 +155,10 @@ def _keys(key: Pointer, version: int) -> tuple[AESGCM, bytes]:
     """Derive the keys of a version, one for each purpose: the cipher, and that of the nonces."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    secret = key.read(version)
+    try:
+        secret = key.read(version)
+    except OSError:
+        secret = None
     if secret is None:
         raise ValueError(f"{_NO_KEY}version {version} of the key {key.name}")
     return AESGCM(_hash(secret.reveal().encode(), b"encryption")), _hash(secret.reveal().encode(), b"nonce")
