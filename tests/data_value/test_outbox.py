@@ -164,15 +164,16 @@ def test_corrected_rows_are_sent_as_they_are(tmp_path: Path) -> None:
         assert send(box, server) == 0
 
 
-def test_what_a_partner_refuses_is_sent_again_under_its_number(tmp_path: Path) -> None:
+def test_what_a_partner_refuses_is_sent_as_its_row_is_then(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 1)])
     with partner(file, key="another") as server:
         with pytest.raises(Refused):
             send(box, server)
-        box.take(PARTITION, "2", [row("a", 1), row("a", 0)], rows_in=2, private=0)
+        box.take(PARTITION, "2", [row("a", 1, page="/b"), row("a", 0)], rows_in=2, private=0)
         server.key = None
         send(box, server)
-    assert by_key(received(file)) == {"a": [(1, 1), (2, 0)]}
+    assert [one["payload"] for one in received(file)] == [{"at": 0}, {"at": 1, "page": "/b"}]
+    assert [one["sequence"] for one in received(file)] == [1, 2]
     assert states(box) == {"delivered": 2}
 
 

@@ -217,7 +217,7 @@ def test_a_refused_key_is_named_and_the_ledger_says_what_waits(blog: Blog, monke
         found = json.loads(CliRunner().invoke(app, ["ledger", PARTNER_FEED.dataset, "--json"]).output)
         return [(one["rows_in"], one["rows_out"], one["reasons"], one["balanced"]) for one in found]
 
-    assert ledger() == [(2, 0, {"private": 1, "sending": 1}, True)]
+    assert ledger() == [(2, 0, {"private": 1, "waiting": 1}, True)]
     blog.server.key = None
     assert blog.run(last=HOURS[0]).success
     assert ledger() == [(2, 1, {"private": 1}, True)]
