@@ -176,7 +176,11 @@ WITH_ADS = Contract(
     reads=(
         Read(dataset="silver.ads", reach=Around(grain=Grain.HOUR, before=BELONGS)),
         # A blog that displays no ads has no such hours.
-        Read(dataset="silver.visits", reach=Around(grain=Grain.HOUR, after=BELONGS, since="silver.ads"), optional=True),
+        Read(
+            dataset="silver.visits",
+            reach=Around(grain=Grain.HOUR, after=BELONGS, since="silver.ads", delivered="bronze.visits"),
+            optional=True,
+        ),
     ),
     columns=(
         replace(

@@ -115,7 +115,7 @@ class Same(_Versioned):
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the version of each input partition."""
-        return _due(look, edge.above, self.delivered)
+        return due_versions(look, edge.above, self.delivered)
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
         """Find the partitions to whose input slices were only added, as :class:`blogdata.publish.contract.Sliced`."""
@@ -152,7 +152,7 @@ class Whole(_Versioned):
 class Within(_Versioned):
     """A period reads the hours within it; with a lookback, only while it is not final (Aligned Fan-In).
 
-    Late rows, and new hours of a week, are due by the days of `delivered` (:func:`_due`).
+    Late rows, and new hours of a week, are due by the days of `delivered` (:func:`due_versions`).
     """
 
     delivered: str | None = None
@@ -162,7 +162,7 @@ class Within(_Versioned):
         newest: dict[str, int] = {}
         # What is computed once a night, until it is final, waits for nothing else.
         delivered = None if lookback_of(edge.below) else self.delivered
-        for hour, version in _due(look, edge.above, delivered, by_day=edge.grain is Grain.WEEK).items():
+        for hour, version in due_versions(look, edge.above, delivered, by_day=edge.grain is Grain.WEEK).items():
             period = coarser(hour, Grain.HOUR, edge.grain)
             newest[period] = max(version, newest.get(period, -1))
         published = look.published(edge.below.dataset)
@@ -429,7 +429,7 @@ _PATIENCE = timedelta(hours=6)
 """How long after a day its last hour is waited for."""
 
 
-def _due(look: Look, above: str, delivered: str | None, *, by_day: bool = False) -> dict[str, int]:
+def due_versions(look: Look, above: str, delivered: str | None, *, by_day: bool = False) -> dict[str, int]:
     """Return the version of each hour that its readers must have read.
 
     Rows that are added to hours of earlier days are due once a day: when the last hour of the day of their arrival is

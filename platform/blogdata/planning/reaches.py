@@ -8,7 +8,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from blogdata.lake.commit import WHOLE_TABLE, Entry
-from blogdata.planning.reach import NotReplayed, Same, Within
+from blogdata.planning.reach import NotReplayed, Same, Within, due_versions
 from blogdata.publish.contract import Edge, Look, Wanted
 from blogdata.publish.partitions import Grain, between, coarser, following, key_of, previous, start_of
 
@@ -104,10 +104,10 @@ class Around(Same):
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version among the input partitions that each partition reads."""
-        above = look.published(edge.above)
+        above, versions = look.published(edge.above), due_versions(look, edge.above, self.delivered)
         own = {*self._from_the_first(look, above, {}), *look.published(edge.below.dataset)}
-        read = {key: [above[part].changed for part in self.parts(key) if part in above] for key in own}
-        return {key: max(versions) for key, versions in read.items() if versions}
+        read = {key: [versions[part] for part in self.parts(key) if part in above] for key in own}
+        return {key: max(found) for key, found in read.items() if found}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         """Find the partitions with the same keys, and the published ones that have them as neighbours."""
