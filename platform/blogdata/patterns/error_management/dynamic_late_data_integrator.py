@@ -8,7 +8,8 @@ partition is stale ("behind") when an arrival that touches it is newer than that
 differ. This is the pattern's state table (:func:`state`). It is derived from the commits, so it cannot disagree with
 them: a failed run leaves its partition stale, and the partition is found again. Only the claim on a partition
 (:mod:`blogdata.evidence.claims`) is stored separately, so that only one of several runs integrates it; a claim ends
-with its owner, even if the owner crashes.
+with its owner, even if the owner crashes. Sessions and counts, of which a late row costs a whole hour or day, take
+those of earlier days once a day (:func:`blogdata.planning.reach.due_versions`).
 
 The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended
 after it has not seen the arrival; only the version that it read shows this.
