@@ -145,25 +145,26 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
                 if one.severity.is_at_least(channel.least_severity) and one.owner in (channel.owners or [one.owner])
             ]
             new, known = due(told, those, now=time.time(), repeat_after=after)
-            if not new:
-                record.told[channel.name] = known
+            if not new and known == told:
                 continue
             try:
-                send(
-                    settings,
-                    channel,
-                    title=title(new, settings.alerting.name),
-                    text=text(new),
-                    severity=new[0].severity,
-                )
+                if new:
+                    send(
+                        settings,
+                        channel,
+                        title=title(new, settings.alerting.name),
+                        text=text(new),
+                        severity=new[0].severity,
+                    )
+                    record.failing.pop(channel.name, None)
+                    sent += 1
             except PlatformError as error:
                 failures.append(error)
                 record.failing[channel.name] = error.what
             else:
-                sent += 1
                 record.told[channel.name] = known
-                record.failing.pop(channel.name, None)
-        write_atomically(_file(settings), TypeAdapter(Record).dump_json(record, indent=1))
+            # After each channel: a process that dies then tells the earlier ones nothing twice.
+            write_atomically(_file(settings), TypeAdapter(Record).dump_json(record, indent=1))
     if failures:
         raise AlertsNotSent(
             what="; ".join(error.what for error in failures),

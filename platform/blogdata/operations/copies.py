@@ -52,7 +52,8 @@ def named(settings: Settings, readers: Collection[str]) -> list[Export]:
 
 def withdraw(settings: Settings, readers: Collection[str]) -> int:
     """Remove all copies from the folders of some readers that the settings do not name (any more); count the files."""
-    gone = [one for one in exports.known(settings) if one.role in readers and one not in named(settings, readers)]
+    kept = named(settings, readers)
+    gone = [one for one in exports.known(settings) if one.role in readers and one not in kept]
     files = sum(role_folders.remove(one.folder, name) for one in gone for name in role_folders.datasets(one.folder))
     for one in gone:
         exports.drop(settings, one)

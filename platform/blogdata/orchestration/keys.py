@@ -1,7 +1,5 @@
 """The keys of a deployment that rows follow from: each publication says which one it was, so a replaced key is noticed.
 
-A Spark session is given the functions that encrypt and decrypt; the server reads the keys, by the names of secrets.
-
 Patterns: Pseudo-Anonymizer (:mod:`blogdata.patterns.security.pseudo_anonymizer`), Encryptor
 (:mod:`blogdata.patterns.security.encryptor`).
 """
@@ -10,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, Rotate
@@ -19,9 +16,6 @@ from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import secrets
 from blogdata.services.config import Settings
-
-if TYPE_CHECKING:
-    pass
 
 ROTATING = "rotating"
 """Guard that a rotation lifts: partitions are computed by another key than others of their dataset."""
