@@ -24,7 +24,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from blogdata.landing.clients import normal_form
+from blogdata.landing.json_lines import MAX_BYTES
 from blogdata.landing.landed_formats import extension
+from blogdata.landing.log_envelopes import entry_of
+from blogdata.landing.log_formats import Misfit, formats
 
 FIELDS = {
     "user_id": "user_ids",
@@ -46,8 +49,8 @@ _OF_LOGS = {
 }
 _CADDYS_LOGIN = {"user_id": "logins"}
 _TIMES = ("event_time", "display_time")
-_TIMES_OF_LOGS = ("time", "time_iso8601", "time_local", "timestamp", "@timestamp", "StartUTC", "ts")
-_CLF = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3} [+-]\d{4})\]")
+_TIMES_OF_LOGS = ("time", "time_iso8601", "time_local", "timestamp", "@timestamp", "timeStamp", "StartUTC", "ts")
+_CLF = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3})(?:\.\d{1,6})?( [+-]\d{4})?\]")
 _ISO = re.compile(r"\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\],\"]*)")
 REGISTERED = "registered_datetime"
 DISTINCTIVE = 8
@@ -134,6 +137,7 @@ class Reader:
         self._kind = kind_of(file, landing)
         self._header: list[str] | None = None
         self._is_csv = extension(file.name) == "csv"
+        self._begun = dict[str, str]()
 
     @property
     def is_of_users(self) -> bool:
@@ -146,6 +150,12 @@ class Reader:
             offset: Its place in the file, bytes; a file is read from its beginning.
         """
         text = raw.decode("utf-8", "replace")
+        if self._kind is Kind.LOG and (entry := entry_of(text)):
+            # The row of a line's end has what stands in its parts.
+            whole = self._begun.pop(entry.stream, "") + entry.text
+            if entry.ends is False or (entry.ends is None and isinstance(formats().of_log().read(whole), Misfit)):
+                self._begun[entry.stream] = whole[:MAX_BYTES]
+            raw, text = whole.encode(), whole
         if self._is_csv:
             return self._of_csv(offset, text)
         if self._kind is Kind.LOG and not text.lstrip().startswith("{"):
@@ -270,7 +280,8 @@ def _logged(line: str) -> float | None:
     """Return when a log line was written; a date without a time may be of its URL, its login or its host."""
     if found := _CLF.search(line):
         try:
-            return datetime.strptime(found[1], "%d/%b/%Y:%H:%M:%S %z").timestamp()
+            # Without an offset, the earliest instant that it may be.
+            return datetime.strptime(found[1] + (found[2] or " +1400"), "%d/%b/%Y:%H:%M:%S %z").timestamp()
         except ValueError:
             return None
     found = _ISO.search(line)
