@@ -22,8 +22,8 @@ from assets.transforms import crawlers, link_campaigns
 from assets.transforms.arrival_times import IMPOSSIBLE, hours_of
 from assets.transforms.request_targets import referring_host, target_of
 from blogdata.landing.clients import client_of, in_networks, is_address
-from blogdata.landing.json_lines import text_of, unreadable_line
-from blogdata.landing.log_envelopes import cut_text
+from blogdata.landing.json_lines import unreadable_line
+from blogdata.landing.log_envelopes import decoded
 from blogdata.landing.log_formats import COMMENT, UNKNOWN, Misfit, formats, time_of
 from blogdata.landing.records import LineReader, Values
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
@@ -87,8 +87,8 @@ class LogLines(LineReader):
         hour_of, begin = hours_of(partition), start_of(partition, Grain.HOUR)
 
         def read(offset: int, raw: bytes) -> Values:
-            text = text_of(raw)
-            if text is None and (text := cut_text(raw)) is None:
+            text = decoded(raw)
+            if text is None:
                 return _rejected(UNKNOWN, unreadable_line(raw))
             found = log.read(text)
             if isinstance(found, Misfit):

@@ -1,6 +1,6 @@
 """What syslog and the runtimes of containers write around a line of a log.
 
-A runtime writes a line of more than 16 KiB in several entries.
+A runtime writes a line of more than 16 KiB in several entries; of 8 KiB, some do.
 
 Sources: RFC 3164 and RFC 5424; systemd, "journalctl" (short formats); Docker, "JSON File logging driver"; Kubernetes,
 "CRI container logs" (`P` is a part of a line, `F` its end).
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from blogdata.landing.json_lines import MAX_BYTES
+from blogdata.landing.json_lines import MAX_BYTES, text_of
 from blogdata.landing.log_declarations import ADDRESS
 from blogdata.landing.log_layouts import document_in
 
@@ -45,17 +45,27 @@ _BEFORE = re.compile(rf"(?!{ADDRESS} |\{{)(?:{_SYSLOG}|{_CONTAINER})", re.ASCII)
 containers writes before an object or a line with its time in brackets, such as `2022-10-03T19:59:42.123456789Z `,
 `[pod/blog-5f/nginx] ` and `web-1  | `. Most lines begin with an address."""
 _ENTRY = re.compile(rf"({_AT}) (std(?:out|err)) ([FP])(?::\S*)?(?: |$)", re.ASCII)
+_ADDRESS = re.compile(ADDRESS, re.ASCII)
 _NEEDED = {"log", "stream", "time"}
 _KNOWN = {*_NEEDED, "attrs", "logtag", "kubernetes"}
+_PART = 16_384
+"""Bytes of a part of a line in Docker's files; the last part has less, and a line feed."""
 
 
 class Entry(NamedTuple):
-    """What a container's runtime writes for a line or a part of one; whether it `ends` the line may be unknown."""
+    """What a container's runtime writes for a line or a part of one."""
 
     stream: str
     text: str
-    ends: bool | None
+    ends: bool
     time: str
+
+
+class Written(NamedTuple):
+    """A line that was written in parts, or what there is of it, and the places of these parts."""
+
+    text: str
+    places: tuple[int, ...]
 
 
 def entry_of(line: str) -> Entry | None:
@@ -68,14 +78,17 @@ def entry_of(line: str) -> Entry | None:
     if document is None or not _NEEDED <= document.keys() <= _KNOWN or not isinstance(document["log"], str):
         return None
     tag, text = document.get("logtag"), document["log"].encode(errors="replace").decode()
-    ends = True if text.endswith("\n") else None if tag is None else tag == "F"
+    # Without a line feed are also lines that a shipper has passed on, and the last one of a program.
+    ends = text.endswith("\n") or (len(text.encode()) < _PART if tag is None else tag == "F")
     return Entry(str(document["stream"]), text.removesuffix("\n"), ends, str(document["time"]))
 
 
-def cut_text(raw: bytes) -> str | None:
-    """Return the text of a part or an end of a line that is cut within a character; None for any other line."""
-    text = raw.decode(errors="surrogateescape") if len(raw) <= MAX_BYTES else ""
-    return text if _ENTRY.match(text) else None
+def decoded(raw: bytes) -> str | None:
+    """Return the text of a line, also of a part that is cut within a character; None if it is not to be read."""
+    if (text := text_of(raw)) is None and len(raw) <= MAX_BYTES:
+        cut = raw.decode(errors="surrogateescape")
+        return cut if _ENTRY.match(cut) else None
+    return text
 
 
 def recoded(text: str) -> str | None:
@@ -84,6 +97,11 @@ def recoded(text: str) -> str | None:
         return text if text.isascii() else text.encode(errors="surrogateescape").decode()
     except UnicodeDecodeError:
         return None
+
+
+def is_end_of(address: str, end: str) -> bool:
+    """Return whether an address may be what is left of one that was cut: `0.0.0.1` of `10.0.0.1`, not of `a0.0.0.1`."""
+    return address.endswith(end) and bool(_ADDRESS.fullmatch(address) or not _ADDRESS.fullmatch(end))
 
 
 def bare_line(line: str) -> str:

@@ -26,7 +26,7 @@ from blogdata.landing.log_declarations import (
     compile_text,
     declaration_in,
 )
-from blogdata.landing.log_envelopes import MARK, Entry, bare_line, body_of, entry_of, recoded
+from blogdata.landing.log_envelopes import MARK, Entry, Written, bare_line, body_of, entry_of, is_end_of, recoded
 from blogdata.landing.log_layouts import (
     EDGE,
     REQUIRED,
@@ -204,7 +204,8 @@ class LogReader:
     def __init__(self, formats: LogFormats) -> None:
         self._formats, self._readers = formats, formats.readers
         self.header = ""
-        self._begun = dict[str, str]()
+        self.begun = dict[str, Written]()
+        """Of each stream the line that has begun and not ended."""
 
     def read(self, line: str, *, within: bool = False) -> tuple[str, Fields] | Misfit:
         """Return the name of a line's format and its fields, or where it departs from the nearest format.
@@ -215,18 +216,17 @@ class LogReader:
         Args:
             within: Whether the line is the text of an entry: it is none itself.
         """
-        if "\x1f" in line:
-            return Misfit(format="combined", field="control_character")
         bare = bare_line(line)
         body = body_of(bare)
-        if body is not bare or body[:1] in ("{", "#"):
-            if not within and (entry := entry_of(line)):
-                return self._ended(entry)
-            if body[:1] != "{" or body is not bare:
-                # What looks like that of a container, or a comment, may be declared to begin a line.
-                for reader in self._formats.declared:
-                    if (found := reader.read(bare)) is not None:
-                        return found
+        if not within and (body is not bare or body[:1] == "{") and (entry := entry_of(line)):
+            return self.joined(entry)[0]
+        if "\x1f" in line:
+            return Misfit(format="combined", field="control_character")
+        if body is not bare or body[:1] == "#":
+            # What looks like that of a container, or a comment, may be declared to begin a line.
+            for reader in self._formats.declared:
+                if (found := reader.read(bare)) is not None:
+                    return found
         if body[:1] == "{":
             return self._object(body)
         if body[:1] == MARK:
@@ -240,21 +240,34 @@ class LogReader:
                 return found
         return self._nearest(body)
 
-    def _ended(self, entry: Entry) -> tuple[str, Fields] | Misfit:
-        """Read the line that an entry ends; what it begins is kept for the next entry of its stream."""
-        begun = self._begun.pop(entry.stream, "")
-        if entry.ends:
-            found = self._whole(begun + entry.text)
-            # What was begun before may never have ended.
-            alone = self._whole(entry.text) if begun and isinstance(found, Misfit) else found
-            return found if isinstance(alone, Misfit) else alone
-        if entry.ends is None:
-            # Some shippers remove the line feed; `common` is how lines of other formats begin.
-            found = self.read(entry.text, within=True)
-            if isinstance(found, tuple) and found[0] not in ("common", COMMENT):
-                return found
-        self._begun[entry.stream] = (begun + entry.text)[:MAX_BYTES]
-        return COMMENT, {"time": entry.time}
+    def joined(self, entry: Entry, place: int = 0) -> tuple[tuple[str, Fields] | Misfit, list[Written]]:
+        """Read the line that an entry ends; what it begins is kept for the next entry of its stream.
+
+        Returns:
+            What the entry is read as, and the lines of which no further part will come: its own, behind one that never
+            ended if it is a request by itself; if it is none, either way.
+        """
+        begun, alone = self.begun.pop(entry.stream, Written("", ())), Written(entry.text, (place,))
+        whole = Written(begun.text + entry.text, begun.places + alone.places)
+        if not entry.ends:
+            is_long = len(whole.text) > MAX_BYTES
+            self.begun[entry.stream] = alone if is_long else whole
+            return (COMMENT, {"time": entry.time}), [begun] * is_long
+        found = self._whole(whole.text)
+        if not begun.places:
+            return found, [whole]
+        by_itself = self._whole(entry.text)
+        asked, by_end = self._asked(found), self._asked(by_itself)
+        # The end of a line that was cut before or within its address looks like a line, too.
+        if by_end and not (asked[1:] == by_end[1:] and is_end_of(asked[0], by_end[0])):
+            return by_itself, [begun, alone]
+        return found, [whole] if asked else [whole, alone]
+
+    def _asked(self, found: tuple[str, Fields] | Misfit) -> list[str]:
+        """Return the fields of :data:`REQUIRED`; none if a line is no request."""
+        fields = {} if isinstance(found, Misfit) else found[1]
+        is_one = fields.get("address", "-") != "-" and time_of(fields["time"], self._formats.zone) is not None
+        return [fields[name] for name in REQUIRED] if is_one else []
 
     def _whole(self, text: str) -> tuple[str, Fields] | Misfit:
         whole = recoded(text)
@@ -287,7 +300,7 @@ class LogReader:
         found = None if entry else _BRACKETED.match(body_of(bare_line(text)))
         time = _stamp(found[1], None) if found else None
         if time is None:
-            read = self._ended(entry) if entry else self.read(text)
+            read = self.joined(entry)[0] if entry else self.read(text)
             if isinstance(read, tuple):
                 time = time_of(read[1]["time"], zone) if read[1] else None
             elif entry:
