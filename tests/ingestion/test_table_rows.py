@@ -122,14 +122,8 @@ def test_full_loader_refuses_types_that_it_does_not_adapt_by_name(
             "SQLSTATE 22012.*\n.*table devices",
         ),
         ('CREATE TABLE "Devices" (type text, full_name text, version text)', "no such table"),
-        (
-            'CREATE TABLE devices (type text, "Full_Name" text, version text)',
-            "lacks columns that are announced: full_name",
-        ),
-        (
-            'CREATE TABLE devices ("type.full_name" text, type text, version text)',
-            "lacks columns that are announced: full_name",
-        ),
+        ('CREATE TABLE devices (type text, "Full_Name" text, version text)', "lacks .* announced: full_name"),
+        ('CREATE TABLE devices ("type.full_name" text, type text, version text)', "lacks .* announced: full_name"),
         ("CREATE SCHEMA other; CREATE TABLE other.devices AS SELECT 1 AS type", "schema unless that is public"),
     ],
 )
@@ -258,9 +252,8 @@ def test_full_loader_reads_no_column_that_nobody_announced_and_any_value_of_the_
     odd = ['"\\u0000"', "1e200000", '{"a":\n 1,\t"a": "\\\\n\\\\\\n"}', '"é\\ud83d"']
     for at, value in enumerate(odd):
         source.execute("INSERT INTO devices VALUES (%s, %s, 'x', %s)", [str(at), value, value])
-    found = landed(reader, folder)
     expected = [{"type": str(at), "full_name": json.loads(value), "version": "x"} for at, value in enumerate(odd)]
-    assert rows(found.file) == expected
+    assert rows(landed(reader, folder).file) == expected
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])

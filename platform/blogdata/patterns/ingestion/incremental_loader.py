@@ -15,10 +15,9 @@ load reads the windows of an overlap again, which finds rows that were committed
 transaction that stays open for longer than the overlap after the window of its rows. Its rows come when its window is
 loaded by name.
 
-Rows whose time is null, still to come or no time of an event (`-infinity`, before 2000) are in no window. They land
-apart, once each, to be dead-lettered (:data:`UNTIMED`). Those between 2000 and the first window are counted. Soft
-deletes travel: a row that is marked as deleted, with a new time, lands as another line. Hard deletes are unseen, as a
-row that is gone cannot be read.
+Rows whose time is null, `-infinity` or still to come are in no window. They land apart, once each, to be dead-lettered
+(:data:`UNTIMED`). Those before the first window are counted. Soft deletes travel: a row that is marked as deleted, with
+a new time, lands as another line. Hard deletes are unseen, as a row that is gone cannot be read.
 
 The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
 committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
@@ -43,7 +42,6 @@ from typing import TYPE_CHECKING, Any
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import kept_lines
 from blogdata.landing.sizes import count_erased
-from blogdata.landing.times import EARLIEST
 from blogdata.patterns.ingestion import table_rows
 from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
@@ -117,9 +115,8 @@ def load(
     delta, future = sql.Identifier(table.delta), now + AHEAD
     begin, end = start_of(first, table.grain), min(start_of(following(last, table.grain), table.grain), future)
     timed = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, sql.Literal(begin), sql.Literal(end))
-    oldest = sql.Literal(EARLIEST)
-    untimed = sql.SQL("{0} IS NULL OR {0} >= {1} OR {0} < {2}").format(delta, sql.Literal(future), oldest)
-    earlier = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, oldest, sql.Literal(begin))
+    untimed = sql.SQL("{0} IS NULL OR {0} >= {1} OR {0} = '-infinity'").format(delta, sql.Literal(future))
+    earlier = sql.SQL("{0} > '-infinity' AND {0} < {1}").format(delta, sql.Literal(begin))
     before = None
     with alone(landed), table_rows.snapshot(connection, table.name):
         source = table_rows.describe(connection, table.name, table.announced, delta=table.delta)
