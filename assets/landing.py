@@ -109,7 +109,7 @@ def load_due(context: Context, tables: Collection[str]) -> None:
 
 def split_pending(settings: Settings, landing: Path) -> list[SplitLog]:
     """Split every log that is not completely split yet; lines of forgotten persons are overwritten before."""
-    known = log_formats.formats(settings.logs.formats)
+    known = log_formats.formats(settings.logs.formats, settings.logs.zone)
     pending = unsplit_logs(landing)
     if not pending:
         return []

@@ -23,7 +23,8 @@ def line_of(name: str, request: Mapping[str, str]) -> str:
     assert moment is not None
     if name in _TEXTS:
         iso = f"{moment:%Y-%m-%dT%H:%M:%S}.123456Z"
-        return _TEXTS[name].format(**request, combined=_COMBINED.format(**request), host=HOST, iso=iso)
+        local = f"{moment:%d/%b/%Y:%H:%M:%S}"
+        return _TEXTS[name].format(**request, combined=_COMBINED.format(**request), host=HOST, iso=iso, local=local)
     return _COLUMNS[name](request, moment) if name in _COLUMNS else json.dumps(_OBJECTS[name](request, moment))
 
 
@@ -55,6 +56,8 @@ _TEXTS = {
     ' {bytes} "{request}" "{agent}" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:x "Root=1-58337262" "-" "-" 0 -',
     "s3": '79a59df9 blog [{time}] {address} - 3E57427F33A59F07 WEBSITE.GET.OBJECT a "{request}" {status} - {bytes} 113'
     ' 7 6 "{referrer}" "{agent}" - s9lzHYrFp76ZVxRcpX9 SigV2 - AuthHeader blog.example.org TLSv1.2',
+    "haproxy": "{address}:33317 [{local}.123] https-in~ blog/web1 0/0/1/24/25 {status} {bytes} - - ---- 1/1/0/0/0 0/0"
+    ' "{request}"',
     "declared": '"{address}" - "-" "[{time}]" "{request}" "{status}" "{bytes}" "{referrer}" "{agent}" "-" "0.025"',
 }
 
@@ -141,6 +144,22 @@ def _nginx_json(request: Mapping[str, str], moment: datetime) -> object:
     }
 
 
+def _azure(request: Mapping[str, str], moment: datetime) -> object:
+    method, target, _ = request["request"].split(" ")
+    asked = {"httpMethod": method, "requestUri": f"https://{HOST}:443{target}", "hostName": HOST}
+    known = {"clientIp": "address", "userAgent": "agent", "referer": "referrer", "httpStatusCode": "status"}
+    properties = {**asked, **{name: request[field] for name, field in known.items()}, "responseBytes": "134"}
+    return {"time": f"{moment:%Y-%m-%dT%H:%M:%S}.1234567Z", "properties": properties}
+
+
+def _google(request: Mapping[str, str], moment: datetime) -> object:
+    method, target, _ = request["request"].split(" ")
+    asked = {"requestMethod": method, "requestUrl": f"https://{HOST}{target}", "status": int(request["status"])}
+    known = {"remoteIp": "address", "userAgent": "agent", "referer": "referrer"}
+    kept = {name: request[field] for name, field in known.items() if request[field] != "-"}
+    return {"timestamp": f"{moment:%Y-%m-%dT%H:%M:%S}.123456Z", "httpRequest": {**asked, **kept}}
+
+
 def _words(request: Mapping[str, str]) -> tuple[str, str, str, str]:
     method, target, protocol = request["request"].split(" ")
     path, _, query = target.partition("?")
@@ -148,5 +167,11 @@ def _words(request: Mapping[str, str]) -> tuple[str, str, str, str]:
 
 
 _COLUMNS = {"cloudfront": _cloudfront, "iis": _iis}
-_OBJECTS = {"caddy": _caddy, "traefik_json": _traefik_json, "nginx_json": _nginx_json}
+_OBJECTS = {
+    "caddy": _caddy,
+    "traefik_json": _traefik_json,
+    "nginx_json": _nginx_json,
+    "azure": _azure,
+    "google": _google,
+}
 NAMES = (*_TEXTS, *_COLUMNS, *_OBJECTS)

@@ -343,7 +343,7 @@ def judge_log(raw: bytes, hour: str) -> Verdict:
         return Verdict(reasons=(f"not_{found['format']}_log:{'time' if visitor else 'address'}",))
     if impossible(time, hour):
         return Verdict(reasons=("impossible_time",))
-    method, path, query = parts_of(found["request"][2:-1])
+    method, path, query, _ = parts_of(found["request"][2:-1])
     agent = found["agent"][2:-1] if "agent" in found else None
     removed = filter_of(method, int(found["status"]), path, query, agent)
     client = (visitor, agent or "")

@@ -73,6 +73,8 @@ def _of_a_container(text: str) -> str:
     """Return the prefix that a container runtime writes before a line: its name, a time, or both; empty if none."""
     if re.match(f"({_ADDRESS}) ", text, re.ASCII):
         return ""
+    if entry := re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z stdout F ?", text, re.ASCII):
+        return entry[0]
     name = re.match(r"\[pod/[^\s\]]+\] |[A-Za-z0-9_.-]+ +\| ", text, re.ASCII)
     end = name.end() if name else 0
     taken = re.compile(

@@ -7,18 +7,19 @@ import unicodedata
 from urllib.parse import quote, unquote_plus, unquote_to_bytes
 
 
-def parts_of(request: str) -> tuple[str, str, str]:
-    """Return the method, the page and the query of a request; all empty unless it has three parts."""
+def parts_of(request: str) -> tuple[str, str, str, str]:
+    """Return the method, the page, the query and the host of a request; all empty unless it has three parts."""
     words = request.split(" ")
     if len(words) < 3 or (len(words) > 3 and not words[-1].startswith("HTTP/")):
-        return "", "", ""
-    target = " ".join(words[1:-1])
+        return "", "", "", ""
+    target, host = " ".join(words[1:-1]), ""
     absolute = re.match(r"[a-z][a-z0-9+.-]*://[^/?#]*", target, re.IGNORECASE | re.ASCII)
     if absolute:
+        host = absolute[0].partition("//")[2].rpartition("@")[2]
         target = target[absolute.end() :]
         target = target if target.startswith("/") else f"/{target}"
     path, _, query = target.partition("?")
-    return words[0], page_of(path), query
+    return words[0], page_of(path), query, host
 
 
 def page_of(path: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
+from blogdata.landing.times import EARLIEST
 from blogdata.patterns.error_management.late_data_detector import CLOCK_TOLERANCE
 from blogdata.publish.partitions import Grain, key_of, start_of
 
-EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
 IMPOSSIBLE = "impossible_time"
 """Reason of a line whose time is before 2000, or after the end of its arrival hour plus the clock tolerance."""
 _HOUR, _INSTANT = timedelta(hours=1), timedelta(microseconds=1)

@@ -2,8 +2,9 @@
 
 A line is read by the first format that fits it (:mod:`blogdata.landing.log_formats`). A line that fits none is
 rejected, and the reason names the nearest format and the first field that does not fit, such as
-`not_combined_log:time`. Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `excluded`,
-`method`, `status`, `asset`, `feed`, `crawler`, the first that matches.
+`not_combined_log:time`. Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `continued` (a
+part, whose line is the row of its end), `excluded`, `method`, `status`, `asset`, `feed`, `crawler`, the first that
+matches.
 
 Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`, and who acts like a crawler by :func:`with_acting_crawlers`: that takes
@@ -21,7 +22,8 @@ from assets.transforms import crawlers, link_campaigns
 from assets.transforms.arrival_times import IMPOSSIBLE, hours_of
 from assets.transforms.request_targets import referring_host, target_of
 from blogdata.landing.clients import client_of, in_networks, is_address
-from blogdata.landing.json_lines import text_of, unreadable_line
+from blogdata.landing.json_lines import unreadable_line
+from blogdata.landing.log_envelopes import decoded
 from blogdata.landing.log_formats import COMMENT, UNKNOWN, Misfit, formats, time_of
 from blogdata.landing.records import LineReader, Values
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
@@ -34,6 +36,8 @@ from quality.contracts.visits import FOUND, RECEIVED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+CONTINUED = "continued"
+"""Name of the filter of parts of lines, as a container's runtime writes long ones."""
 CRAWLER = "crawler"
 """Name of the filter that removes requests of crawlers, by what they send or do."""
 _LONGEST_AGENT = 4096
@@ -78,11 +82,12 @@ class LogLines(LineReader):
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
         logs, category_of = self._logs, self._lists.category
-        log, filters = formats(logs.formats).of_log(), _filters(logs.exclude)
+        known, filters = formats(logs.formats, logs.zone), _filters(logs.exclude)
+        log, zone = known.of_log(), known.zone
         hour_of, begin = hours_of(partition), start_of(partition, Grain.HOUR)
 
         def read(offset: int, raw: bytes) -> Values:
-            text = text_of(raw)
+            text = decoded(raw)
             if text is None:
                 return _rejected(UNKNOWN, unreadable_line(raw))
             found = log.read(text)
@@ -90,16 +95,17 @@ class LogLines(LineReader):
                 return _rejected(UNKNOWN, found.reason)
             name, fields = found
             if name == COMMENT:
-                # A comment has no time: it counts in the hour in which it has arrived.
-                return (name, begin, partition, [], None, COMMENT, *_NOTHING)
-            client, time = client_of(fields["address"], fields.get("forwarded"), logs.proxies), time_of(fields["time"])
+                # It is no request with a time: it counts in the hour in which it has arrived.
+                return (name, begin, partition, [], None, CONTINUED if fields else COMMENT, *_NOTHING)
+            client = client_of(fields["address"], fields.get("forwarded"), logs.proxies)
+            time = time_of(fields["time"], zone)
             if client is None or time is None:
                 field = "address" if client is None else "time"
                 return _rejected(name, Misfit(format=name, field=field).reason)
             hour = hour_of(time)
             if hour is None:
                 return _rejected(name, IMPOSSIBLE)
-            method, path, query = target_of(fields["request"])
+            method, path, query, asked = target_of(fields["request"])
             agent, status = fields.get("agent"), fields["status"]
             crawler = category_of(agent) if agent is not None else None
             if crawler is None and in_networks(client, logs.crawlers.addresses):
@@ -114,7 +120,7 @@ class LogLines(LineReader):
                 link_campaigns.campaign_of(query) if query else None,
                 *device,
                 *(client if is_address(client) else None, None, None),
-                *(client, agent, _host(fields.get("host")), method if method in METHODS else None),
+                *(client, agent, _host(fields.get("host"), asked), method if method in METHODS else None),
                 *(status if _STATUS.match(status) else None, _bytes(fields.get("bytes", ""))),
                 *(request.is_asset, is_feed),
             )
@@ -193,14 +199,17 @@ def _rejected(name: str, reason: str) -> Values:
     return (name, None, None, [reason], None, None, *_NOTHING)
 
 
-def _host(logged: str | None) -> str | None:
-    """Return the name of a host as logged; clients make up others."""
-    name = _PORT.sub("", logged.lower()) if logged else ""
-    return name if _HOST.match(name) else None
+def _host(logged: str | None, asked: str) -> str | None:
+    """Return the name of a host as logged, or else in the URL that was asked for; clients make up others."""
+    host = logged if logged and logged != "-" else asked
+    name = _PORT.sub("", host.lower()) if host else ""
+    return name if name and _HOST.match(name) else None
 
 
 def _bytes(logged: str) -> int:
-    return int(logged) if logged.isdecimal() and len(logged) <= _MOST_DIGITS else 0
+    # HAProxy writes a sign before the bytes so far.
+    digits = logged if logged.isdecimal() else logged.removeprefix("+")
+    return int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else 0
 
 
 def _is_asset(path: str) -> bool:

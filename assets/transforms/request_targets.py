@@ -18,17 +18,18 @@ from typing import NamedTuple
 _LOGGED = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _ESCAPES = re.compile("(?:%[0-9A-Fa-f]{2})+")
 _UNDECODED = re.compile("[\x00-\x7f\udc80-\udcff]")
-_ORIGIN = re.compile("[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*/?")
+_ORIGIN = re.compile("[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#]*@)?([^/?#]*)/?")
 _AUTHORITY = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?(?:[^/?#@\s]*@)?([^/?#]*)", re.ASCII)
 _HOST = re.compile(r"(([a-z0-9._-]+|\[[0-9a-f:.]+\])|[^:\[\]]+)(?::[0-9]*)?")
 
 
 class Target(NamedTuple):
-    """What a request asks for; all parts are empty if it does not have three."""
+    """What a request asks for; all parts are empty if it does not have three. The host is there if it is in the URL."""
 
     method: str
     path: str
     query: str
+    host: str = ""
 
 
 def target_of(request: str) -> Target:
@@ -41,10 +42,11 @@ def target_of(request: str) -> Target:
     # A space in the target is not allowed, and sent: only the protocol tells where it ends.
     if not space or (" " in target and not protocol.startswith("HTTP/")):
         return Target("", "", "")
-    if target[:1] != "/":
-        target = _ORIGIN.sub("/", target, count=1) if _ORIGIN.match(target) else target
+    host = ""
+    if target[:1] != "/" and (origin := _ORIGIN.match(target)):
+        host, target = origin[1], f"/{target[origin.end() :]}"
     path, _, query = target.partition("?")
-    return Target(method, page_of(path), query)
+    return Target(method, page_of(path), query, host)
 
 
 def page_of(path: str) -> str:

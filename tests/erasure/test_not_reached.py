@@ -9,6 +9,7 @@ import pyarrow as pa
 from blogdata.erasure import plan
 from blogdata.erasure.persons import Found
 from blogdata.lake.lake import Lake
+from blogdata.services.config import LogSettings
 from blogdata.suppression.landed_persons import Identifiers
 from planning.test_expiry import H, expired, hours, lake, planner
 from published import publish
@@ -28,7 +29,7 @@ def test_rows_in_partitions_whose_inputs_have_expired_are_named(lake: Lake) -> N
     def left(user: str) -> Mapping[str, str]:
         persons = Identifiers(user_ids=frozenset({user}))
         found = Found(persons=persons, shared=frozenset(), unknown=frozenset())
-        return plan.look(planner(lake), [], found, landed=(), kept=()).left
+        return plan.look(planner(lake), [], found, landed=(), kept=(), logs=LogSettings()).left
 
     assert left("a") == {}
     assert set(expired(lake, 1)) == {"silver.visits"}

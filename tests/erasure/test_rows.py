@@ -22,6 +22,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
+from blogdata.services.config import LogSettings
 from blogdata.suppression.landed_persons import Identifiers
 from quality.contracts.visits import READ
 
@@ -52,7 +53,7 @@ def rows(published: Path, tmp_path: Path) -> Rows:
     """A copy of it for each test."""
     root = Path(shutil.copytree(published, tmp_path / "lake"))
     lake = Lake(root=str(root))
-    return Rows(lake=lake, events=EventLog(lake), landing=root / "landing", persons=PERSONS)
+    return Rows(lake=lake, events=EventLog(lake), landing=root / "landing", persons=PERSONS, logs=LogSettings())
 
 
 def taken_out(spark: Any, rows: Rows, contract: Contract) -> pa.Table:

@@ -183,6 +183,20 @@ def test_incremental_loader_lands_rows_without_a_usable_time_apart_and_once(
     assert numbers(landed) == [("12", "4"), ("14", "3"), ("23", "2")]
 
 
+def test_incremental_loader_counts_rows_before_all_windows_and_lands_times_that_are_none(
+    source: psycopg.Connection, landed: Path
+) -> None:
+    none = ("-infinity", "infinity")
+    before = ("0044-03-15 BC", "0001-01-01 00:00+00", "1970-01-01 00:00+00", "2026-01-05 09:59:59.999999+00")
+    for number, at in enumerate((*none, *before)):
+        source.execute("INSERT INTO legacy VALUES (%s, '', %s)", [number, at])
+    for _ in range(2):
+        found = load(source, landed, count_before=True)
+    assert (found.rows, found.before, numbers(landed)) == ({UNTIMED: len(none)}, len(before), [])
+    assert sorted(numbers(landed, "legacy-untimed-*")) == [("10", str(number)) for number in range(len(none))]
+    assert load(source, landed).before is None
+
+
 def test_incremental_loader_writes_over_no_file_when_earlier_ones_are_removed(
     source: psycopg.Connection, landed: Path
 ) -> None:

@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import blog_log
 import log_writers
 import oracle_logs
+from assets.transforms.request_targets import target_of
 from blogdata.landing import log_formats
 from blogdata.landing.log_declarations import LogFormatUnusable, compile_text
 from blogdata.landing.log_formats import LogFormats, Misfit, formats
@@ -62,17 +63,16 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
     line = SAMPLES[name]
     assert format_of(line) == name
     read = fields(line)
-    assert {field: read[field] for field in ("address", "request", "status")} == {
-        "address": "203.0.113.9",
-        "request": "GET /a/ HTTP/1.1",
-        "status": "200",
-    }
-    with_host = {"vhost_combined", "host_combined", "cloudfront", "caddy", "traefik_json", "nginx_json"}
+    assert (read["address"].removesuffix(":33317"), read["status"]) == ("203.0.113.9", "200")
+    asked = target_of(read["request"])
+    assert asked[:3] == ("GET", "/a/", "")
+    assert asked.host.removesuffix(":443") == ("blog.example.org" if name in ("alb", "azure", "google") else "")
+    with_host = {"vhost_combined", "host_combined", "cloudfront", "caddy", "traefik_json", "nginx_json", "azure"}
     assert read.get("host") == ("blog.example.org" if name in with_host else None)
     assert read.get("forwarded") == ("-" if "main" in name or name == "cloudfront" else None)
     assert read.get("bytes") == (None if name == "iis" else "134")
-    assert name in ("common", "alb") or read["referrer"] == "https://example.com/"
-    assert name == "common" or read["agent"] == "Mozilla/5.0 (X11; Linux x86_64) Firefox/120.0"
+    assert name in ("common", "alb", "haproxy") or read["referrer"] == "https://example.com/"
+    assert name in ("common", "haproxy") or read["agent"] == "Mozilla/5.0 (X11; Linux x86_64) Firefox/120.0"
     assert formats().hour_of(line.encode()) == "2022-10-03T19"
 
 
@@ -105,14 +105,8 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
         pytest.param("\0" * 512 + f"203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="NUL bytes"),
         pytest.param(f"\ufeff203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="byte order mark"),
         pytest.param(f"\ufeffb.example:443 203.0.113.9 - - {REST}", "vhost_combined", "203.0.113.9", id="mark, host"),
-        pytest.param(f"Oct  3 21:59:42 web1 nginx: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="syslog"),
-        pytest.param(f"Oct 13 21:59:42 web1 nginx[9]: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="its pid"),
-        pytest.param(
-            f"2022-10-03T21:59:42.123+02:00 web1 nginx: 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="rsyslog"
-        ),
         pytest.param(f"web | 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="docker compose"),
         pytest.param(f"web-1  | b.example:80 203.0.113.9 - - {REST}", "vhost_combined", "203.0.113.9", id="and host"),
-        pytest.param(f"{TAKEN} stdout F 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="Kubernetes"),
         pytest.param(f"{TAKEN} a.example.net - - {REST}", "combined", "a.example.net", id="docker logs -t"),
         pytest.param(f"web-1  | {TAKEN} ::1 - - {REST}", "combined", "::1", id="docker compose logs -t"),
         pytest.param(f"[pod/a-1/web] 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="kubectl logs --prefix"),
@@ -137,7 +131,7 @@ def test_a_host_before_the_address_is_never_the_visitor(line: str, name: str, ad
         (f"17 203.0.113.9 - - {REST}", "not_combined_log:address"),
         (f"     17 203.0.113.9 - - {REST}", "not_combined_log:address"),
         (f"web-1  | 203.0.113.9 - - {REST[:-1]}", "not_combined_log:agent"),
-        (f"{TAKEN} stdout F ", "not_combined_log:time"),
+        (f"{TAKEN} stdout F ", "not_combined_log:address"),
         (f"203.0.113.9 - - {REST[:-1]}", "not_combined_log:agent"),
         (f"203.0.113.9 - - {REST} x", "not_combined_log:end"),
         (f'"203.0.113.9 - - {REST}"', "not_combined_log:end"),
@@ -164,6 +158,9 @@ def test_lines_with_anything_in_them_are_read_as_plain_python_reads_them(
     for place, removed, added in changes:
         at = int(place * len(line))
         line = line[:at] + added + line[at + removed :]
+    # The oracle knows no object, and no header of syslog with such a time.
+    assume(line.lstrip("\0\ufeff")[:1] != "{")
+    assume(" stdout F " in line or not line.lstrip("\0\ufeff").startswith("2022-10-03T"))
     expected = oracle_logs.request_of(line)
     if "\x1f" in line:
         assert expected == "not_combined_log:control_character"
@@ -215,7 +212,7 @@ def test_a_log_gives_the_same_requests_in_each_format(name: str) -> None:
             request["agent"] = request["agent"].replace("+", " ")
         compared = {"address", "status", "referrer", "agent"} & read.keys()
         assert {field: read[field] for field in compared} == {field: request[field] for field in compared}, written
-        assert read["request"].split(" ")[:2] == request["request"].split(" ")[:2]
+        assert target_of(read["request"])[:3] == target_of(request["request"])[:3]
 
 
 @pytest.mark.parametrize(
@@ -233,6 +230,8 @@ def test_a_log_gives_the_same_requests_in_each_format(name: str) -> None:
         ),
         ("2022-10-03 19:59:42 ::1 GET /[01/Jan/2020:00:00:00 - 443 - ::1 x - 200 0 0 2", "2022-10-03T19"),
         ("#Date: 2022-10-03 19:59:42", None),
+        # The request, as the visitor has sent it, is after a time that tells no offset.
+        (SAMPLES["haproxy"].replace("GET /a/", "GET /[01/Jan/2020:00:00:00 +0000]"), "2022-10-03T19"),
         # The user name, chosen by a visitor, is logged before the time.
         (f"203.0.113.9 - a [01/Jan/2020:00:00:00 +0000] {REST}", None),
         ("\0" * 1_000_000 + f"203.0.113.9 - - {REST}", "2022-10-03T19"),
@@ -325,12 +324,6 @@ def test_a_time_that_is_declared_to_come_first_is_not_a_containers() -> None:
     known = formats(('$time_iso8601 $remote_addr - "$request" $status "$http_user_agent"',))
     line = '2022-10-03T21:59:42+02:00 203.0.113.9 - "GET / HTTP/1.1" 200 "[01/Jan/2020:00:00:00 +0000] "'
     assert (format_of(line, known), known.hour_of(line.encode())) == ("declared", "2022-10-03T19")
-
-
-def test_an_object_of_a_container_is_read() -> None:
-    for before in (f"{TAKEN} stdout F ", "web-1  | ", "[pod/a-1/web] "):
-        assert format_of(before + SAMPLES["caddy"]) == "caddy"
-        assert formats().hour_of((before + SAMPLES["caddy"]).encode()) == "2022-10-03T19"
 
 
 @pytest.mark.parametrize(

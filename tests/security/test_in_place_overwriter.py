@@ -10,7 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,8 +36,8 @@ PACKED: dict[str | None, Callable[[bytes], bytes]] = {
 }
 
 
-def of_alice(_: int, raw: bytes) -> bool:
-    return b"alice" in raw
+def of_alice(lines: Iterable[tuple[int, bytes]]) -> set[int]:
+    return {offset for offset, raw in lines if b"alice" in raw}
 
 
 def put(folder: Path, packed: str | None = None, text: bytes = TEXT) -> Path:
@@ -67,7 +67,7 @@ def test_a_second_call_writes_nothing(tmp_path: Path, packed: str | None) -> Non
     file = put(tmp_path, packed)
     overwrite(file, of_alice)
     before = file.stat()
-    assert overwrite(file, lambda offset, raw: of_alice(offset, raw) or b"bob" not in raw) == 0
+    assert overwrite(file, lambda lines: [offset for offset, raw in lines if b"bob" not in raw]) == 0
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
@@ -143,7 +143,8 @@ if moment == "within a line":
     it._blank = after(it._blank)
 elif moment == "renamed":
     it.sync = lambda path: path.is_dir() and die()
-it.overwrite(Path(sys.argv[1]), lambda _, raw: b"alice" in raw, before=die if moment == "staged" else lambda _: None)
+goes = lambda lines: [offset for offset, raw in lines if b"alice" in raw]
+it.overwrite(Path(sys.argv[1]), goes, before=die if moment == "staged" else lambda _: None)
 """
 
 

@@ -62,6 +62,7 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
         hosts = ["Blog.example.org"]
         [logs]
         format = "$host $request"
+        zone = "Europe/Berlin"
         referrers = ["spam.txt", "/lists/search.yml"]
         proxies = ["10.0.0.2", "2001:DB8:0::/32", "::ffff:192.0.2.0/120", "unix:"]
         [logs.exclude]
@@ -82,6 +83,7 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
     assert settings.site_hosts == ("blog.example.org",)
     assert settings.logs == config.LogSettings(
         formats=("$host $request",),
+        zone="Europe/Berlin",
         proxies=("10.0.0.2/32", "2001:db8::/32", "192.0.2.0/24", "unix:"),
         referrers=(tmp_path / "spam.txt", Path("/lists/search.yml")),
         exclude=config.ExcludedRequests(agents=("my-check",), paths=("/admin/", "*.php")),
@@ -173,6 +175,7 @@ def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable
         ('[copies.analyst]\nfolder = "x"', "copies.analyst.group", "group is missing"),
         ('[logs]\nproxies = ["10.0.0.2", "10.0.0.1/8"]', "logs.proxies", "'10.0.0.1/8' is no address or network"),
         ('[logs]\nproxies = ["fe80::1%eth0/64"]', "logs.proxies", "is no address or network"),
+        ('[logs]\nzone = "Berlin"', "logs.zone", "'Berlin' is not a time zone"),
         ('[logs]\nexclude = "x"', "logs.exclude", "exclude is a section"),
         ('[logs.exclude]\naddress = ["203.0.113.7"]', "logs.exclude.address", "no setting is called address"),
         ('[logs.exclude]\naddresses = ["203.0.113.7/24"]', "logs.exclude.addresses", "has host bits set"),

@@ -23,7 +23,7 @@ REQUESTS = {
     "GET  HTTP/1.1": ("GET", "", ""),
     "OPTIONS * HTTP/1.0": ("OPTIONS", "*", ""),
     "CONNECT a.example:443 HTTP/1.1": ("CONNECT", "a.example:443", ""),
-    "GET http://a.example/b?c HTTP/1.1": ("GET", "/b", "c"),
+    "GET http://ann:pw@a.example:8080/b?c HTTP/1.1": ("GET", "/b", "c"),
     "GET HTTPS://a.example//b HTTP/1.1": ("GET", "//b", ""),
     "GET http://a.example?c=/d HTTP/1.1": ("GET", "/", "c=/d"),
     "GET /a?http://a.example/ HTTP/1.1": ("GET", "/a", "http://a.example/"),
@@ -81,7 +81,8 @@ def test_requests_are_read_as_plain_python_reads_them() -> None:
     requests = [*told, *texts("GET /", 400), *texts("", 200)]
     found = {one: tuple(request_targets.target_of(one)) for one in requests}
     assert found == {one: oracle_requests.parts_of(one) for one in requests}
-    assert {one: found[one] for one in told} == told
+    assert {one: found[one][:3] for one in told} == told
+    assert {found[one][3] for one in REQUESTS} == {"", "a.example", "a.example:8080"}
 
 
 def test_referrers_have_the_host_that_plain_python_finds() -> None:

@@ -82,7 +82,9 @@ def land_logs(
             except (PlatformError, OSError) as error:
                 log.error = _error(error, log)
                 yield log
-        for path in oldest_first(ready, log_formats.formats(settings.formats), now=datetime.now(timezone.utc)):
+        for path in oldest_first(
+            ready, log_formats.formats(settings.formats, settings.zone), now=datetime.now(timezone.utc)
+        ):
             log = ready[path]
             try:
                 log.landed = land(path, target, name=log.name or path.name, prepare=prepare)
@@ -120,7 +122,7 @@ def _formats_in(file: Path, logs: LogSettings) -> list[str]:
     comments = found.pop(log_formats.COMMENT, 0)
     reasons = [reason for row in rows for reason in cast("list[str]", row["reasons"])]
     # The last line, which may be the only one, or the only one behind comments, may be begun only.
-    begins = len(lines) == 1 and log_formats.formats(logs.formats).hour_of(lines[0]) is not None
+    begins = len(lines) == 1 and log_formats.formats(logs.formats, logs.zone).hour_of(lines[0]) is not None
     is_begun = not beginning.endswith(b"\n") and (comments or begins)
     if len(reasons) > bool(is_begun) and not found:
         raise _no_access_log(file, reasons[0], [line.decode(errors="replace").strip() for line in lines])

@@ -17,6 +17,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing.lines import Bounds, faults_of, kept_lines
 from blogdata.landing.sizes import judge_all
 from blogdata.patterns.ingestion.landed_partition import is_data
+from blogdata.services.config import LogSettings
 from blogdata.suppression.landed_persons import Identifiers, Kind, Named, Reader, Values, kind_of
 
 TABLES = ("users", "visits", "ads", "access_logs")
@@ -60,13 +61,10 @@ def landed_files(landing: Path, bounds: Bounds) -> tuple[list[Path], list[Platfo
     return readable, [size for size in sizes if isinstance(size, PlatformError)]
 
 
-def named_in(file: Path, landing: Path) -> Iterator[Named]:
-    """Read whom the lines of a landed file name, without those that are erased."""
-    reader = Reader(file, landing)
+def named_in(file: Path, landing: Path, logs: LogSettings) -> Iterator[tuple[tuple[int, ...], Named]]:
+    """Read whom the lines of a landed file name, without those that are erased, with the offsets of their parts."""
     with faults_of(file):
-        for offset, raw in kept_lines(file):
-            if raw:
-                yield reader.named(offset, raw)
+        yield from Reader(file, landing, logs).named(line for line in kept_lines(file) if line[1])
 
 
 def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_stays: bool = False) -> Found:
@@ -79,7 +77,7 @@ def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_sta
     rows = [file for file in files if kind_of(file, landing) is not Kind.LOG]
 
     def fields() -> Iterator[Values]:
-        return (named.fields for file in rows for named in named_in(file, landing))
+        return (named.fields for file in rows for _, named in named_in(file, landing, LogSettings()))
 
     asked = {kind: given.by_kind()[kind] for kind in OF_A_USER}
     owners = _owners(fields(), asked)

@@ -16,6 +16,7 @@ from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Wanted
 from blogdata.publish.partitions import Grain
+from blogdata.services.config import LogSettings
 from blogdata.suppression.landed_persons import FIELDS, Kind, kind_of
 from blogdata.suppression.suppression_list import Suppressed
 
@@ -88,16 +89,17 @@ def look(
     *,
     landed: Collection[Contract],
     kept: Collection[Contract],
+    logs: LogSettings,
 ) -> ErasurePlan:
     landing, suppressed = planner.look.zone.folder, Suppressed.of(found.persons, secrets.token_bytes())
     registered: list[float] = []
     lines: dict[Path, int] = {}
     for file in files:
         is_of_users = kind_of(file, landing) is Kind.USERS
-        gone = [named for named in named_in(file, landing) if suppressed.goes(named, is_of_users=is_of_users)]
+        gone = [row for row in named_in(file, landing, logs) if suppressed.goes(row[1], is_of_users=is_of_users)]
         if gone:
-            lines[file] = len(gone)
-            registered += [named.at for named in gone if is_of_users and named.at is not None]
+            lines[file] = len({offset for offsets, _ in gone for offset in offsets})
+            registered += [named.at for _, named in gone if is_of_users and named.at is not None]
     sources = {
         source.table: (contract, source.grain)
         for contract in landed
@@ -112,7 +114,8 @@ def look(
                 asked[contract.dataset][key] = REASON
     runs = planned(planner, asked)
     expired = without_landed_files(planner.look, landed)
-    rows = Rows(lake=planner.look.events.lake, events=planner.look.events, landing=landing, persons=found.persons)
+    events = planner.look.events
+    rows = Rows(lake=events.lake, events=events, landing=landing, persons=found.persons, logs=logs)
     theirs = {contract.dataset: rows.of(contract) for contract in kept}
     theirs |= {contract.dataset: rows.of(contract, expired.get(contract.dataset, ())) for contract in landed}
     return ErasurePlan(

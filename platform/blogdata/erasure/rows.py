@@ -19,7 +19,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
+from itertools import groupby
+from operator import and_, attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, RunContext, Target
+from blogdata.services.config import LogSettings
 from blogdata.suppression.landed_persons import FIELDS, Identifiers, Reader, spelled
 from blogdata.suppression.suppression_list import Suppressed
 
@@ -64,6 +66,7 @@ class Rows:
     events: EventLog
     landing: Path
     persons: Identifiers
+    logs: LogSettings
 
     def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
         """Find the rows of the persons in the newest version of a dataset, those that are only marked as removed, too.
@@ -82,11 +85,11 @@ class Rows:
         suppressed = Suppressed.of(self.persons, secrets.token_bytes())
         rows = []
         for key in sorted(keys):
-            readers: dict[str, Reader] = {}
-            for line in sorted(landed_content.published_lines(self.lake, contract, key)):
-                reader = readers.setdefault(line.file, Reader(self.landing / line.file, self.landing))
-                if suppressed.goes(reader.named(line.offset, line.raw), is_of_users=reader.is_of_users):
-                    rows.append((key, line.file, line.offset))
+            every = sorted(landed_content.published_lines(self.lake, contract, key))
+            for file, lines in groupby(every, key=attrgetter("file")):
+                reader = Reader(self.landing / file, self.landing, self.logs)
+                gone = suppressed.gone(reader, ((line.offset, line.raw) for line in lines))
+                rows += [(key, file, offset) for offset in sorted(gone)]
         types = (pa.string(), pa.string(), pa.int64())
         cells: Sequence[Sequence[object]] = [*zip(*rows, strict=True)] or [(), (), ()]
         return pa.table(dict(zip((KEY, *PLACE_OF_A_LINE), map(pa.array, cells, types), strict=True)))

@@ -34,6 +34,7 @@ _TOKENS = {
     "time": (
         *("time_local", "time_iso8601", "msec", "t", "{sec}t", "{%s}t", "{%d/%b/%Y:%H:%M:%S %z}t", "time"),
         *("{%d/%b/%Y:%T %z}t", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%T%z}t", "{%FT%T%z}t"),
+        *("local_time", "{%d/%b/%Y:%H:%M:%S}t", "{%d/%b/%Y:%T}t"),
     ),
     "request": ("request", "r"),
     "method": ("request_method", "m", "cs-method"),
@@ -65,14 +66,18 @@ _STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
 _TEXT = r'[^"\\]*(?:\\.[^"\\]*)*'
 _ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
+_LOCAL_TIME = r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d{1,6})?"
 _SECONDS = r"\d{9,11}(?:\.\d+)?"
 _PATTERNS = {
     "port": r"\d+",
     "time": r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
     **dict.fromkeys(("time_iso8601", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%T%z}t", "{%FT%T%z}t"), _ISO_TIME),
     **dict.fromkeys(("msec", "{sec}t", "{%s}t"), _SECONDS),
+    **dict.fromkeys(("local_time", "{%d/%b/%Y:%H:%M:%S}t", "{%d/%b/%Y:%T}t"), _LOCAL_TIME),
     **FIELD_PATTERNS,
     "duration": r"\d+(?:\.\d+)?",
+    # With the headers that HAProxy is told to capture.
+    "queues": r"\d+/\d+(?: \{[^}]*\}){0,2}",
     "rest": r".*",
 }
 # No address and no host is longer; without a bound, a megabyte without a space would be tried at each of its places.

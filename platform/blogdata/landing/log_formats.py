@@ -4,21 +4,21 @@ Each line is read by the first format that it fits. In a log with a `#Fields` li
 until the next one. A further named format is a further entry of :data:`TEXTS` or :data:`OBJECTS`, and nothing else.
 
 Sources: Caddy, "Structured logging" and "log (Caddyfile directive)"; Traefik, "Access logs: list of available fields";
-RFC 3164 and RFC 5424 for what syslog writes before a line.
+HAProxy, "Configuration Manual", section 8.2.3 (HTTP log format); Microsoft, "Azure Front Door: access log" and
+"Application Gateway: access log"; Google Cloud, "LogEntry: HttpRequest".
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache, lru_cache
-from typing import NoReturn
+from zoneinfo import ZoneInfo
 
+from blogdata.landing.json_lines import MAX_BYTES
 from blogdata.landing.log_declarations import (
-    ADDRESS,
     HEADER,
     columns_of,
     compile_columns,
@@ -26,7 +26,16 @@ from blogdata.landing.log_declarations import (
     compile_text,
     declaration_in,
 )
-from blogdata.landing.log_layouts import EDGE, REQUIRED, ColumnFormat, JsonFormat, TextFormat, TextFormats
+from blogdata.landing.log_envelopes import MARK, Entry, Written, bare_line, body_of, entry_of, is_end_of, recoded
+from blogdata.landing.log_layouts import (
+    EDGE,
+    REQUIRED,
+    ColumnFormat,
+    JsonFormat,
+    TextFormat,
+    TextFormats,
+    document_in,
+)
 from blogdata.landing.times import iso_time
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
@@ -52,6 +61,8 @@ TEXTS = {
     ' "$http_user_agent" $rest',
     "s3": '$owner $bucket [$time_local] $remote_addr $requester $request_id $operation $key "$request" $status $error'
     ' $bytes_sent $object_size $total_time $turn_around_time "$http_referer" "$http_user_agent" $rest',
+    "haproxy": "$remote_addr:$remote_port [$local_time] $frontend $backend_and_server $timers $status $bytes_sent"
+    ' $sent_cookie $set_cookie $termination $connections $queues "$request" $rest',
     "cloudfront": f"{HEADER} date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status"
     " cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header"
     " cs-protocol cs-bytes time-taken x-forwarded-for ssl-protocol ssl-cipher x-edge-response-result-type"
@@ -61,7 +72,7 @@ TEXTS = {
     " cs(Referer) sc-status sc-substatus sc-win32-status time-taken",
 }
 """The named formats of text; `$request_time` and `%D` are both a number."""
-_RARE = ("traefik", "ingress_nginx", "alb", "s3", "cloudfront", "iis")
+_RARE = ("traefik", "ingress_nginx", "alb", "s3", "haproxy", "cloudfront", "iis")
 """Those that a line which fits none is nearer to only if it has more of their fields."""
 OBJECTS: Mapping[str, Mapping[str, str]] = {
     "caddy": {
@@ -102,44 +113,46 @@ OBJECTS: Mapping[str, Mapping[str, str]] = {
         "referrer": "http_referrer http_referer referrer referer",
         "agent": "http_user_agent user_agent useragent agent",
     },
+    "azure": {
+        "address": "properties.clientIp properties.clientIP",
+        "time": "time timeStamp properties.time",
+        "method": "properties.httpMethod",
+        "target": "properties.requestUri",
+        "query": "properties.requestQuery",
+        "status": "properties.httpStatusCode properties.httpStatus",
+        "bytes": "properties.responseBytes properties.sentBytes",
+        "host": "properties.hostName properties.originalHost properties.host",
+        "referrer": "properties.referer properties.referrer",
+        "agent": "properties.userAgent",
+    },
+    "google": {
+        "address": "httpRequest.remoteIp",
+        "time": "timestamp",
+        "method": "httpRequest.requestMethod",
+        "target": "httpRequest.requestUrl",
+        "status": "httpRequest.status",
+        "bytes": "httpRequest.responseSize",
+        "referrer": "httpRequest.referer",
+        "agent": "httpRequest.userAgent",
+    },
 }
 """The named formats of objects: the places of each field, the first one that has a value counts."""
 NAMES = (*TEXTS, *OBJECTS)
 OWN = "declared"
 """The name of every format that the deployment declares."""
 COMMENT = "comment"
-"""The name of the format of lines that tell about a log, such as `#Fields: date time`."""
+"""The name of the format of lines that are no request: `#Fields: date time`, prose behind a `#`, parts of lines."""
 UNKNOWN = "log"
 """The name where a line fits no format."""
-_COMMENTS = re.compile(r"#[A-Z][A-Za-z-]*: ")
-_SPACE = " \t\n\r\f\v"
-_MARK = "\ufeff"
-_AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
-# Bounds, as without them a megabyte without a space would be tried at each of its places.
-_W = r"\S{1,300}"
-# A tag without a colon only behind a time that no access log begins with.
-_BSD = rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d {_W} (?:(?!{ADDRESS} |\{{)[^\s:]{{1,300}}:? )?"
-_STRUCTURED = r"(?:-|(?:\[(?:[^\]\\]|\\.)*\])+)"
-_SYSLOG = (
-    rf"(?:(?:<\d{{1,3}}>)?(?:{_BSD}|{_AT} {_W} [^\s:]{{1,300}}: )"
-    rf"|<\d{{1,3}}>1 (?:{_AT}|-) {_W} {_W} {_W} {_W} {_STRUCTURED} {_MARK}?)"
-)
-_TAKEN_AT = rf"{_AT} (?:std(?:out|err) F |(?!std(?:out|err) ))"
-_CONTAINER = (
-    rf"(?:(?:\[pod/[^\s\]]{{1,300}}\] |[\w.-]{{1,300}} {{1,300}}\| )(?:{_TAKEN_AT}|(?!{_AT} ))|{_TAKEN_AT})"
-    r"(?=\{|[^\s\[\"]{1,300} [^\s\[\"]{1,300} [^\[\"]*\[\d\d/)"
-)
-_BEFORE = re.compile(rf"(?!{ADDRESS} |\{{)(?:{_SYSLOG}|{_CONTAINER})", re.ASCII)
-"""What may stand before a line: what syslog writes, such as `Oct  3 21:59:42 web1 nginx: `, or what runs containers
-writes before an object or a line with its time in brackets, such as `2022-10-03T19:59:42.123456789Z stdout F `,
-`[pod/blog-5f/nginx] ` and `web-1  | `. Most lines begin with an address."""
-# Brackets are of the visitor in lines that have their time as JSON, in columns, or by ISO 8601.
+# Brackets are of the visitor in lines that have their time as JSON, in columns, by ISO 8601, or as the second word.
 _BRACKETED = re.compile(
-    r"(?!\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t])\S+ \S+ (?:\"(?:[^\"\\\n]|\\.)*\" |[^\[\n]*)"
+    r"(?!\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t])\S+ [^\s\[]\S* (?:\"(?:[^\"\\\n]|\\.)*\" |[^\[\n]*)"
     r"\[([^\]]{1,40})\](?= \"|\s*\Z)",
     re.ASCII,
 )
-_STAMP = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):([0-5]\d):([0-5]\d|60) ([+-])(\d\d)([0-5]\d)", re.ASCII)
+_STAMP = re.compile(
+    r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):([0-5]\d):([0-5]\d|60)(?:\.(\d{1,6}))?(?: ([+-])(\d\d)([0-5]\d))?", re.ASCII
+)
 _LONGEST_STAMP = 40
 _SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?", re.ASCII)
 _MONTHS = {name: at for at, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)}
@@ -165,11 +178,16 @@ class Misfit:
 
 @dataclass(frozen=True, kw_only=True)
 class LogFormats:
-    """What reads lines, in the order in which it is tried: text and columns, those that are declared first; objects."""
+    """What reads lines, in the order in which it is tried: text and columns, those that are declared first; objects.
+
+    Args:
+        zone: That of times without an offset.
+    """
 
     declared: tuple[TextFormats | ColumnFormat, ...]
     readers: tuple[TextFormats | ColumnFormat, ...]
     objects: tuple[JsonFormat, ...]
+    zone: tzinfo = timezone.utc
 
     def of_log(self) -> LogReader:
         """Begin a log."""
@@ -186,26 +204,34 @@ class LogReader:
     def __init__(self, formats: LogFormats) -> None:
         self._formats, self._readers = formats, formats.readers
         self.header = ""
+        self.begun = dict[str, Written]()
+        """Of each stream the line that has begun and not ended."""
 
-    def read(self, line: str) -> tuple[str, Fields] | Misfit:
+    def read(self, line: str, *, within: bool = False) -> tuple[str, Fields] | Misfit:
         """Return the name of a line's format and its fields, or where it departs from the nearest format.
 
-        It has all of :data:`REQUIRED`, but for a line of the format `comment`, which has no fields.
+        It has all of :data:`REQUIRED`, but for one of the format `comment`: that has no fields, or, if it is a part
+        that a later line ends, the time at which it was written.
+
+        Args:
+            within: Whether the line is the text of an entry: it is none itself.
         """
+        bare = bare_line(line)
+        body = body_of(bare)
+        if not within and (body is not bare or body[:1] == "{") and (entry := entry_of(line)):
+            return self.joined(entry)[0]
         if "\x1f" in line:
             return Misfit(format="combined", field="control_character")
-        bare = _bare(line)
-        body = _body(bare)
-        if body is not bare:
-            # What looks like that of a container may be declared to begin a line.
+        if body is not bare or body[:1] == "#":
+            # What looks like that of a container, or a comment, may be declared to begin a line.
             for reader in self._formats.declared:
                 if (found := reader.read(bare)) is not None:
                     return found
         if body[:1] == "{":
             return self._object(body)
-        if body[:1] == _MARK:
+        if body[:1] == MARK:
             return Misfit(format="combined", field="address")
-        if body[:1] == "#" and _COMMENTS.match(body):
+        if body[:1] == "#":
             if body.startswith(HEADER):
                 self.begin(body)
             return COMMENT, {}
@@ -213,6 +239,39 @@ class LogReader:
             if (found := reader.read(body)) is not None:
                 return found
         return self._nearest(body)
+
+    def joined(self, entry: Entry, place: int = 0) -> tuple[tuple[str, Fields] | Misfit, list[Written]]:
+        """Read the line that an entry ends; what it begins is kept for the next entry of its stream.
+
+        Returns:
+            What the entry is read as, and the lines of which no further part will come: its own, behind one that never
+            ended if it is a request by itself; if it is none, either way.
+        """
+        begun, alone = self.begun.pop(entry.stream, Written("", ())), Written(entry.text, (place,))
+        whole = Written(begun.text + entry.text, begun.places + alone.places)
+        if not entry.ends:
+            is_long = len(whole.text) > MAX_BYTES
+            self.begun[entry.stream] = alone if is_long else whole
+            return (COMMENT, {"time": entry.time}), [begun] * is_long
+        found = self._whole(whole.text)
+        if not begun.places:
+            return found, [whole]
+        by_itself = self._whole(entry.text)
+        asked, by_end = self._asked(found), self._asked(by_itself)
+        # The end of a line that was cut before or within its address looks like a line, too.
+        if by_end and not (asked[1:] == by_end[1:] and is_end_of(asked[0], by_end[0])):
+            return by_itself, [begun, alone]
+        return found, [whole] if asked else [whole, alone]
+
+    def _asked(self, found: tuple[str, Fields] | Misfit) -> list[str]:
+        """Return the fields of :data:`REQUIRED`; none if a line is no request."""
+        fields = {} if isinstance(found, Misfit) else found[1]
+        is_one = fields.get("address", "-") != "-" and time_of(fields["time"], self._formats.zone) is not None
+        return [fields[name] for name in REQUIRED] if is_one else []
+
+    def _whole(self, text: str) -> tuple[str, Fields] | Misfit:
+        whole = recoded(text)
+        return Misfit(format="combined", field="encoding") if whole is None else self.read(whole, within=True)
 
     def begin(self, header: str) -> None:
         """Take a `#Fields` line for that of the lines below."""
@@ -236,22 +295,23 @@ class LogReader:
         Where the time is in brackets, as in most formats, only the beginning of a line is parsed, up to the time stamp:
         a request or user agent that is truncated or full of invalid bytes does not affect the time.
         """
-        text = line.decode(errors="replace")
-        found = _BRACKETED.match(_body(_bare(text)))
-        time = _stamp(found[1]) if found else None
+        text, zone = line.decode(errors="replace"), self._formats.zone
+        entry = entry_of(text)
+        found = None if entry else _BRACKETED.match(body_of(bare_line(text)))
+        time = _stamp(found[1], None) if found else None
         if time is None:
-            read = self.read(text)
-            time = time_of(read[1]["time"]) if isinstance(read, tuple) and read[1] else None
+            read = self.joined(entry)[0] if entry else self.read(text)
+            if isinstance(read, tuple):
+                time = time_of(read[1]["time"], zone) if read[1] else None
+            elif entry:
+                time = time_of(entry.time)
         # The hour of the time in ISO 8601.
         return time.isoformat()[:13] if time else None
 
     def _object(self, body: str) -> tuple[str, Fields] | Misfit:
-        try:
-            document = _DECODER.decode(body)
-        except (ValueError, RecursionError):
-            document = None
-        if not isinstance(document, dict):
-            return Misfit(format=self._formats.objects[-1].name, field="object")
+        document = document_in(body)
+        if document is None:
+            return Misfit(format="nginx_json", field="object")
         best, nearest = -1, Misfit(format="", field="")
         for one in self._formats.objects:
             fields = one.read(document)
@@ -274,13 +334,14 @@ class LogReader:
         return nearest
 
 
-def time_of(text: str) -> datetime | None:
+def time_of(text: str, zone: tzinfo | None = None) -> datetime | None:
     """Parse the time of a line: a stamp such as `17/May/2015:10:05:03 +0545`, ISO 8601, or seconds since 1970.
 
-    None for what is no instant. A leap second (`23:59:60`) counts as the second before: it stays in its hour.
+    None for what is no instant: a stamp without an offset is one in a zone, and there the first one of an hour that is
+    twice. A leap second (`23:59:60`) counts as the second before: it stays in its hour.
     """
     if "/" in text:
-        return _stamp(text) if len(text) <= _LONGEST_STAMP else None
+        return _stamp(text, zone) if len(text) <= _LONGEST_STAMP else None
     if _SECONDS.fullmatch(text):
         seconds, _, fraction = text.partition(".")
         return _EPOCH + timedelta(seconds=int(seconds), microseconds=int(fraction[:6].ljust(6, "0")))
@@ -288,12 +349,14 @@ def time_of(text: str) -> datetime | None:
 
 
 @lru_cache(maxsize=4096)
-def _stamp(text: str) -> datetime | None:
+def _stamp(text: str, zone: tzinfo | None) -> datetime | None:
     """Cached, as the lines of a second share it."""
     if not (found := _STAMP.fullmatch(text)):
         return None
-    day, month, year, hour, minute, second, sign, hours, minutes = found.groups()
-    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    day, month, year, hour, minute, second, fraction, sign, hours, minutes = found.groups()
+    if sign is None and zone is None:
+        return None
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
     try:
         local = datetime(
             int(year),
@@ -302,16 +365,17 @@ def _stamp(text: str) -> datetime | None:
             int(hour),
             int(minute),
             min(int(second), 59),
-            tzinfo=timezone.utc,
+            int(fraction.ljust(6, "0")) if fraction else 0,
+            tzinfo=timezone.utc if sign else zone,
         )
-        instant = local + offset if sign == "-" else local - offset
+        instant = local + offset if sign == "-" else local - offset if sign else local.astimezone(timezone.utc)
     except (ValueError, OverflowError):
         return None
     return instant if offset <= _FARTHEST and instant.year >= 1000 else None
 
 
 @cache
-def formats(declared: tuple[str, ...] = ()) -> LogFormats:
+def formats(declared: tuple[str, ...] = (), zone: str = "UTC") -> LogFormats:
     """Compile the formats that a deployment reads."""
     own = [declaration_in(one) for one in declared]
     texts = [compile_text(OWN, one, own=True) for one in own if not one.startswith("{")]
@@ -322,6 +386,7 @@ def formats(declared: tuple[str, ...] = ()) -> LogFormats:
         declared=of_own,
         readers=(*of_own, of_text, *(one for one in named if isinstance(one, ColumnFormat))),
         objects=(*(compile_object(OWN, one) for one in own if one.startswith("{")), *map(_of_paths, OBJECTS)),
+        zone=ZoneInfo(zone),
     )
 
 
@@ -331,31 +396,3 @@ def _of_paths(name: str) -> JsonFormat:
         for field, places in OBJECTS[name].items()
     }
     return JsonFormat(name=name, paths=paths)
-
-
-def _bare(line: str) -> str:
-    """Remove NUL bytes, as `copytruncate` leaves them, and a byte order mark before a line, and white space behind."""
-    line = line.rstrip(_SPACE)
-    if line[:1] in ("\0", _MARK):
-        line = line.lstrip("\0").removeprefix(_MARK).lstrip("\0")
-    return line
-
-
-def _body(line: str) -> str:
-    """Remove what syslog or a container's runtime writes before a line."""
-    found = _BEFORE.match(line)
-    return line[found.end() :] if found else line
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-def _number(text: str) -> str:
-    """Write a number without an exponent, if it is one of a time or a size."""
-    value = float(text)
-    return text if "e" not in text.lower() or abs(value) >= 1e15 else f"{value:f}".rstrip("0").rstrip(".")
-
-
-# A number stays as it is written: of one that nobody reads any length will do.
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=_number, parse_constant=_no_constant)

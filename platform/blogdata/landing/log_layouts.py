@@ -5,12 +5,13 @@ Expressions take linear time: what is repeated never contains what follows it, s
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import unquote
 
 FIELDS = ("address", "time", "request", "status", "host", "bytes", "forwarded", "referrer", "agent")
@@ -25,9 +26,9 @@ _WHOLE = frozenset(FIELDS)
 
 FIELD_PATTERNS = {
     "method": r"[A-Z-]+",
-    # Traefik writes 0, and load balancers a dash, for a client that was gone before an answer.
-    "status": r"(?:\d{3}|0|-)",
-    "bytes": r"(?:\d+|-)",
+    # Traefik writes 0, HAProxy -1, and load balancers a dash, for a client that was gone before an answer.
+    "status": r"(?:\d{3}|0|-1?)",
+    "bytes": r"(?:\+?\d+|-)",
 }
 _COLUMNS = {
     "date": r"\d{4}-\d\d-\d\d",
@@ -204,7 +205,9 @@ class JsonFormat:
             for path in paths:
                 if (text := _text_at(document, path)) is not None:
                     found[field] = text
-                    break
+                    # Without a value here, a later place may have one.
+                    if text not in ("", "-"):
+                        break
         # Apache's directive for the time has brackets, also where it is a value of an object.
         found["time"] = found.get("time", "").strip("[]")
         # Traefik's ClientHost is the whole list that was forwarded, if one was.
@@ -215,7 +218,9 @@ class JsonFormat:
     def _dashes(self) -> tuple[str, ...]:
         """The fields whose absence is known, since the object has all headers: there is none, as a dash says."""
         return tuple(
-            name for name in ("referrer", "agent") if any("headers" in path for path in self.paths.get(name, ()))
+            name
+            for name in ("referrer", "agent")
+            if any({"headers", "httpRequest"} & {*path} for path in self.paths.get(name, ()))
         )
 
 
@@ -231,6 +236,29 @@ def composed(captured: dict[str, str]) -> dict[str, str]:
         asked = f"?{query}" if query not in ("", "-") else ""
         fields["request"] = f"{captured['method']} {captured['target']}{asked} HTTP/1.1"
     return fields
+
+
+def document_in(text: str) -> dict[str, Any] | None:
+    """Decode an object of JSON, with its numbers as texts; None for anything else."""
+    try:
+        document = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _number(text: str) -> str:
+    """Write a number without an exponent, if it is one of a time or a size."""
+    value = float(text)
+    return text if "e" not in text.lower() or abs(value) >= 1e15 else f"{value:f}".rstrip("0").rstrip(".")
+
+
+# A number stays as it is written: of one that nobody reads any length will do.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=_number, parse_constant=_no_constant)
 
 
 def _text_at(document: Any, path: tuple[str | int, ...]) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 
+EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
+"""The first time that an event may have."""
 # What the standard library parses in each version of Python.
 _USUAL = re.compile(
     r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{3}(?:\d{3})?)?[+-](?:0\d|1[0-7]):[0-5]\d", re.ASCII

@@ -149,7 +149,13 @@ def _taking(settings: Settings, erasure: Erasure, found: type[Rows]) -> TakingOu
 
     events = EventLog(Lake(root=str(settings.lake)))
     return TakingOut(
-        rows=found(lake=events.lake, events=events, landing=settings.landing, persons=erasure.persons),
+        rows=found(
+            lake=events.lake,
+            events=events,
+            landing=settings.landing,
+            persons=erasure.persons,
+            logs=settings.logs,
+        ),
         run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
         spark=SparkResource(home=str(settings.home)).guard,
     )
@@ -247,5 +253,5 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Erasu
             next_step="give the address: all requests and visits of that address are then erased",
         )
     planner = Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(lake)))
-    made = plan.look(planner, files, found, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN)
+    made = plan.look(planner, files, found, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN, logs=settings.logs)
     return replace(made, left={**made.left, **{error.where: error.what for error in unreadable}})

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -74,6 +75,14 @@ def _day(value: object) -> str:
         raise refusal("is not a day", "write it like 2026-01-05") from error
 
 
+def _zone(value: str) -> str:
+    try:
+        return ZoneInfo(value).key
+    except (OSError, ValueError, KeyError) as error:
+        raise refusal("is not a time zone", 'write it like "Europe/Berlin"') from error
+
+
+Zone = Annotated[str, AfterValidator(_zone)]
 Day = Annotated[str, BeforeValidator(_day)]
 BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from blogdata.landing.landed_formats import content
@@ -20,7 +21,7 @@ from blogdata.patterns.ingestion.log_splitter import LOGS
 from blogdata.patterns.ingestion.whole_files import digested
 from blogdata.patterns.security import in_place_overwriter
 from blogdata.patterns.security.in_place_overwriter import Goes
-from blogdata.services.config import Settings
+from blogdata.services.config import LogSettings, Settings
 from blogdata.services.files import locked
 from blogdata.suppression.landed_persons import Reader
 from blogdata.suppression.suppression_list import Suppressed, SuppressionList
@@ -64,18 +65,14 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
         with splitting(settings) if logs else nullcontext():
             for file in read:
                 with faults_of(file):
-                    if lines := _erase_in(file, landing, suppressed):
+                    if lines := _erase_in(file, landing, suppressed, settings.logs):
                         found[file] = lines
         known.let_in(suppressed.returned)
     return found
 
 
-def _erase_in(file: Path, landing: Path, suppressed: Suppressed) -> int:
-    reader = Reader(file, landing)
-
-    def goes(offset: int, raw: bytes) -> bool:
-        return suppressed.goes(reader.named(offset, raw), is_of_users=reader.is_of_users)
-
+def _erase_in(file: Path, landing: Path, suppressed: Suppressed, logs: LogSettings) -> int:
+    goes = partial(suppressed.gone, Reader(file, landing, logs))
     log = _log_of(file, landing)
     return in_place_overwriter.overwrite(file, goes) if log is None else _erase_in_log(log, goes)
 

@@ -6,7 +6,7 @@ line that cannot be read, such as one that was cut off, whatever looks like such
 value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` characters, or, if no field names a user, a
 login. Words are also decoded from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes. Of a line of an
 access log count e-mails, addresses and long ids that are no number anywhere, and logins where servers write them,
-before the time, also those of several words; a path like `/archive` is none.
+before the time, also those of several words; a path like `/archive` is none. Parts of a line are joined as for its row.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from urllib.parse import unquote
 
 from blogdata.landing.clients import normal_form
 from blogdata.landing.landed_formats import extension
+from blogdata.landing.log_declarations import HEADER
+from blogdata.landing.log_envelopes import Written, bare_line, body_of, decoded, entry_of
+from blogdata.landing.log_formats import formats
+from blogdata.services.config import LogSettings
 
 FIELDS = {
     "user_id": "user_ids",
@@ -46,8 +50,8 @@ _OF_LOGS = {
 }
 _CADDYS_LOGIN = {"user_id": "logins"}
 _TIMES = ("event_time", "display_time")
-_TIMES_OF_LOGS = ("time", "time_iso8601", "time_local", "timestamp", "@timestamp", "StartUTC", "ts")
-_CLF = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3} [+-]\d{4})\]")
+_TIMES_OF_LOGS = ("time", "time_iso8601", "time_local", "timestamp", "@timestamp", "timeStamp", "StartUTC", "ts")
+_CLF = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3})(?:\.\d{1,6})?( [+-]\d{4})?\]")
 _ISO = re.compile(r"\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\],\"]*)")
 REGISTERED = "registered_datetime"
 DISTINCTIVE = 8
@@ -56,7 +60,7 @@ _SHORTEST_LOGIN = 4
 _FIELD = re.compile(
     rf'"({"|".join({**_OF_LOGS, **OF_USERS})})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)(?=\s*[,}}\]]))', re.IGNORECASE
 )
-_WORD = re.compile(r"""[^\s"'<>()\[\]{},;|&=?#/\\]+""")
+_WORD = re.compile(r"""[^\s\0\ufeff"'<>()\[\]{},;|&=?#/\\]+""")
 _MAIL = re.compile(r"""(?<![^\s"<>()\[\]{},:;|&=?#/\\])[^\s"<>()\[\]{},:;|&=?#/\\]+@[^\s"'<>()\[\]{},:;|&=?#/\\]+""")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 _OCTETS = re.compile(r"(?:\\x[0-9a-fA-F]{2})+")
@@ -130,8 +134,9 @@ class _Object(list[Any]):
 
 
 class Reader:
-    def __init__(self, file: Path, landing: Path) -> None:
+    def __init__(self, file: Path, landing: Path, logs: LogSettings) -> None:
         self._kind = kind_of(file, landing)
+        self._log = formats(logs.formats, logs.zone).of_log() if self._kind is Kind.LOG else None
         self._header: list[str] | None = None
         self._is_csv = extension(file.name) == "csv"
 
@@ -139,21 +144,39 @@ class Reader:
     def is_of_users(self) -> bool:
         return self._kind is Kind.USERS
 
-    def named(self, offset: int, raw: bytes) -> Named:
-        """Return whom a line names.
+    def named(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[tuple[int, ...], Named]]:
+        """Return whom the lines of a file name, from its beginning, each by its offset and bytes.
 
-        Args:
-            offset: Its place in the file, bytes; a file is read from its beginning.
+        Returns:
+            Whom a line names, with its offset; of one in parts, with those of all of them, when it ends.
         """
+        log = self._log
+        for offset, raw in lines:
+            text = decoded(raw) if log else None
+            if log and text and (entry := entry_of(text)):
+                yield from map(self._of_written, log.joined(entry, offset)[1])
+                continue
+            if log and text and HEADER in text:
+                log.read(text)
+            yield (offset,), self._of_line(offset, raw)
+        yield from map(self._of_written, log.begun.values() if log else ())
+
+    def _of_written(self, line: Written) -> tuple[tuple[int, ...], Named]:
+        return line.places, self._of_line(line.places[0], line.text.encode(errors="surrogateescape"))
+
+    def _of_line(self, offset: int, raw: bytes) -> Named:
         text = raw.decode("utf-8", "replace")
         if self._is_csv:
             return self._of_csv(offset, text)
-        if self._kind is Kind.LOG and not text.lstrip().startswith("{"):
-            logins = tuple(login for form in _forms(text) for login in _before_time(form))
-            return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_logged(text))
-        return self._of_json(raw, text)
+        if self._kind is not Kind.LOG:
+            return self._of_json(raw, text)
+        body = body_of(bare_line(text))
+        if body.lstrip().startswith("{"):
+            return self._of_json(body, text)
+        logins = tuple(login for one in {text, body} for form in _forms(one) for login in _before_time(form))
+        return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_logged(text))
 
-    def _of_json(self, raw: bytes, text: str) -> Named:
+    def _of_json(self, raw: str | bytes, text: str) -> Named:
         names = {Kind.USERS: OF_USERS, Kind.EVENTS: FIELDS, Kind.LOG: _OF_LOGS}[self._kind]
         pairs: list[tuple[str, Any]] = []
 
@@ -270,7 +293,8 @@ def _logged(line: str) -> float | None:
     """Return when a log line was written; a date without a time may be of its URL, its login or its host."""
     if found := _CLF.search(line):
         try:
-            return datetime.strptime(found[1], "%d/%b/%Y:%H:%M:%S %z").timestamp()
+            # Without an offset, the earliest instant that it may be.
+            return datetime.strptime(found[1] + (found[2] or " +1400"), "%d/%b/%Y:%H:%M:%S %z").timestamp()
         except ValueError:
             return None
     found = _ISO.search(line)

@@ -9,7 +9,7 @@ An address counts until the moment of the erasure only.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy
 from blogdata.services import secrets
 from blogdata.services.config import Settings
-from blogdata.suppression.landed_persons import Identifiers, Named, Values, spelled
+from blogdata.suppression.landed_persons import Identifiers, Named, Reader, Values, spelled
 
 SECRET = "suppression"
 FILE = "suppressed.sqlite"
@@ -132,6 +132,11 @@ class Suppressed:
         """
         for_ever = Since(float("inf"), None)
         return cls(key=key, known=dict.fromkeys(_hashes(key, persons), for_ever))
+
+    def gone(self, reader: Reader, lines: Iterable[tuple[int, bytes]]) -> set[int]:
+        """Return the offsets of the lines of a file that go, all parts of a line together."""
+        named, of_users = reader.named(lines), reader.is_of_users
+        return {offset for offsets, one in named if self.goes(one, is_of_users=of_users) for offset in offsets}
 
     def goes(self, line: Named, *, is_of_users: bool) -> bool:
         at = line.logged if line.at is None else line.at

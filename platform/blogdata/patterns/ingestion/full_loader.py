@@ -94,7 +94,7 @@ def land(
     with alone(folder.parent):
         _require_alone(target)
         partial = hidden(target)
-        with table_rows.snapshot(connection), partial.open("wb") as file:
+        with table_rows.snapshot(connection, table), partial.open("wb") as file:
             source = table_rows.describe(connection, table, announced)
             rows = table_rows.copy(connection, table_rows.as_json(source), file)
             file.flush()

@@ -15,9 +15,9 @@ load reads the windows of an overlap again, which finds rows that were committed
 transaction that stays open for longer than the overlap after the window of its rows. Its rows come when its window is
 loaded by name.
 
-Rows whose time is null or still to come are in no window. They land apart, once each, to be dead-lettered
-(:data:`UNTIMED`). Soft deletes travel: a row that is marked as deleted, with a new time, lands as another line. Hard
-deletes are unseen, as a row that is gone cannot be read.
+Rows whose time is null, `-infinity` or still to come are in no window. They land apart, once each, to be dead-lettered
+(:data:`UNTIMED`). Those before the first window are counted. Soft deletes travel: a row that is marked as deleted, with
+a new time, lands as another line. Hard deletes are unseen, as a row that is gone cannot be read.
 
 The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
 committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from psycopg import sql
 
 UNTIMED = "-untimed-"
-"""Part of the name of files with rows whose time is null or still to come."""
+"""Part of the name of files with rows whose time is in no window."""
 AHEAD = timedelta(hours=1)
 """How far the clock of who writes the rows may be ahead."""
 _ENDING = ".jsonl"
@@ -84,10 +84,12 @@ class Load:
     Args:
         rows: Rows in each window, by its key; :data:`UNTIMED` for the rows in no window. Windows without rows are left
             out.
+        before: Rows before the first window, which are not loaded; None: they were not counted.
     """
 
     rows: Mapping[str, int]
     new: Mapping[str, int]
+    before: int | None = None
 
 
 def load(
@@ -99,6 +101,7 @@ def load(
     *,
     now: datetime,
     untimed_in: str | None = None,
+    count_before: bool = False,
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
     """Land the rows of a table that have not landed, of the windows from `first` to `last`.
@@ -112,15 +115,20 @@ def load(
     delta, future = sql.Identifier(table.delta), now + AHEAD
     begin, end = start_of(first, table.grain), min(start_of(following(last, table.grain), table.grain), future)
     timed = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, sql.Literal(begin), sql.Literal(end))
-    untimed = sql.SQL("{0} IS NULL OR {0} >= {1}").format(delta, sql.Literal(future))
-    with alone(landed), table_rows.snapshot(connection):
+    untimed = sql.SQL("{0} IS NULL OR {0} >= {1} OR {0} = '-infinity'").format(delta, sql.Literal(future))
+    earlier = sql.SQL("{0} > '-infinity' AND {0} < {1}").format(delta, sql.Literal(begin))
+    before = None
+    with alone(landed), table_rows.snapshot(connection, table.name):
         source = table_rows.describe(connection, table.name, table.announced, delta=table.delta)
         loading = _Loading(table, landed, prepare)
         loading.windows(_lines(connection, table, source, timed), between(first, last, table.grain))
         if untimed_in is not None:
             lines = [line for _, line in _lines(connection, table, source, untimed)]
             loading.window(untimed_in, lines, UNTIMED)
-    return Load(rows=loading.rows, new=loading.new)
+        if count_before:
+            count = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(source.identifier, earlier)
+            before = next(iter(connection.execute(count).fetchall()))[0]
+    return Load(rows=loading.rows, new=loading.new, before=before)
 
 
 def _lines(

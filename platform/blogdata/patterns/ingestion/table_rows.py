@@ -6,15 +6,22 @@ The server writes the JSON and Python passes it on, so memory does not grow with
 - smallint to bigint, numeric, real and double: a number with all its digits, or its digits as a text if the field is
   announced as a text; `NaN` and infinities are texts;
 - boolean; date: as ISO 8601; timestamptz: as ISO 8601 in UTC;
-- json and jsonb: as they are, as jsonb has them: each key once;
+- json and jsonb: as they are;
 - arrays of these: an array. A domain: as the type below it.
 
-Every other type is refused by name before a row is read, since a text of it would be a guess: a timestamp without time
-zone is no instant, and bytes, intervals, money, ranges and composite types have no form in JSON. A view casts them.
+Only columns that are announced are read. Of these, every other type is refused by name before a row is read, since a
+text of it would be a guess: a timestamp without time zone is no instant, and bytes, intervals, money, ranges and
+composite types have no form in JSON. A view casts them.
+
+A session inherits nothing: what a database or a login sets could change values or leave rows out in silence. A table
+that would be read in part, by row-level security, is refused.
+
+Source: PostgreSQL, `setupConnection` of `pg_dump`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +38,25 @@ _TEXTS = {"text", "varchar", "bpchar", "uuid"}
 _NUMBERS = {"int2", "int4", "int8", "numeric", "float4", "float8"}
 _ADAPTED = {*_TEXTS, *_NUMBERS, "bool", "date", "timestamptz", "json", "jsonb"}
 _ENUM, _ARRAY = "e", "A"
+_SESSION = {
+    "application_name": "blogdata",
+    "client_encoding": "UTF8",
+    "datestyle": "ISO, MDY",
+    "extra_float_digits": "3",
+    "idle_in_transaction_session_timeout": "0",
+    "intervalstyle": "postgres",
+    "lock_timeout": "0",
+    "row_security": "off",
+    # A name without a schema is one of `public`, whoever logs in.
+    "search_path": "pg_catalog, public, pg_temp",
+    "statement_timeout": "0",
+    "timezone": "UTC",
+    "transaction_timeout": "0",
+}
+# Not each server knows all of them.
+_SET = "SELECT set_config(name, %s::jsonb ->> lower(name), true) FROM pg_settings WHERE %s::jsonb ? lower(name)"
+# Of JSON, COPY escapes all backslashes and, between values, white space; the NUL that it never has holds their place.
+_COPIED = ((rb"\\", b"\0"), (rb"\n", b" "), (rb"\r", b" "), (rb"\t", b" "), (b"\0", b"\\"))
 _COLUMNS = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.typname, b.typtype, b.typcategory, e.typname, e.typtype
     FROM pg_attribute a
@@ -57,7 +83,7 @@ class SourceTable:
 
 
 @contextmanager
-def snapshot(connection: psycopg.Connection) -> Iterator[None]:
+def snapshot(connection: psycopg.Connection, table: str) -> Iterator[None]:
     """Read everything inside the block at one state of the database, and change nothing of it."""
     import psycopg
 
@@ -65,7 +91,7 @@ def snapshot(connection: psycopg.Connection) -> Iterator[None]:
     connection.read_only = True
     try:
         with connection.transaction():
-            connection.execute("SET LOCAL TIME ZONE 'UTC'")
+            connection.execute(_SET, [json.dumps(_SESSION)] * 2)
             yield
     except psycopg.OperationalError:
         raise
@@ -78,7 +104,7 @@ def snapshot(connection: psycopg.Connection) -> Iterator[None]:
         )
         raise ConfigurationError(
             what=f"the database refuses the query: {said}",
-            where=f"database {connection.info.dbname}, login {connection.info.user}",
+            where=f"table {table}, database {connection.info.dbname}, login {connection.info.user}",
             next_step=f"mend the table or view, or the rights of {connection.info.user}",
         ) from None
 
@@ -94,8 +120,11 @@ def describe(
         raise ConfigurationError(
             what="there is no such table, or this login may not see it",
             where=name,
-            next_step=f"correct the name under [tables], or grant SELECT on it to {connection.info.user}",
+            next_step="write it under [tables] as the database has it, with its schema unless that is public, or grant "
+            f"SELECT on it to {connection.info.user}",
         )
+    names = {*(field.name for field in announced), delta}
+    columns = [column for column in columns if column[0] in names]
     if missing := sorted({field.name for field in announced} - {column[0] for column in columns}):
         raise ConfigurationError(
             what=f"the table lacks columns that are announced: {', '.join(missing)}",
@@ -140,13 +169,20 @@ def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes])
 
 
 def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[bytes]:
-    """Read the result of a query of one text column that contains no raw control character, as JSON does not."""
+    """Read the result of a query of one text column, which is JSON behind at most a word."""
     from psycopg import sql
 
+    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+        # It may have any bytes: a row that is not UTF-8 lands, and is rejected as such.
+        connection.execute("SET LOCAL client_encoding = SQL_ASCII")
     with connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as rows:
-        # The server sends one row at a time; in JSON all that COPY escapes are backslashes.
+        # The server sends one row at a time.
         for row in rows:
-            yield bytes(row).removesuffix(b"\n").replace(b"\\\\", b"\\")
+            line = bytes(row).removesuffix(b"\n")
+            if b"\\" in line:
+                for copied, plain in _COPIED:
+                    line = line.replace(copied, plain)
+            yield line
 
 
 def as_json(table: SourceTable) -> sql.Composable:
@@ -176,6 +212,4 @@ def _is_adapted(base: str, kind: str, category: str, element: str | None, kind_o
 
 
 def _cast(base: str, *, is_text: bool) -> str | None:
-    if base == "json":
-        return "jsonb"
     return "text" if base == "bpchar" or (is_text and base in _NUMBERS) else None

@@ -29,7 +29,7 @@ import gzip
 import lzma
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -44,8 +44,8 @@ _LONGEST_STEM = 60
 """Characters of a file's name that the name of the hidden one has, of up to four bytes each."""
 _COARSE = 2 * 10**9
 """Nanoseconds of which the clock of any file system tells two times apart."""
-Goes = Callable[[int, bytes], bool]
-"""Decides whether a line goes, by its offset and its bytes."""
+Goes = Callable[[Iterator[tuple[int, bytes]]], Iterable[int]]
+"""Decides which lines of a file go: of all, each by its offset and its bytes, the offsets."""
 
 
 def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda _: None) -> int:
@@ -65,7 +65,7 @@ def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda
     """
     target = file.resolve()
     state = _state(target)
-    gone = frozenset(offset for offset, line in _lines(target) if _goes(offset, line, goes))
+    gone = frozenset(goes(_left(target)))
     if gone:
         try:
             _replace(target, gone, state, before)
@@ -131,9 +131,9 @@ def _raw_of(offset: int, line: bytes) -> bytes:
     return raw if offset else raw.removeprefix(MARK)
 
 
-def _goes(offset: int, line: bytes, goes: Goes) -> bool:
-    raw = _raw_of(offset, line)
-    return bool(raw) and not is_erased(raw) and goes(offset, raw)
+def _left(file: Path) -> Iterator[tuple[int, bytes]]:
+    raws = ((offset, _raw_of(offset, line)) for offset, line in _lines(file))
+    return ((offset, raw) for offset, raw in raws if raw and not is_erased(raw))
 
 
 def _blank(offset: int, line: bytes) -> bytes:
