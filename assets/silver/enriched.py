@@ -19,11 +19,9 @@ def enrich(
 ) -> DataFrame:
     """Add the versions of user, device and place that were valid at the event, and the referring host, to each event.
 
-    A table that was never published is None. Events of a table written before links had campaigns have none.
+    A table that was never published is None.
     """
     spark = events.sparkSession
-    if "utm" not in events.columns:
-        events = events.withColumn("utm", F.lit(None).cast("string"))
     versions = users if users is not None else spark.createDataFrame([], USER_COLUMNS)
     reference = devices if devices is not None else spark.createDataFrame([], DEVICE_COLUMNS)
     with_user = static_joiner.join_as_of(

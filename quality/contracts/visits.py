@@ -1,6 +1,6 @@
 """Visits: the lines that were landed, those that are unusable, the events in them, each once, and which came late."""
 
-from datetime import date, timedelta
+from datetime import timedelta
 
 from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.patterns.quality.online_observer import observed
@@ -235,8 +235,6 @@ VISITS = split(
     of="bronze.visits",
     # The time finds no other line at that place: that of a file which was landed again.
     key=("arrival_hour", "source_file", "source_offset", "event_time"),
-    since=date(2026, 11, 27),
-    grace=timedelta(days=90),
 )
 
 VISIT_CONFLICTS = Contract(
