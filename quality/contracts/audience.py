@@ -11,7 +11,7 @@ from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts import page_views
 from quality.contracts.page_views import HOURS_OF_A_DAY, HOURS_PRESENT, PARTS, PATTERNS, daily
-from quality.contracts.places import PLACE
+from quality.contracts.places import COUNTRY
 
 _JOINED = Read(dataset="silver.visits_with_ads", reach=WITHIN)
 CAMPAIGN_STATS = daily(
@@ -108,7 +108,7 @@ AUDIENCE_HOURLY = Contract(
     reasons=page_views.AGGREGATED,
     left_out=page_views.MORE_OF_AGGREGATED,
     statistics=("dimension", "value"),
-    tells=(Telling(rows="`dimension` = 'country'", column=PLACE[0]),),
+    tells=(Telling(rows="`dimension` = 'country'", column=COUNTRY),),
     feeds=("gold.returning_visitors",),
     patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=3,

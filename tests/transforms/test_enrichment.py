@@ -9,9 +9,8 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from assets.silver.enriched import enrich
-from assets.silver.places import ALWAYS
 from assets.transforms import users
-from quality.contracts.places import HERE, PLACES
+from quality.contracts.places import PLACES
 from transforms.test_users import ROWS, TODAY
 from transforms.user_rows import delivered, identified
 
@@ -22,7 +21,7 @@ EVENT = (
 EMAILS = (("2024-06-01", "a@"), ("2024-06-21", "b@"), ("2024-07-05", "c@"))
 """The deliveries of the user in figure 5-1, who had another address in each of them."""
 MICROSECOND = timedelta(microseconds=1)
-PUBLIC, OTHER, SERVED = "8.8.8.8", "9.9.9.9", "1.1.1.1"
+PUBLIC, OTHER = "8.8.8.8", "9.9.9.9"
 
 
 def utc(text: str) -> datetime:
@@ -47,10 +46,6 @@ def visit(page: str, at: datetime, *, ip: str | None = None) -> tuple[Any, ...]:
 def enriched(spark: Any, visits: Sequence[tuple[Any, ...]], **reference: Any) -> Any:
     given = {"users": None, "devices": None, "places": None, **reference}
     return enrich(spark.createDataFrame(visits, EVENT), **given)
-
-
-def table_of_places(spark: Any, *rows: tuple[Any, ...]) -> Any:
-    return spark.createDataFrame(rows, PLACES.ddl)
 
 
 def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
@@ -85,20 +80,13 @@ def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
 
 
 def test_a_visit_has_the_place_of_its_address(spark: Any) -> None:
-    told = table_of_places(
-        spark,
-        (PUBLIC, ALWAYS, None, "found", "DE", None, None, HERE),
-        # What a service told an earlier version: it is looked up anew.
-        (SERVED, ALWAYS, None, "found", "FR", "Paris", "Paris", "service"),
-    )
+    told = spark.createDataFrame([(PUBLIC, "found", "DE")], PLACES.ddl)
     visits = [
-        visit(page, utc("2026-01-05"), ip=ip)
-        for page, ip in {"/found": PUBLIC, "/served": SERVED, "/other": OTHER, "/none": None}.items()
+        visit(page, utc("2026-01-05"), ip=ip) for page, ip in {"/found": PUBLIC, "/other": OTHER, "/none": None}.items()
     ]
-    rows = enriched(spark, visits, places=told).select("page", "country", "city", "place_outcome").collect()
+    rows = enriched(spark, visits, places=told).select("page", "country", "place_outcome").collect()
     assert {row[0]: tuple(row[1:]) for row in rows} == {
-        "/found": ("DE", None, "found"),
-        "/served": (None, None, "waiting"),
-        "/other": (None, None, "waiting"),
-        "/none": (None, None, None),
+        "/found": ("DE", "found"),
+        "/other": (None, "waiting"),
+        "/none": (None, None),
     }
