@@ -239,14 +239,6 @@ FROM together GROUP BY 1, 2
 """,
         "event_date",
     ),
-    "gold.campaign_audience_hourly": Table(
-        f"""
-SELECT event_hour, {named("campaign")} AS campaign, {_PAIRS},
-    hll_sketch_agg(CASE WHEN side = 'both' THEN user_id END, 12) AS visitors
-FROM silver_visits_with_ads GROUP BY 1, 2
-""",
-        "event_hour",
-    ),
 }
 """The tables that need no view `addresses`, and the views that they read, in an order in which they can be computed."""
 ADDRESSES = "SELECT DISTINCT ip FROM silver_visits WHERE ip IS NOT NULL"

@@ -22,7 +22,7 @@ RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0
 SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**RATES), ads=True)
 DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts")
 # The displays without the visit events.
-JOINED = ("silver.visits_with_ads", "gold.campaign_stats", "gold.campaign_audience_hourly")
+JOINED = ("silver.visits_with_ads", "gold.campaign_stats")
 
 
 @dataclass(frozen=True)
