@@ -1,7 +1,7 @@
 """The part about the blog: who read what, by period, each figure beside that of the period before.
 
 Every number is computed from the page views of its period alone, so that it equals a query over
-`silver.visits_enriched` with the same hours. Campaigns, crawlers and broken links are sums over days of gold tables.
+`silver.visits_enriched` with the same hours.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from assets.report.page_views import DATASET, DAY, DailyRankings, PageViews, key_of_hour
+from assets.report.page_views import DATASET, DAY, PageViews, key_of_hour
 from assets.report.referrers import ReferrerKind, Referrers, known
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
@@ -59,7 +59,6 @@ def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Au
     if newest is None:
         return None
     since = key_of(start_of(newest[:_DATE], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
-    daily = DailyRankings.read(lake, since[:_DATE])
     views = PageViews.read(lake, since, known() if referrers is None else referrers)
     if views is None:
         return None
@@ -68,7 +67,7 @@ def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Au
         since=key_of_hour(views.first),
         until=key_of_hour(views.last),
         chosen=next(name for name in ("7", "1", SO_FAR, ALL) if name in spans),
-        periods=[_period(views, daily, name, span) for name, span in spans.items()],
+        periods=[_period(views, name, span) for name, span in spans.items()],
         notes=NOTES,
     )
 
@@ -107,7 +106,7 @@ def _spans(views: PageViews) -> Iterator[tuple[str, _Span]]:
     yield ALL, _Span(label=f"All {days} days" if days > 1 else "All of it", first=views.first, last=views.last)
 
 
-def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> ReportPeriod:
+def _period(views: PageViews, name: str, span: _Span) -> ReportPeriod:
     return ReportPeriod(
         name=name,
         label=span.label,
@@ -116,7 +115,7 @@ def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> R
         compared=None if span.compared is None else (key_of_hour(span.compared[0]), key_of_hour(span.compared[1])),
         figures=list(_figures(views, span)),
         chart=_chart(views, span),
-        rankings=list(_rankings(views, daily, span)),
+        rankings=list(_rankings(views, span)),
     )
 
 
@@ -149,7 +148,7 @@ def _chart(views: PageViews, span: _Span) -> Chart:
     return Chart(name=name, keys=keys if name == "hours" else [key[:_DATE] for key in keys], lines=lines)
 
 
-def _rankings(views: PageViews, daily: DailyRankings, span: _Span) -> Iterator[Ranking]:
+def _rankings(views: PageViews, span: _Span) -> Iterator[Ranking]:
     apart = {
         _HOST: {**NO_SITES, **{host: f"{host}, this blog" for host in views.own_hosts}},
         _KIND: {kind.value: kind.value for kind in NO_KINDS},
@@ -160,4 +159,3 @@ def _rankings(views: PageViews, daily: DailyRankings, span: _Span) -> Iterator[R
         # A ranking of which nothing is known is left out, as are the kinds of sites where nobody came from one.
         if not counted.keys() <= {UNKNOWN, *(apart[_KIND] if kind.name == _KIND else ())}:
             yield kind.ranking(counted.items(), apart.get(kind.name, {}))
-    yield from daily.within(key_of_hour(span.first)[:_DATE], key_of_hour(span.last)[:_DATE])

@@ -66,7 +66,6 @@ class RankingKind:
     label: str
     of: str
     columns: Sequence[str]
-    note: str = ""
 
     def ranking(
         self, counted: Iterable[tuple[str, Sequence[int]]], apart: Mapping[str, str] = MappingProxyType({})
