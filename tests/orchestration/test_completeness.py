@@ -15,7 +15,6 @@ import pytest
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.checks import complete_results
-from blogdata.orchestration.names import asset_key
 from published import publish
 from quality.contracts import CONTRACTS
 
@@ -34,11 +33,11 @@ def days(lake: Lake, hours: Mapping[str, int], dataset: str = PAGES) -> None:
     publish(lake, dataset, CONTRACTS[dataset].partition_column, dict.fromkeys(hours, 1), measures=measures)
 
 
-def judged(lake: Lake, now: str, dataset: str = PAGES) -> dg.AssetCheckResult:
+def judged(lake: Lake, now: str, dataset: str = PAGES) -> dg.AssetCheckEvaluation:
     """Evaluate the check as a run does at a given time."""
     with pytest.MonkeyPatch.context() as clock:
         clock.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
-        (result,) = complete_results(asset_key(dataset), CONTRACTS[dataset], EventLog(lake))
+        (result,) = complete_results(CONTRACTS[dataset], EventLog(lake))
     return result
 
 
