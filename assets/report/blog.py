@@ -13,7 +13,7 @@ from assets.report.page_views import DATASET, DAY, PageViews, key_of_hour
 from assets.report.referrers import ReferrerKind, Referrers, known
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.report.page import Audience, Chart, Figure, Ranking, RankingKind, ReportPeriod
+from blogdata.report.page import Audience, Chart, Figure, Ranking, ReportPeriod, ranking
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.sessions import PAUSE
 
@@ -23,16 +23,16 @@ LENGTHS = {1: WEEK, 7: 7 * DAY, 28: 28 * DAY, 90: 91 * DAY}
 """Periods in whole days, and how many hours earlier the period is that each is compared with: of the same weekdays."""
 ALL, SO_FAR = "all", "today"
 _HOST, _KIND, _UTM = "referral_host", "referral_kind", "utm"
-_COLUMNS = ("Views", "Visits", "Visitors")
 RANKINGS = (
-    RankingKind(name="page", label="Pages", of="page", columns=_COLUMNS),
-    RankingKind(name=_HOST, label="Other sites they came from", of="site", columns=_COLUMNS),
-    RankingKind(name=_KIND, label="Kinds of sites they came from", of="kind", columns=_COLUMNS),
-    RankingKind(name=_UTM, label="Campaigns of links they followed", of="source / medium / campaign", columns=_COLUMNS),
-    RankingKind(name="country", label="Countries", of="country", columns=_COLUMNS),
-    RankingKind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
-    RankingKind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
+    ("page", "Pages", "page"),
+    (_HOST, "Other sites they came from", "site"),
+    (_KIND, "Kinds of sites they came from", "kind"),
+    (_UTM, "Campaigns of links they followed", "source / medium / campaign"),
+    ("country", "Countries", "country"),
+    ("browser", "Browsers", "browser"),
+    ("device_type", "Devices", "device"),
 )
+"""Columns of page views by which they are ranked, with a title, and with what a row is."""
 NO_SITES = {name: name for name in (ReferrerKind.SPAM.value, UNKNOWN)} | {DIRECT: ReferrerKind.DIRECT.value}
 """What stands in place of a host, and how it is shown."""
 NO_KINDS = (ReferrerKind.DIRECT, ReferrerKind.OWN, ReferrerKind.SPAM, ReferrerKind.UNKNOWN)
@@ -154,8 +154,8 @@ def _rankings(views: PageViews, span: _Span) -> Iterator[Ranking]:
         _KIND: {kind.value: kind.value for kind in NO_KINDS},
         _UTM: {UNKNOWN: "no campaign"},
     }
-    for kind in RANKINGS:
-        counted = dict(views.by(kind.name, span.first, span.last))
+    for name, label, of in RANKINGS:
+        counted = dict(views.by(name, span.first, span.last))
         # A ranking of which nothing is known is left out, as are the kinds of sites where nobody came from one.
-        if not counted.keys() <= {UNKNOWN, *(apart[_KIND] if kind.name == _KIND else ())}:
-            yield kind.ranking(counted.items(), apart.get(kind.name, {}))
+        if not counted.keys() <= {UNKNOWN, *(apart[_KIND] if name == _KIND else ())}:
+            yield ranking(name, label, of, counted.items(), apart.get(name, {}))
