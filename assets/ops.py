@@ -80,7 +80,7 @@ REPORT = dg.AssetKey(["ops", "report"])
     group_name="ops",
     owners=["team:platform"],
     kinds={"html"},
-    required_resource_keys={"lake"},
+    required_resource_keys={"lake", "deployment"},
 )
 def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Compute the figures from the tables and the event log, without Spark, and write the page."""
@@ -93,7 +93,7 @@ def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             access.landing_zone,
             access.checkpoints_path,
             now=datetime.now(timezone.utc),
-            days=report_figures.DAYS,
+            own_hosts=context.resources.deployment.settings().site_hosts,
         )
     except PlatformError as error:
         raise failure(context, error) from error

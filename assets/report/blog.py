@@ -6,11 +6,11 @@ Every number is computed from the page views of its period alone, so that it equ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from assets.report.page_views import DATASET, DAY, PageViews, key_of_hour
-from assets.report.referrers import ReferrerKind, Referrers, known
+from assets.report.referrers import ReferrerKind
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
 from blogdata.report.page import Audience, Chart, Figure, Ranking, ReportPeriod, ranking
@@ -33,9 +33,9 @@ RANKINGS = (
     ("device_type", "Devices", "device"),
 )
 """Columns of page views by which they are ranked, with a title, and with what a row is."""
-NO_SITES = {name: name for name in (ReferrerKind.SPAM.value, UNKNOWN)} | {DIRECT: ReferrerKind.DIRECT.value}
+NO_SITES = {UNKNOWN: UNKNOWN, DIRECT: ReferrerKind.DIRECT.value}
 """What stands in place of a host, and how it is shown."""
-NO_KINDS = (ReferrerKind.DIRECT, ReferrerKind.OWN, ReferrerKind.SPAM, ReferrerKind.UNKNOWN)
+NO_KINDS = (ReferrerKind.DIRECT, ReferrerKind.OWN, ReferrerKind.UNKNOWN)
 """Kinds of what is no site that readers came from."""
 NOTES = (
     "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. Of access logs, feeds, "
@@ -44,22 +44,21 @@ NOTES = (
     "A visit is what the page views name as one. Of an access log it is the page views of one address and browser "
     f"without a pause of {PAUSE}.",
     "The blog's own hosts are those of the settings; without any, the host that most page views after "
-    "the first of a visit come from, of those with a referrer. They, no referrer and hosts on a list of referrer spam "
-    "are no sites that readers came from; the shares are of all page views. The kind of a site is that of its host in "
-    "a table.",
+    "the first of a visit come from, of those with a referrer. They and no referrer are no sites that readers came "
+    "from; the shares are of all page views. The kind of a site is that of its host in a table.",
     "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
     "the numbers of days do not add up to that of their period.",
     "Nobody is named on this page.",
 )
 
 
-def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Audience | None:
+def audience(lake: Lake, *, days: int, own_hosts: Collection[str] = ()) -> Audience | None:
     """Compute the figures of the blog; None if no page view is published."""
     newest = max(lake.row_counts(DATASET, "event_hour"), default=None)
     if newest is None:
         return None
     since = key_of(start_of(newest[:_DATE], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
-    views = PageViews.read(lake, since, known() if referrers is None else referrers)
+    views = PageViews.read(lake, since, own_hosts)
     if views is None:
         return None
     spans = dict(_spans(views))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.report.referrers import ReferrerKind, Referrers
+from assets.report.referrers import ReferrerKind, kind_of
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts.columns import DIRECT, UNKNOWN
@@ -47,8 +47,8 @@ class PageViews:
     own_hosts: frozenset[str]
 
     @classmethod
-    def read(cls, lake: Lake, since: str | None, referrers: Referrers) -> PageViews | None:
-        """Read the published page views from an hour on; None if there are none."""
+    def read(cls, lake: Lake, since: str | None, own_hosts: Collection[str] = ()) -> PageViews | None:
+        """Read the published page views from an hour on; None if there are none. Without own hosts, they are found."""
         found = lake.columns(DATASET, _READ, since=since)
         if not found.num_rows:
             return None
@@ -63,14 +63,9 @@ class PageViews:
             columns[name] = encoded.indices
             if name in _COLUMNS:
                 columns[name], names[name] = _named(encoded.indices, encoded.dictionary.to_pylist())
-        spam = [
-            host if referrers.kind_of(host) is not ReferrerKind.SPAM else ReferrerKind.SPAM.value
-            for host in names[_HOST]
-        ]
-        columns[_HOST], names[_HOST] = _named(columns[_HOST], spam)
         rows = pa.table(columns).sort_by("hour").combine_chunks()
-        own = _configured(names[_HOST], referrers.own) if referrers.own else _own_hosts(rows, names[_HOST])
-        kinds = [ReferrerKind.OWN if host in own else referrers.kind_of(host) for host in names[_HOST]]
+        own = _configured(names[_HOST], own_hosts) if own_hosts else _own_hosts(rows, names[_HOST])
+        kinds = [ReferrerKind.OWN if host in own else kind_of(host) for host in names[_HOST]]
         numbers, names["referral_kind"] = _named(rows[_HOST].combine_chunks(), kinds)
         return cls(rows=rows.append_column("referral_kind", numbers), names=names, own_hosts=own)
 
@@ -130,8 +125,9 @@ class PageViews:
         return ((names[code], numbers) for code, numbers in zip(groups[dimension].to_pylist(), counts, strict=True))
 
 
-def _configured(hosts: Sequence[str], own: frozenset[str]) -> frozenset[str]:
-    return frozenset(host for host in hosts if host.removeprefix("www.") in own)
+def _configured(hosts: Sequence[str], own: Collection[str]) -> frozenset[str]:
+    known = {host.removeprefix("www.") for host in own}
+    return frozenset(host for host in hosts if host.removeprefix("www.") in known)
 
 
 def _own_hosts(rows: pa.Table, hosts: Sequence[str]) -> frozenset[str]:
@@ -149,13 +145,13 @@ def _own_hosts(rows: pa.Table, hosts: Sequence[str]) -> frozenset[str]:
     first, later = Counter[str](), Counter[str]()
     for counter, chosen in ((first, is_first), (later, ~is_first)):
         for name, views in zip(hosts, np.bincount(of_row[chosen]).tolist(), strict=False):
-            if name not in (DIRECT, UNKNOWN, ReferrerKind.SPAM.value):
+            if name not in (DIRECT, UNKNOWN):
                 counter[name.removeprefix("www.")] += views
     own, views = max(later.items(), key=lambda host: host[1], default=("", 0))
     share = views / max(later.total(), 1)
     if share <= 0.5 or share * first.total() <= first[own]:
         return frozenset()
-    return _configured(hosts, frozenset({own}))
+    return _configured(hosts, [own])
 
 
 def key_of_hour(hour: int) -> str:

@@ -189,13 +189,11 @@ class LogSettings:
         proxies: Addresses and networks of the proxies whose `X-Forwarded-For` or `Forwarded` is believed, in their
             normal form; `unix:` for one that connects through a socket of the machine.
         zone: Time zone of stamps without an offset.
-        referrers: Files with hosts of sites that link to the blog.
     """
 
     formats: Annotated[types.TextOrTexts, at("format")] = ()
     zone: types.Zone = "UTC"
     proxies: tuple[types.Proxy, ...] = ()
-    referrers: tuple[types.Folder, ...] = ()
     exclude: ExcludedRequests = field(default_factory=ExcludedRequests)
     crawlers: CrawlerSettings = field(default_factory=CrawlerSettings)
 
