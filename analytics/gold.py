@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
@@ -94,9 +95,8 @@ def opened(gold: Path, upstream: Upstream) -> DeltaTable:
 
 def select(table: DeltaTable, query: str) -> list[dict[str, Any]]:
     """Run a query on a table, named `t`; returns its rows."""
-    batches = QueryBuilder().register("t", table).execute(query).read_all()
-    columns = [[value.as_py() for value in batches.column(place)] for place in range(len(batches.column_names))]
-    return [dict(zip(batches.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    found: list[dict[str, Any]] = pa.table(QueryBuilder().register("t", table).execute(query).read_all()).to_pylist()
+    return found
 
 
 def first_day(gold: Path) -> str | None:
