@@ -14,7 +14,6 @@ import dagster as dg
 
 from blogdata.errors import PlatformError, shown
 from blogdata.evidence import ledger
-from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.commit import Commit, Entry
 from blogdata.orchestration.names import asset_key
@@ -65,8 +64,6 @@ def check_specs(contract: Contract) -> list[dg.AssetCheckSpec]:
         warning[MEASURES] = "Shares of nulls are about what they were before (warning)"
     if lookback_of(contract) is not None:
         warning[TOO_LATE] = f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)"
-    if contract.parts is not None:
-        warning[COMPLETE] = "Every published period before the newest, and not final, has all of its hours (warning)"
     key = asset_key(contract.dataset)
     return [
         *(dg.AssetCheckSpec(name, asset=key, blocking=True, description=text) for name, text in blocking.items()),
@@ -85,7 +82,6 @@ def passed_checks(contract: Contract, step: Step, commit: Commit) -> list[dg.Ass
     return [
         _evaluation(contract, CONTRACT, passed=True, metadata=audited),
         _balance(contract, lines),
-        *complete_results(contract, step.events),
         *share_results(contract, step, commit),
         *measure_results(contract, step, commit),
         *_finality(contract, step, commit),
@@ -174,49 +170,8 @@ def _text(reasons: Mapping[str, Mapping[str, PlatformError]]) -> str:
     return ". ".join([*lines, *([f"{len(reasons) - _REASONS} more reasons"] if len(reasons) > _REASONS else [])])
 
 
-COMPLETE = "complete"
-PARTS = "parts"
-"""Name of the measure that counts the hours a period was computed from; null for a period without rows."""
-EXPECTED = "parts_expected"
-"""Name of the measure that counts the hours a period should have had; without it, they are the contract's `parts`."""
-_SHOWN = 3
-
-
-def complete_results(contract: Contract, events: EventLog) -> Iterator[dg.AssetCheckEvaluation]:
-    """Warn of published periods before the newest one that lack hours."""
-    if contract.parts is None or contract.grain is None:
-        return
-    published = events.publications(contract.dataset)
-    short = lacking_hours(contract, published)
-    newest = max(published, default="")
-    ended = {period: hours for period, hours in short.items() if period < newest}
-    lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
-    more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
-    so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(short.items()) if period not in ended]
-    figures = {"periods_lacking_hours": len(ended), **({"by_period": ended} if ended else {})}
-    yield _warning(contract, COMPLETE, [*lacking[:_SHOWN], *more, *so_far], figures, passed=not ended)
-
-
-def lacking_hours(contract: Contract, published: Mapping[str, Entry]) -> dict[str, str]:
-    """Find the published periods that lack hours and are not final, each with its count, such as `23 of 24`."""
-    assert contract.parts is not None
-    assert contract.partitioning is not None
-    grain = contract.partitioning.grain
-    counted = {period: entry.measures.get(PARTS) for period, entry in published.items()}
-    present = {period: int(parts) for period, parts in counted.items() if parts is not None}
-    expected = {period: int(published[period].measures.get(EXPECTED) or contract.parts) for period in present}
-    short = {period: f"{hours} of {expected[period]}" for period, hours in present.items() if hours < expected[period]}
-    last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
-    first = min((period for period, hours in present.items() if hours), default="")
-    return {
-        period: hours
-        for period, hours in short.items()
-        if period > last or (first <= period and not (lookback and lookback.is_final(period, last)))
-    }
-
-
 SHARE, FILTERS, MEASURES = "share", "filters", "measures"
-_LISTED = 100
+_SHOWN, _LISTED = 3, 100
 _LOOK_BACK = 4 * online_observer.PAST
 """How many partitions back to read: more than are compared, since some are missing or have too few rows."""
 
@@ -299,14 +254,12 @@ def _jumps(
     return _warning(contract, name, texts + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _SHOWN), figures)
 
 
-def _warning(
-    contract: Contract, name: str, texts: Sequence[str], metadata: dict[str, Any], *, passed: bool | None = None
-) -> dg.AssetCheckEvaluation:
-    """Evaluate a check that warns; it passes without texts, unless it is told."""
+def _warning(contract: Contract, name: str, texts: Sequence[str], metadata: dict[str, Any]) -> dg.AssetCheckEvaluation:
+    """Evaluate a check that warns, by texts; it passes without any."""
     return _evaluation(
         contract,
         name,
-        passed=not texts if passed is None else passed,
+        passed=not texts,
         severity=dg.AssetCheckSeverity.WARN,
         description="; ".join(texts) or None,
         metadata=metadata,

@@ -291,7 +291,6 @@ def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
 
 def is_complete(contract: Contract, entry: Entry) -> bool:
     """Return whether a publication has all parts of its partition, as far as its contract counts them."""
-    # Tables from before parts were counted lack the measure.
     return contract.parts is None or int(entry.measures.get("parts") or 0) >= contract.parts
 
 
