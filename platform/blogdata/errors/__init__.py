@@ -71,6 +71,10 @@ class DiskFull(PlatformError):
         )
 
 
+_FEW = 20
+"""Most datasets that an error lists."""
+
+
 def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, kind: str = "dataset") -> None:
     """Refuse names that do not exist."""
     names = list(there)
@@ -79,7 +83,12 @@ def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, ki
         raise ConfigurationError(
             what=f"no {kind} is called {', '.join(unknown)}",
             where=where,
-            next_step=f"{similar(unknown, names)}choose from: {', '.join(names)}",
+            next_step=similar(unknown, names)
+            + (
+                "see all of them: blogdata rights"
+                if kind == "dataset" and len(names) > _FEW
+                else f"choose from: {', '.join(names)}"
+            ),
         )
 
 
