@@ -61,7 +61,9 @@ def test_only_an_empty_deployment_gets_first_steps(
 
 def test_names_that_are_almost_right_are_suggested(lake: Lake, said: Said) -> None:
     published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}})
-    assert "did you mean gold.page_stats? Otherwise choose from: bronze." in said("run", "--for", "gold.page_stat")
+    assert "did you mean gold.page_stats? Otherwise see all of them: blogdata rights --roles" in said(
+        "run", "--for", "gold.page_stat"
+    )
     assert "did you mean bronze.visits? Otherwise tables: " in said("sql", "SELECT * FROM bronze.visit")
     assert "did you mean" not in said("ledger", "nothing")
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from blogdata.errors import shown
-from blogdata.errors.remedies import Diagnose, Remedy
+from blogdata.errors.remedies import Diagnose, Remedy, ShowRights
 
 
 class PlatformError(Exception):
@@ -71,15 +71,21 @@ class DiskFull(PlatformError):
         )
 
 
-def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, kind: str = "dataset") -> None:
+_FEW = 20
+"""Most datasets that an error lists."""
+
+
+def refuse_unknown(given: Sequence[str], known: Iterable[str], *, where: str, kind: str = "dataset") -> None:
     """Refuse names that do not exist."""
-    names = list(there)
+    names = list(known)
     unknown = sorted(set(given) - set(names))
     if unknown:
+        too_many = kind == "dataset" and len(names) > _FEW
+        there = Remedy("see all of them: ", ShowRights()) if too_many else Remedy(f"choose from: {', '.join(names)}")
         raise ConfigurationError(
             what=f"no {kind} is called {', '.join(unknown)}",
             where=where,
-            next_step=f"{similar(unknown, names)}choose from: {', '.join(names)}",
+            next_step=Remedy(similar(unknown, names), there),
         )
 
 

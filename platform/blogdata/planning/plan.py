@@ -170,13 +170,16 @@ def planned(graph: Graph, wanted: Wanted) -> list[Planned]:
     return runs
 
 
+_LISTED = 3
+
+
 def spanned(keys: Sequence[str], grain: Grain | None) -> str:
-    """Format partitions for display, such as `2026-01-05 … 2026-01-09 (4, with gaps)`."""
+    """Format partitions for display, such as `2026-01-05 … 2026-01-09 (4, with gaps)`; few with gaps are listed."""
     if not keys or grain is None:
         return "whole"
-    if len(keys) == 1:
-        return keys[0]
     gaps = any(following(one, grain) != other for one, other in pairwise(keys))
+    if len(keys) == 1 or (gaps and len(keys) <= _LISTED):
+        return ", ".join(keys)
     return f"{keys[0]} … {keys[-1]} ({len(keys)}{', with gaps' if gaps else ''})"
 
 

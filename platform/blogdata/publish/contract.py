@@ -41,7 +41,7 @@ judged together with quiet partitions before it that add up to this number."""
 ANSWERS = "Denormalizer"
 """Pattern whose datasets repeat what others say: each of their columns names the question that needs it."""
 _POLICIES = (
-    *("anonymous", "buckets", "consumers", "migrations", "paths", "profiled", "references", "tells"),
+    *("adds_up", "anonymous", "buckets", "consumers", "migrations", "paths", "profiled", "references", "tells"),
     *("view", "watch", "wide"),
 )
 """What of a contract, besides its inputs, is no promise about its rows."""
@@ -166,6 +166,7 @@ class Contract:
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
+        adds_up: Columns within which its counts add up to a total that it has, too.
         anonymous: No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too.
 
     Raises:
@@ -210,6 +211,7 @@ class Contract:
     paths: tuple[str, ...] = ()
     tells: tuple[Telling, ...] = ()
     anonymous: bool = False
+    adds_up: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         idle = [column.name for column in self.columns if not column.answers] if ANSWERS in self.patterns else []

@@ -1,7 +1,4 @@
-"""A folder of landed files as the source of a stream: its lines, and the files and sizes that each batch must have.
-
-Another source, such as a broker topic, is another class with the same methods.
-"""
+"""A folder of landed files as the source of a stream: its lines, and the files and sizes that each batch must have."""
 
 from __future__ import annotations
 
