@@ -26,8 +26,8 @@ def render(contracts: Iterable[Contract]) -> str:
         "[consumer view](../how-to/ask-in-sql.md#without-personal-columns).",
         "A *rule* holds for each row and is also a `CHECK` constraint",
         "of the Delta table; an *audit* holds for each written partition. Both are judged before a commit is visible.",
-        "An *account* says for how many rows of the layer above a dataset's rows stand, and which it leaves out; every",
-        "other reason is counted above, see [the ledger](../explanation/architecture.md#the-ledger).",
+        "*Rows in* are those that come in, *out* is for how many of them the dataset's rows stand, and the others are",
+        "*left out* by a reason: see [the ledger](../explanation/architecture.md#the-ledger).",
     ]
     layer, before = "", dict[str, set[str]]()
     for contract in contracts:
@@ -37,17 +37,6 @@ def render(contracts: Iterable[Contract]) -> str:
         lines += ["", *_dataset(contract, before)]
         before[contract.dataset] = {_column(column) for column in contract.columns}
     return "\n".join(lines) + "\n"
-
-
-def ledger(contracts: Iterable[Contract]) -> str:
-    """Write a table of each dataset's rows in, and its reasons to leave rows out."""
-    lines = ["| dataset | rows in | left out |", "|---|---|---|"]
-    for contract in contracts:
-        left_out = {**dict.fromkeys(contract.reasons, ""), **contract.left_out}
-        reasons = [f"`{reason}`" + (f" ({why})" if why else "") for reason, why in left_out.items()]
-        rows_in = contract.rows_in or f"rows of `{contract.reads[0].dataset}`"
-        lines.append(f"| `{contract.dataset}` | {_cell(rows_in)} | {_cell(', '.join(reasons)) or 'nothing'} |")
-    return "\n".join(lines)
 
 
 def _dataset(contract: Contract, before: Mapping[str, set[str]]) -> Iterable[str]:
@@ -65,8 +54,8 @@ def _dataset(contract: Contract, before: Mapping[str, set[str]]) -> Iterable[str
         yield f"- Time: {kept}"
     else:
         yield f"- Time: due {contract.freshness_hours:g} h after the end of a partition; {kept}"
-    left_out = "".join(f"; left out as {reason}: `{sql}`" for reason, sql in contract.reasons.items())
-    yield f"- Account: its rows stand for `{contract.stands_for}` rows{left_out}"
+    rows_in = contract.rows_in or f"rows of `{contract.reads[0].dataset}`"
+    yield f"- Rows in: {rows_in}; out: `{contract.stands_for}`{_left_out(contract)}"
     if contract.wide is not None:
         names, key = (", ".join(map("`{}`".format, some)) for some in (contract.wide.names, contract.wide.key))
         yield f"- View `{contract.dataset}{WHOLE}`: also {names} of `{contract.wide.of}`, joined by {key}"
@@ -91,6 +80,14 @@ def _dataset(contract: Contract, before: Mapping[str, set[str]]) -> Iterable[str
     promises += [("audit", audit.name, audit.expression, audit.description) for audit in contract.audits]
     for kind, name, expression, description in promises:
         yield f"| {kind} `{name}` | | | `{_cell(expression)}`: {_cell(description)} |"
+
+
+def _left_out(contract: Contract) -> str:
+    told: dict[str, list[str]] = {reason: [f"`{sql}`"] for reason, sql in contract.reasons.items()}
+    for reason, why in contract.left_out.items():
+        told.setdefault(reason, []).extend([why] if why else [])
+    reasons = [f"`{reason}`" + (f" ({', '.join(found)})" if found else "") for reason, found in told.items()]
+    return f"; left out: {', '.join(reasons)}" if reasons else ""
 
 
 def _known(columns: set[str], before: Mapping[str, set[str]]) -> tuple[str, set[str]]:

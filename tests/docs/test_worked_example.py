@@ -158,7 +158,6 @@ def test_the_dataset_is_found_without_being_named(project: Project) -> None:
     pages = {
         "reference/contracts.md": DATASET,
         "explanation/lineage.md": "browser_stats",
-        "explanation/architecture.md": DATASET,
     }
     for page, name in {**pages, "patterns/tail_folder.md": f"Datasets: [`{DATASET}`]"}.items():
         assert name in (project.root / "docs" / page).read_text(encoding="utf-8"), page
