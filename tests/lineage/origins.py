@@ -65,9 +65,12 @@ def three_hours(made: Deployment) -> None:
         world.simulate(SimulationSpec(days=1, visits_per_day=1000, seed=5, faults=faults, ads=True))
         made.copy_hours(world, THREE_HOURS)
     _, middle, last = THREE_HOURS
-    # Two late ones and two in conflict, from a device that was never delivered; and a line that is no event.
+    # Two late ones and two in conflict, of an unknown device; one of an ad; and a line that is no event.
     late, conflict = [event(at, "/late") for at in ("00:10", "00:20")], event("02:30", "/conflict")
-    made.land(last, [*late, conflict, conflict.replace(b"Firefox", b"Lynx"), b"{"], name="visits-more.json")
+    ad = {"ad_id": "a", "technical": {"browser": "Firefox", "device_type": "PC"}}
+    clicked = event("02:20", "/clicked", visit_id="v", context=ad)
+    more = [*late, conflict, conflict.replace(b"Firefox", b"Lynx"), clicked, b"{"]
+    made.land(last, more, name="visits-more.json")
     # Not in the last hour, which tests compute again: logs take the longest plans.
     agent = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
     logged = [
