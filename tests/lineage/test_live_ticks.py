@@ -29,6 +29,7 @@ from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, VISITS
 from resources import connections
 
+pytestmark = pytest.mark.campaign
 NO_HOUR = "2026-13-45T99"
 
 
@@ -63,7 +64,6 @@ def failed(ran: dg.ExecuteInProcessResult) -> list[tuple[dg.AssetKey, str]]:
     return [(check.asset_key, check.check_name) for check in ran.get_asset_check_evaluations() if not check.passed]
 
 
-@pytest.mark.campaign
 def test_every_tick_reports_the_checks_of_what_it_has_appended(
     deploy: Deploy, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
