@@ -103,6 +103,7 @@ def test_damage_is_noticed_to_the_last_byte(tmp_path: Path, content: bytes) -> N
     assert told.value.where == str(tmp_path / "a.json")
 
 
+@pytest.mark.campaign
 def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def cut(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
 
 
+@pytest.mark.campaign
 def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deployment: Deployment) -> None:
     before, versions, lake = deployment.contents(), deployment.versions(), deployment.lake
     assert "every file of its tables is whole" in said("doctor")[1]

@@ -1,4 +1,7 @@
-"""Dynamic Joiner: the stream joins visits and ads as the batch does, in any order, once, and through a kill."""
+"""Dynamic Joiner: the stream joins visits and ads as the batch does, in any order, once, and through a kill.
+
+The suite streams the pattern alone, in any order (`tests/data_value/test_dynamic_joiner.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import os
 import shutil
 from collections import Counter
 from datetime import datetime, timedelta, timezone
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from quality.contracts import STREAMED
 
+pytestmark = pytest.mark.campaign
 LIVE = "silver.visits_with_ads_live"
 # Late visits are hours late; up to an hour is not late here.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.03, "empty_hour": 0.05, "missing_hour": 0.05}
@@ -37,13 +40,7 @@ COLUMNS = ("event_hour", "side", "visit_id", "event_time", "page", "display_time
 
 
 @pytest.fixture(scope="module")
-def seen() -> list[Counter[Any]]:
-    """The table's rows after each tick of the world."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory, seen: list[Counter[Any]]) -> Deployment:
+def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     """A simulated day, landed eight hours at a time, a tick for each; the last is interrupted while publishing."""
     source = tmp_path_factory.mktemp("source")
     simulator.simulate(SPEC, source)
@@ -59,7 +56,6 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory, seen: list[C
         if tick:
             interrupted(deployment, tmp_path_factory.mktemp("probe"))
         live.tick(deployment, STREAM)
-        seen.append(Counter(deployment.rows(LIVE, *COLUMNS)))
     return deployment
 
 
@@ -90,11 +86,11 @@ def tick_of(line: brute_force.Line, side: int) -> int:
     return (int(line.arrival_hour[11:]) + BEHIND * side) // HOURS
 
 
-def model(landing: Path, ticks: int = TICKS) -> tuple[list[brute_force.Pair], int]:
-    """Compute the rows that the stream has let go of after some ticks, and the number of lines that came too late."""
+def model(landing: Path) -> tuple[list[brute_force.Pair], int]:
+    """Compute the rows that the stream has let go of, and the number of lines that came too late."""
     sides = [brute_force.read(landing, table) for table in ("visits", "ads")]
     kept, late, mark = (brute_force.Lines(), brute_force.Lines()), 0, datetime.min.replace(tzinfo=timezone.utc)
-    for tick in range(ticks):
+    for tick in range(TICKS):
         newest = []
         for side, lines in enumerate(sides):
             mine = [
@@ -148,27 +144,6 @@ def test_streamed_rows_are_those_of_plain_python(world: Deployment) -> None:
     assert late > 0
 
 
-def test_figure_5_3_the_faster_stream_waits_for_the_slower_one(world: Deployment, seen: list[Counter[Any]]) -> None:
-    """A buffered event leaves in a pair when its display comes, or alone when the displays have passed its time."""
-    assert seen == [rows_of(model(world.landing, ended)[0]) for ended in range(1, len(seen) + 1)]
-    events, displays = (
-        {(key[1], key[0]): tick_of(line, side) for key, line in brute_force.read(world.landing, table).winners.items()}
-        for side, table in enumerate(("visits", "ads"))
-    )
-    reached = max(time for (_, time), tick in displays.items() if tick == 0)
-    assert max(time for (_, time), tick in events.items() if tick == 0) > reached + timedelta(hours=1), "the faster one"
-    alone = [time for _, side, _, time, *_ in seen[0] if side == "event"]
-    assert max(alone) < reached - timedelta(hours=1)
-    waited = Counter(
-        (row["side"], displays.get((row["visit_id"], row["display_time"])) == tick)
-        for tick, (before, after) in enumerate(pairwise(seen), start=1)
-        for row in (dict(zip(COLUMNS, row, strict=True)) for row in after - before)
-        if events.get((row["visit_id"], row["event_time"]), tick) < tick
-    )
-    assert waited["both", True] > 0, "the slower one has caught up"
-    assert waited["event", False] > 0, "no display can come any more"
-
-
 def _commits(deployment: Deployment) -> list[Entry]:
     return [entry for commit in appended(deployment.lake, LIVE) for entry in commit.entries.values()]
 
@@ -185,7 +160,6 @@ def test_the_ledger_of_the_stream_adds_up(world: Deployment) -> None:
     }
 
 
-@pytest.mark.campaign
 def test_a_new_checkpoint_pairs_nothing_that_was_alone(world: Deployment) -> None:
     version, before = world.lake.version(LIVE), Counter(world.rows(LIVE, *COLUMNS))
     assert version is not None

@@ -31,7 +31,6 @@ pytestmark = pytest.mark.matrix(1)
 VISITS, CONFLICTS = "silver.visits", "silver.visit_conflicts"
 ENRICHED = "silver.visits_enriched"
 WEEKLY = "gold.visits_weekly"
-WANTED = (ENRICHED, WEEKLY)
 BY_THE_HOUR = (VISITS, CONFLICTS, ENRICHED)
 """The tables to which rows are added, with a companion, and one that reads them by the hour."""
 ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
@@ -62,7 +61,7 @@ class World:
     def run(self, **how: Any) -> dict[str, Entry]:
         """Run what is stale; gives what that published of the visits, by hour."""
         before = self.deployment.versions().get(VISITS, -1)
-        outcome = self.deployment.run(**(how or {"for_": WANTED}))
+        outcome = self.deployment.run(**(how or {"for_": (ENRICHED,)}))
         assert outcome.problems == []
         self.printed = {one["dataset"]: one["rows"] for one in outcome.steps}
         return self.since(before)
@@ -175,11 +174,13 @@ def test_late_rows_are_added_once_and_nothing_else_is_written(world: World, tmp_
     assert world.deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_rows_that_a_week_lacks_are_added_to_its_table(world: World, tmp_path: Path) -> None:
     """Those of a new hour and those that were added to its hours; a dead run's rows are not there twice."""
-    week = "2026-01-05"
+    week, weeks = "2026-01-05", {"for_": (ENRICHED, WEEKLY)}
+    world.run(**weeks)
     before = world.deployment.published(WEEKLY)[week]
-    world.arrive(event("10:31", "/week"))
+    world.arrive(event("10:31", "/week"), how=weeks)
     found = world.deployment.published(WEEKLY)[week]
     assert found.added is not None
     assert found.added.slices == (f"{hour(10)} {world.newest}", world.newest)
@@ -187,15 +188,15 @@ def test_rows_that_a_week_lacks_are_added_to_its_table(world: World, tmp_path: P
     assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
     (old, new) = world.members()
     assert (old.location, old.version < new.version) == (new.location, True)
-    repeated = world.arrive(event("10:31", "/week"), event("10:33", "/again"))
+    repeated = world.arrive(event("10:31", "/week"), event("10:33", "/again"), how=weeks)
     assert repeated["10"].rows_written == repeated["10"].rows_out, "a repeated row is counted where it was first"
     assert (enriched(world), world.printed[WEEKLY]) == ({"10": 1}, 2), "those who read the hour get the new row"
     assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
     found = world.deployment.published(WEEKLY)[week]
-    cut_off(world, tmp_path, "committed", event("10:32", "/dead"), of=WEEKLY, how={"for_": WANTED})
+    cut_off(world, tmp_path, "committed", event("10:32", "/dead"), of=WEEKLY, how=weeks)
     assert world.deployment.published(WEEKLY)[week] == found, "the pointer names the version before"
     assert weekly(world) != sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
-    world.run()
+    world.run(**weeks)
     assert world.deployment.published(WEEKLY)[week].added is None
     assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
     assert world.deployment.problems() == []
@@ -231,6 +232,7 @@ def test_hours_that_are_lost_or_damaged_or_of_other_code_are_computed_whole(
     equals_plain_python(world, *BY_THE_HOUR)
 
 
+@pytest.mark.campaign
 def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) -> None:
     with world.deployment.session() as spark:
         table = f"delta.`{world.deployment.lake.path(VISITS)}`"
