@@ -131,7 +131,6 @@ def lake(tmp_path: Path) -> LakeResource:
 
 
 def publish(lake: LakeResource) -> None:
-    """Publish the rows of the hour from its current files."""
     (partition,) = scan(lake.landing_path / "visits", Grain.HOUR)
     files = [partition.folder / file.name for file in partition.files]
     rows = [line._asdict() for line in landed_content.landed_lines(files, lake.landing_path)]

@@ -39,7 +39,6 @@ def publish(frame: Any, root: Path, run: str, contract: Any = COPY) -> Commit:
 
 @pytest.fixture(scope="module")
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """A lake with clicks."""
     root = tmp_path_factory.mktemp("lost")
     publish(toy.clicks(spark), root, "clicks", toy.CONTRACT)
     return Lake(root=str(root))

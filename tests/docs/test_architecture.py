@@ -28,7 +28,6 @@ def importers(*packages: str) -> frozenset[str]:
 
 
 def drawn(containing: str) -> str:
-    """Return the text of a drawing of the page."""
     (found,) = [match[2] for match in FENCE.finditer(text(PAGE)) if containing in match[2]]
     return str(found)
 

@@ -97,7 +97,6 @@ class Machine(RuleBasedStateMachine):
 
     @step(arrival=hours)
     def duplicate(self, arrival: str) -> None:
-        """Land a line again."""
         self._made("duplicate")
         there = self.landed.get(arrival)
         if there:
@@ -119,7 +118,6 @@ class Machine(RuleBasedStateMachine):
 
     @step(dataset=datasets)
     def run(self, dataset: str) -> None:
-        """Compute the stale partitions of a table."""
         self._made("run")
         self._run_one(dataset, self._name())
 
@@ -157,7 +155,6 @@ class Machine(RuleBasedStateMachine):
 
     @step(dataset=datasets)
     def compact(self, dataset: str) -> None:
-        """Compact small files."""
         self._made("compact")
         self.lineage.statement(dataset, "OPTIMIZE {table}")
         self._look()

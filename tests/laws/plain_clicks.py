@@ -24,5 +24,4 @@ def clicks_of(arrived: Sequence[Line], hour: str) -> Rows:
 
 
 def pages_of(clicks: Rows) -> Rows:
-    """Count the clicks of each page."""
     return sorted(Counter(row[2] for row in clicks).items())

@@ -23,13 +23,7 @@ SHARED_BY_MANY = frozenset({"browser", "browser_version", "network_type", "devic
 
 @dataclass(frozen=True, kw_only=True)
 class Canary:
-    """A value that occurs in one field of the lines of one kind.
-
-    Args:
-        kind: The kind of its line, such as `late visit`.
-        field: The field.
-        token: The value.
-    """
+    """A value that occurs in one field of the lines of one kind."""
 
     kind: str
     field: str
@@ -107,11 +101,7 @@ class Canaries:
 
 
 def plant(made: Deployment) -> Canaries:
-    """Land users, devices, ads, visits and requests, good and broken, each field with its own value.
-
-    Args:
-        made: A deployment without data of these hours.
-    """
+    """Land users, devices, ads, visits and requests, good and broken, each field with its own value."""
     all_ = Canaries()
     users = (
         [all_.user("user"), all_.user("broken user", id=None), all_.user("cut user")[:-20]],

@@ -62,7 +62,6 @@ class Counting:
     moments: list[Moment] = field(default_factory=list)
 
     def add(self, **counts: int) -> None:
-        """Add one to a count."""
         self.moments.append(Moment(at=time.time(), counts=counts))
 
 
@@ -88,13 +87,7 @@ def counting() -> Iterator[Counting]:
 
 
 def of_newest_run(deployment: Deployment, counted: Counting, jobs: Path) -> Costs:
-    """Compute the costs of a deployment's newest run.
-
-    Args:
-        deployment: The deployment.
-        counted: The counts taken while it ran.
-        jobs: Folder of the job logs of the tests' Spark server.
-    """
+    """Compute the costs of a deployment's newest run."""
     with deployment.session() as spark:
         session = f"_Session_{spark.session_id}_"
     steps, events = _steps(deployment)

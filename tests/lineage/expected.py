@@ -154,7 +154,6 @@ def _enriched(landing: Path, lines: Lines) -> Iterator[Row]:
 
 
 def place(event: dict[str, Any]) -> Row:
-    """Return the country and the outcome of an event."""
     address = brute_force.text(event, "user", "ip")
     if address is None:
         return None, None
@@ -162,7 +161,6 @@ def place(event: dict[str, Any]) -> Row:
 
 
 def cube(event: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Return the cube's dimensions of an event."""
     device, browser = (brute_force.text(event, "technical", name) for name in CUBE[:2])
     return device or UNKNOWN, browser or UNKNOWN, brute_force.host(event), place(event)[0] or UNKNOWN
 

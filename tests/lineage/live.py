@@ -53,7 +53,6 @@ def tick(deployment: Deployment, stream: streams.Stream = ONE_BY_ONE, *, renew: 
 
 
 def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
-    """Return every row of the streamed tables, except the name of its batch."""
     held = {}
     for name, contract in STREAMED.items():
         columns = [column.name for column in contract.columns if column.name != "batch"]
@@ -62,7 +61,6 @@ def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def problems(deployment: Deployment) -> list[str | None]:
-    """List the problems that the ledger finds in the streamed tables."""
     lines = [
         line for contract in STREAMED.values() for line in ledger.audit(deployment.lake, deployment.events, contract)
     ]
@@ -79,7 +77,6 @@ def in_order(deployment: Deployment) -> list[Path]:
 
 
 def simulate(deployment: Deployment) -> Deployment:
-    """Simulate a day in a separate landing zone."""
     deployment.simulate(SPEC)
     return deployment
 
@@ -138,13 +135,7 @@ def published(deployment: Deployment) -> tuple[set[Position], Counter[tuple[str,
 
 
 class Tick:
-    """A tick in a separate process.
-
-    Args:
-        deployment: The deployment whose files it processes, one batch each.
-        probe: Folder of the probe for its publications.
-        stream: The stream, as a Python expression.
-    """
+    """A tick in a separate process."""
 
     def __init__(self, deployment: Deployment, probe: Path, stream: str = "live.ONE_BY_ONE") -> None:
         code = (
@@ -168,7 +159,6 @@ class Tick:
         return True
 
     def kill(self) -> None:
-        """Kill the process with -9; its query continues in the server."""
         self._process.kill()
         self._process.communicate(timeout=900)
 

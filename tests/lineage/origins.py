@@ -23,24 +23,13 @@ _PATIENCE_SECONDS = 1800.0
 
 @dataclass(frozen=True, kw_only=True)
 class Origins:
-    """The published deployments of a suite.
-
-    Args:
-        folder: Their folder, which all test processes share.
-        url: The Spark Connect server of all test processes.
-    """
+    """The published deployments of a suite."""
 
     folder: Path
     url: str
 
     def copy(self, fill: Fill, home: Path, *before: Fill) -> Deployment:
-        """Copy a published deployment.
-
-        Args:
-            fill: Publishes it; called by the first test process that needs it, while the others wait.
-            home: `BLOGDATA_HOME` of the copy, a new folder.
-            before: What is published before, each in a copy of the one before it; none: it begins empty.
-        """
+        """Copy a published deployment."""
         origin = self.folder / fill.__name__
         with locked(origin.with_suffix(".lock"), seconds=_PATIENCE_SECONDS):
             if not origin.is_dir():

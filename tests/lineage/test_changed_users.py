@@ -29,7 +29,6 @@ FIFTH, SIXTH, SEVENTH, EIGHTH = (f"2026-01-{day:02}" for day in (5, 6, 7, 8))
 
 
 def at(time: str) -> datetime:
-    """Return a time of January 2026, `05 10:30`."""
     return datetime.fromisoformat(f"2026-01-{time}").replace(tzinfo=timezone.utc)
 
 
@@ -81,7 +80,6 @@ class Blog:
         return sorted((f"{begin:%d %H:%M}", end and f"{end:%d %H:%M}") for begin, end in found)
 
     def rows(self) -> dict[str, Any]:
-        """Return the rows of the current users by their identifiers."""
         names = [column.name for column in CONTRACTS[CURRENT].columns]
         return {row[names.index("user_id")]: row for row in self.made.rows(CURRENT, *names)}
 

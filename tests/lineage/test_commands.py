@@ -30,7 +30,6 @@ LAST = THREE_HOURS[-1]
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three published hours."""
     return deploy.published("commands", three_hours)
 
 

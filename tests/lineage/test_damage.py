@@ -52,7 +52,6 @@ HOURS = ("2026-01-05T10", "2026-01-05T11")
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three published hours."""
     return deploy.published("damage", three_hours)
 
 
@@ -180,7 +179,6 @@ class Home:
         return code, " ".join(out.split()), " ".join(errors.split())
 
     def problems(self) -> str:
-        """Return the problems that doctor reports, each with its remedy."""
         lines = self._said("doctor")[1].splitlines()
         found = [" ".join(pair) for pair in pairwise(lines) if pair[0].startswith("problem")]
         assert all("->" in line for line in found)

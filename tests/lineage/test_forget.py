@@ -67,12 +67,10 @@ class Before:
 
     @cached_property
     def persons(self) -> list[str]:
-        """Ids of the users."""
         return often(self.landed)[:2]
 
     @cached_property
     def users(self) -> dict[str, dict[str, str]]:
-        """The delivered users."""
         return users_in(self.landed)
 
     @cached_property
@@ -186,7 +184,6 @@ def users_in(landed: Landed) -> dict[str, dict[str, str]]:
 
 
 def often(landed: Landed) -> list[str]:
-    """Return the ids of delivered users, those with the most lines first."""
     users = users_in(landed)
     named = Counter(row["user_id"] for line in each(landed, "visits") if (row := parsed(line)).get("user_id") in users)
     return [user for user, _ in named.most_common()]

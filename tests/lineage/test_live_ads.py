@@ -60,8 +60,6 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deploymen
 
 
 def files(deployment: Deployment) -> list[Path]:
-    """List the landed files in the order of their landing."""
-
     def landed(file: Path) -> tuple[int, Path]:
         return int(file.parent.name.removeprefix("hour=")) + BEHIND * ("ads" in file.parts), file
 
@@ -120,7 +118,6 @@ def _is_over(pair: brute_force.Pair, mark: datetime) -> bool:
 
 
 def rows_of(pairs: list[brute_force.Pair]) -> Counter[Any]:
-    """Return what pairs are as rows of the table."""
     return Counter(
         (
             pair.hour,

@@ -28,7 +28,6 @@ PHASES = ("opened", "written", "audited", "committed")
 
 @pytest.fixture
 def alone(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment with its own Spark server."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("SPARK_REMOTE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
@@ -42,7 +41,6 @@ def alone(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
 
 
 def kills(deaths: int) -> list[tuple[str, int, str]]:
-    """Draw the times of the kills from the seed."""
     batches = range(len(HOURS))
     every = [(dataset, number, phase) for number in batches for dataset in STREAM.datasets for phase in PHASES]
     return sorted(random.Random(SEED).sample(every, deaths), key=lambda one: one[1])

@@ -94,7 +94,6 @@ def rows(deployment: Deployment) -> Counter[tuple[Any, ...]]:
 
 
 def completed(deployment: Deployment) -> Counter[tuple[Any, ...]]:
-    """Return what the sessions that are over are as rows of the table."""
     found = brute_force.sessions(brute_force.read(deployment.landing), until=NEXT[-1])
     return Counter(row_of(one) for one in found if one.completed)
 
@@ -117,7 +116,6 @@ def row_of(session: brute_force.Session) -> tuple[Any, ...]:
 
 
 def reasons(deployment: Deployment, since: int = 0) -> Counter[str]:
-    """Sum the removed rows by reason, over the commits up to a version."""
     found = Counter[str]()
     for commit in appended(deployment.lake, LIVE):
         if commit.version > since:

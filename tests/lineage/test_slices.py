@@ -38,7 +38,6 @@ ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
 
 
 def hour(of: int) -> str:
-    """Give the key of an hour, counted from the beginning of the day on."""
     return f"2026-01-{5 + of // 24:02}T{of % 24:02}"
 
 
@@ -67,18 +66,15 @@ class World:
         return self.since(before)
 
     def since(self, version: int) -> dict[str, Entry]:
-        """Give what was published of the visits after a version, by hour."""
         found = self.deployment.published(VISITS)
         return {key[-2:]: entry for key, entry in found.items() if entry.version > version and key < hour(24)}
 
     @property
     def newest(self) -> str:
-        """The newest hour of arrival."""
         return hour(self.now - 1)
 
     @property
     def own(self) -> str:
-        """The newest hour of arrival, in which a row of its own is."""
         return self.newest[-2:]
 
     def members(self) -> list[Member]:
@@ -86,7 +82,6 @@ class World:
         return sorted(members.seen(self.deployment.lake, WEEKLY).all, key=lambda one: one.since_version)[-2:]
 
     def files(self, dataset: str = VISITS) -> dict[str, set[str]]:
-        """Give the files of each hour."""
         table = self.deployment.lake.caught_up(dataset)
         assert table is not None
         found: dict[str, set[str]] = {}
@@ -95,12 +90,10 @@ class World:
         return found
 
     def stands_for(self, page: str) -> list[int]:
-        """Give what each row of a page stands for."""
         return [count for name, count in self.deployment.rows(VISITS, "page", "occurrences") if name == page]
 
 
 def deliver_users(deployment: Deployment) -> None:
-    """Land the first delivery of users."""
     user = {"id": "user-/users", "login": "one", "registered_datetime": "2026-01-01T00:00:00Z"}
     folder = deployment.landing / "users" / "date=2026-01-05"
     folder.mkdir(parents=True)
@@ -121,7 +114,6 @@ def added(entries: dict[str, Entry]) -> dict[str, int]:
 
 
 def whole(entries: dict[str, Entry]) -> set[str]:
-    """Give the hours that were replaced."""
     return entries.keys() - added(entries).keys()
 
 
@@ -203,7 +195,6 @@ def test_rows_that_a_week_lacks_are_added_to_its_table(world: World, tmp_path: P
 
 
 def weekly(world: World) -> list[tuple[Any, ...]]:
-    """Give the page views of the week, as silver has them."""
     return sorted(world.deployment.rows(WEEKLY, "event_time", "page", "user_id"))
 
 

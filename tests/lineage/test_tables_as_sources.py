@@ -23,13 +23,11 @@ COLUMNS = ("type", "full_name", "version", "reasons")
 
 @pytest.fixture(scope="module")
 def blog(deploy: Deploy) -> Deployment:
-    """A deployment without data."""
     return deploy("tables")
 
 
 @pytest.fixture
 def source(database: str) -> Iterator[psycopg.Connection]:
-    """A database with a table of devices."""
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(DEVICES)
         connection.cursor().executemany("INSERT INTO devices VALUES (%s, %s, %s)", ROWS)
@@ -46,7 +44,6 @@ def clock_at(moment: datetime) -> Iterator[None]:
 
 @pytest.fixture
 def loading(blog: Deployment, database: str) -> Deployment:
-    """The deployment with the table of devices as its source."""
     return reading(blog, database, devices="devices")
 
 

@@ -33,7 +33,6 @@ NEWEST = {"hourly": THREE_HOURS[-1], "daily": DAY, "weekly": WEEK, "": None}
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three published hours."""
     return deploy.published("buttons", three_hours)
 
 

@@ -56,7 +56,6 @@ class Worker:
         self._process.start()
 
     def is_working(self) -> bool:
-        """Tell whether it still runs."""
         return self._process.is_alive()
 
     def kill(self) -> None:
@@ -66,7 +65,6 @@ class Worker:
         assert self._process.exitcode == -9
 
     def problems(self) -> list[str]:
-        """Wait for the end of the run; return its problems."""
         self._process.join(PATIENCE_SECONDS)
         assert self._process.exitcode == 0, (self._folder / "worker.log").read_text(errors="replace")[-5000:]
         found: list[str] = json.loads((self._folder / "problems.json").read_text())
