@@ -161,10 +161,19 @@ def raised(found: dict[str, Costs], *, now: Path) -> dict[str, list[str]]:
 
     They are written to `now`; copy it over :data:`RECORDED` to accept higher counts on purpose.
     """
-    now.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    now.write_text(_text(found), encoding="utf-8")
     known = json.loads(RECORDED.read_text(encoding="utf-8"))
     lines = {run: _more(found[run], known[run]) for run in found}
     return {run: [*each, f"on purpose? cp {now} {RECORDED}"] for run, each in lines.items() if each}
+
+
+def _text(found: dict[str, Costs]) -> str:
+    """Write costs as JSON, a step a line."""
+    steps = {
+        run: [f"{json.dumps(step)}: {json.dumps(counts)}" for step, counts in of.items()] for run, of in found.items()
+    }
+    runs = [f"{json.dumps(run)}: {{\n" + ",\n".join(lines) + "\n}" for run, lines in steps.items()]
+    return "{\n" + ",\n".join(runs) + "\n}\n"
 
 
 def _more(found: Costs, known: Costs) -> list[str]:
