@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,7 +109,8 @@ def plant(made: Deployment) -> Canaries:
     )
     devices = [json.dumps({name: all_.of("device", name) for name in ("type", "full_name", "version")}).encode()]
     for day, lines in zip((DAY, NEXT_DAY), users, strict=True):
-        _deliver(made, day, {"users": lines, "devices": devices})
+        made.deliver("users", day, lines)
+        made.deliver("devices", day, devices)
     visit = all_.event("visit", "09:05")
     again = all_.event("visit", "09:05", not_announced=all_.of("conflicting visit", "not_announced"))
     private = all_.event("private visit", "09:20", keep_private=True)
@@ -128,11 +129,3 @@ def plant(made: Deployment) -> Canaries:
     made.land(LAST, [*[all_.event("refused visit", "12:05")] * 20, all_.event("late visit", "09:30")])
     made.land(LAST, [], name="ads.json", table="ads")
     return all_
-
-
-def _deliver(made: Deployment, day: str, tables: Mapping[str, list[bytes]]) -> None:
-    for table, lines in tables.items():
-        folder = made.landing / table / f"date={day}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{table}.json").write_bytes(b"".join(line + b"\n" for line in lines))
-        (folder / "_SUCCESS").touch()

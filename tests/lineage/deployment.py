@@ -111,7 +111,13 @@ class Deployment:
 
     def land(self, hour: str, lines: Iterable[bytes], name: str = "visits.json", table: str = "visits") -> Path:
         """Put a file into an hour of arrival, and add the flag unless it exists."""
-        folder = self.folder(hour, table)
+        return self._put(self.folder(hour, table), lines, name)
+
+    def deliver(self, table: str, day: str, lines: Iterable[bytes], name: str = "delivered.json") -> Path:
+        """Put a file into a day's delivery of users or devices, and add the flag unless it exists."""
+        return self._put(self.landing / table / f"date={day}", lines, name)
+
+    def _put(self, folder: Path, lines: Iterable[bytes], name: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / name
         file.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -152,11 +158,6 @@ class Deployment:
             window = Window(start=first, end=last + length)
         pipeline = Pipeline(self.settings, quiet=True, accept=accept, due=due)
         return pipeline.run(window=window, select=select, for_=for_)
-
-    def run_requested(self, **request: Any) -> Outcome:
-        """Run the request of a sensor, with its configuration."""
-        pipeline = Pipeline(self.settings, quiet=True)
-        return pipeline.run_job(**pipeline._asked(request)).outcome
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
         """Replay as the job does."""

@@ -11,12 +11,12 @@ import pytest
 
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
-from lineage import expected, expected_ads
+from lineage import expected
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.origins import three_hours
 
-DATASETS = tuple(name for name, _ in expected_ads.RULES)
+DATASETS = tuple(name for name, _ in expected.AD_RULES)
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.0, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=4000, seed=6, faults=FaultRates(**RATES), ads=True)
 """A day with every fault of a line."""

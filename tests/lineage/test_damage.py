@@ -16,6 +16,7 @@ import published
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake.checksums import mismatch, sums_of
+from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
@@ -32,7 +33,6 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.origins import three_hours
 from quality.contracts import CONTRACTS, GRAPH
-from table_files import data_files, log_of
 
 UNREADABLE, GONE = "gold.requests_daily", "gold.sessions_daily"
 MERGED, FLIPPED, OLDER = "silver.devices", "silver.late_visits", "silver.users"
@@ -53,6 +53,14 @@ HOURS = ("2026-01-05T10", "2026-01-05T11")
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
     return deploy.published("damage", three_hours)
+
+
+def data_files(lake: Lake, dataset: str) -> list[Path]:
+    return sorted(map(Path, DeltaTable(lake.path(dataset)).file_uris()))
+
+
+def log_of(lake: Lake, dataset: str) -> Path:
+    return Path(lake.path(dataset), "_delta_log")
 
 
 def flip(file: Path, at: int, mask: int = 1) -> None:

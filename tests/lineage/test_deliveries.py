@@ -28,14 +28,6 @@ DAY = "2026-01-05"
 HOURS = {name: f"{DAY}T{at}" for at, name in enumerate(("gone", "cut", "same", "moved", "cleaned"), 10)}
 
 
-def deliver(deployment: Deployment, file: str, lines: list[bytes]) -> Path:
-    path = deployment.landing / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(line + b"\n" for line in lines))
-    (path.parent / "_SUCCESS").touch()
-    return path
-
-
 def current(deployment: Deployment) -> list[str]:
     return sorted(user for user, valid_to in deployment.rows("silver.users", "user_id", "valid_to") if valid_to is None)
 
@@ -51,16 +43,16 @@ def made(deploy: Deploy) -> Deployment:
     made = deploy("deliveries")
     # By name each of them would be the newest.
     for strange in ("2026-01-05.bad", "2026-1-6", "2099-01-01", "9999-12-31"):
-        deliver(made, f"devices/date={strange}/one.csv", DEVICES[:2])
-        deliver(made, f"users/date={strange}/one.json", USERS[:1])
+        made.deliver("devices", strange, DEVICES[:2], "one.csv")
+        made.deliver("users", strange, USERS[:1], "one.json")
     (problem, *_) = made.replay("bronze.devices", WHOLE_TABLE).problems
     assert "nothing has landed of landing.devices" in problem
     for name, hour in HOURS.items():
         made.land(hour, [event(f"{hour[11:]}:05", f"/{name}/{at}") for at in (1, 2)], "one.json")
         made.land(hour, [event(f"{hour[11:]}:06", f"/{name}/3")], "two.json")
-    for table, lines, header in (("users", USERS, []), ("devices", DEVICES[1:], DEVICES[:1])):
-        deliver(made, f"{table}/date={DAY}/one.{'csv' if header else 'json'}", [*header, *lines[:2]])
-        deliver(made, f"{table}/date={DAY}/two.{'csv' if header else 'json'}", [*header, *lines[2:]])
+    for name, users, devices in (("one", USERS[:2], DEVICES[1:3]), ("two", USERS[2:], DEVICES[3:])):
+        made.deliver("users", DAY, users, f"{name}.json")
+        made.deliver("devices", DAY, [DEVICES[0], *devices], f"{name}.csv")
     assert made.run(for_=READERS).problems == []
     return made
 
@@ -85,7 +77,7 @@ def test_no_published_row_goes_with_its_file_or_its_delivery_until_accepted(made
     shutil.rmtree(made.folder(HOURS["cleaned"]))
     (made.landing / "devices" / f"date={DAY}" / "two.csv").unlink()
     (made.landing / "users" / f"date={DAY}" / "two.json").unlink()
-    deliver(made, "users/date=2026-01-06/users.json", [USERS[0], b"{", b"{", b"{"])
+    made.deliver("users", "2026-01-06", [USERS[0], b"{", b"{", b"{"])
     before = made.contents()
 
     problems = made.run(for_=READERS).problems

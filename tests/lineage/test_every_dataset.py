@@ -27,9 +27,8 @@ from lineage import canaries, found_values, live, odd_lines
 from lineage.canaries import Canaries, Canary
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.found_values import Found
+from lineage.found_values import PLACES, Found, Place
 from lineage.origins import three_hours
-from lineage.places import PLACES, Place
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
 
@@ -94,11 +93,8 @@ def world(deploy: Deploy) -> World:
     users = odd_lines.drawn(odd_lines.users(), 200)
     devices, header = odd_lines.drawn(odd_lines.devices(), 100), b"type;full_name;version"
     for day, accounts, named in zip(DAYS, (users[:100], users[100:]), (devices[:60], devices[40:]), strict=True):
-        for table, name, lines in (("users", "odd.json", accounts), ("devices", "odd.csv", [header, *named])):
-            folder = made.landing / table / f"date={day}"
-            folder.mkdir(parents=True)
-            (folder / name).write_bytes(b"".join(line + b"\n" for line in lines))
-            (folder / "_SUCCESS").touch()
+        made.deliver("users", day, accounts, "odd.json")
+        made.deliver("devices", day, [header, *named], "odd.csv")
     events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 400)]
     displays = [*odd_lines.each_odd_display(), *odd_lines.drawn(odd_lines.displays(), 200)]
     for number, hour in enumerate(odd_lines.ARRIVALS):

@@ -93,14 +93,6 @@ class World:
         return [count for name, count in self.deployment.rows(VISITS, "page", "occurrences") if name == page]
 
 
-def deliver_users(deployment: Deployment) -> None:
-    user = {"id": "user-/users", "login": "one", "registered_datetime": "2026-01-01T00:00:00Z"}
-    folder = deployment.landing / "users" / "date=2026-01-05"
-    folder.mkdir(parents=True)
-    (folder / "users.json").write_text(json.dumps(user) + "\n")
-    (folder / "_SUCCESS").touch()
-
-
 def enriched(world: World) -> dict[str, int]:
     """Give the rows that the newest version of the enriched visits added, by hour."""
     found = world.deployment.published(ENRICHED)
@@ -209,7 +201,8 @@ def test_hours_that_are_lost_or_damaged_or_of_other_code_are_computed_whole(
     with monkeypatch.context() as patch:
         patch.setattr(driver, "run_context", newer)
         assert "10" in whole(world.arrive(event("10:45", "/newer"), how=ONLY))
-    deliver_users(world.deployment)
+    user = {"id": "user-/users", "login": "one", "registered_datetime": "2026-01-01T00:00:00Z"}
+    world.deployment.deliver("users", "2026-01-05", [json.dumps(user).encode()])
     (lost, *_), (damaged, *_) = (world.files()[key] for key in ("11", "12"))
     (Path(world.deployment.lake.path(VISITS)) / lost).unlink()
     file = Path(world.deployment.lake.path(VISITS)) / damaged

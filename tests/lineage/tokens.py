@@ -21,11 +21,7 @@ TOKENS = {
 
 
 def deliver(made: Deployment, day: str, logins: dict[str, str]) -> None:
-    folder = made.landing / "users" / f"date={day}"
-    folder.mkdir(parents=True)
-    lines = [json.dumps({"id": name, "login": login}) + "\n" for name, login in logins.items()]
-    (folder / "users.json").write_text("".join(lines), encoding="utf-8")
-    (folder / "_SUCCESS").touch()
+    made.deliver("users", day, [json.dumps({"id": name, "login": login}).encode() for name, login in logins.items()])
 
 
 def tokens(made: Deployment) -> set[str]:
