@@ -15,7 +15,7 @@ class Probe:
     """A folder through which a test holds or ends a write at a phase."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir()
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
     def hold(self, phase: str) -> None:

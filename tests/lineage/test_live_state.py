@@ -23,6 +23,7 @@ from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoi
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
+from laws.stepping import Probe
 from lineage import brute_force, live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
@@ -80,13 +81,12 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deploymen
 def killed(made: Deployment, dataset: str, folder: Path) -> None:
     """Kill a tick with -9 when its rows are written and not committed; its query continues in the server."""
     number = max(planned.number for planned in newest(made, dataset).batches()) + ROWS_AFTER[dataset]
-    held = folder / dataset / str(number)
-    held.mkdir(parents=True)
-    (held / "written.hold").touch()
-    client = live.Tick(made, folder, f"STREAMS['{STREAMS[dataset].name}']")
-    assert client.reached(held / "written.reached")
+    probe = Probe(folder / dataset / str(number))
+    probe.hold("written")
+    client = live.ticking(made, folder, STREAMS[dataset].name)
+    assert probe.reached("written", client.is_working)
     client.kill()
-    (held / "written.hold").unlink()
+    probe.release()
 
 
 def newest(made: Deployment, dataset: str) -> Checkpoint:
