@@ -113,7 +113,6 @@ def spark_server(settings: Settings) -> SparkServer:
 
 @pytest.fixture(scope="session")
 def spark(spark_server: SparkServer) -> Iterator[Any]:
-    """A session on the tests' server."""
     session = spark_attached.attach(spark_server.url)
     yield session
     spark_attached.release(session)
@@ -137,7 +136,6 @@ def session(spark_server: SparkServer) -> Iterator[Any]:
 
 @pytest.fixture
 def lake_root(tmp_path: Path) -> Path:
-    """An empty lake for one test."""
     root = tmp_path / "lake"
     root.mkdir()
     return root
@@ -162,7 +160,6 @@ def database(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, with a few megabytes."""
     folder = tmp_path / "disk"
     folder.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True)

@@ -42,6 +42,7 @@ class Older(ReceivedLines):
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
+@pytest.mark.campaign
 def test_lines_that_an_older_release_took_in_are_rows_or_accounted_for(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
