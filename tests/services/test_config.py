@@ -140,7 +140,6 @@ def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote:
         *(("BLOGDATA_LONGEST_LINE", size) for size in ("2g", "16")),
         ("BLOGDATA_LANDING_READY", "soon"),
         ("BLOGDATA_SPARK_START_SECONDS", "-1"),
-        ("BLOGDATA_JAVA", "21"),
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),
         ("BLOGDATA_LAKE", "s3://blog/lake"),
         ("BLOGDATA_LANDING", "abfss://blog@store/landing"),

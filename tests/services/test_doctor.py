@@ -21,13 +21,6 @@ def test_doctor_finds_no_problem_in_healthy_deployments(settings: Settings, spar
     assert [finding for finding in doctor.examine(settings) if not finding.ok] == []
 
 
-def test_every_problem_has_a_next_step(settings: Settings, tmp_path: Path) -> None:
-    broken = replace(settings, home=tmp_path, jars=tmp_path, java="system", java_home=None, search_path="")
-    problems = {name: found for name, found in findings(broken).items() if not found.ok}
-    assert set(problems) == {"java", "jars"}
-    assert all(finding.next_step for finding in problems.values())
-
-
 def test_a_silent_remote_server_is_a_problem(settings: Settings, tmp_path: Path) -> None:
     remote = f"sc://localhost:{processes.free_port()}"
     spark = replace(settings.spark, remote=remote)

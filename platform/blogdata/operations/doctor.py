@@ -26,7 +26,6 @@ from blogdata.services import (
     engine,
     files,
     jars,
-    java,
     postgres,
     postgres_connection,
     secrets,
@@ -61,7 +60,6 @@ def examine(settings: Settings) -> list[Diagnosis]:
         ("secrets", _secrets),
         ("disk", _disk),
         ("memory", _memory),
-        ("java", _java),
         ("jars", _jars),
         ("spark", _spark),
         ("postgres", _postgres),
@@ -117,11 +115,6 @@ def _memory(settings: Settings) -> Iterator[Finding]:
     detail = f"{memory.available / 1024**3:.1f} of {memory.total / 1024**3:.1f} GiB available"
     needed = not running and memory.available < _LEAST_MEMORY_BYTES
     yield f"{detail}; heap {settings.spark.heap}", step if needed else None
-
-
-def _java(settings: Settings) -> Iterator[Finding]:
-    found = java.find(settings)
-    yield f"{found.version}, {found.source}, at {found.home}", None
 
 
 def _jars(settings: Settings) -> Iterator[Finding]:

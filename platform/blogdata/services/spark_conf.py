@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
-from blogdata.services import engine, jars, java
+from blogdata.services import engine, jars
 from blogdata.services.config import Settings
 
 TABLE_FILES = {
@@ -21,26 +20,14 @@ _PLUGIN = "io.blogdata.engine.NoServedFiles"
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SparkParts:
-    java: java.Java
-    class_path: tuple[Path, ...]
-
-
-def prepare(settings: Settings) -> SparkParts:
-    runtime = java.find(settings)
-    pinned = jars.download_missing(settings)
-    built = engine.compile_if_absent(pinned, runtime)
-    return SparkParts(java=runtime, class_path=(*pinned.files("spark"), built))
-
-
-def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
-    """Build the configuration of a Spark driver.
+def build(settings: Settings) -> dict[str, str]:
+    """Build the configuration of a Spark driver; jars that are missing are fetched and compiled.
 
     Other users of the machine can connect to its ports, too. On a local master Spark makes a secret for these, which
     never leaves the process; a cluster has one of its own (`spark.authenticate.secret`).
     """
-    class_path = os.pathsep.join(map(str, parts.class_path))
+    pinned = jars.download_missing(settings)
+    class_path = os.pathsep.join(map(str, [*pinned.files("spark"), engine.compile_if_absent(pinned)]))
     conf = {
         "spark.app.name": "blogdata",
         "spark.master": settings.spark.master,

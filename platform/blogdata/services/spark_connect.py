@@ -52,14 +52,13 @@ def running_server(settings: Settings) -> SparkServer:
     if settings.spark.remote is not None:
         spark_probe.probe(settings.spark.remote)
         return SparkServer(url=settings.spark.remote, process=None)
-    parts = spark_conf.prepare(settings)
-    conf = {**spark_conf.build(settings, parts), **_CONNECT_CONF}
-    fingerprint = _fingerprint(settings, parts, conf)
+    conf = {**spark_conf.build(settings), **_CONNECT_CONF}
+    fingerprint = _fingerprint(settings, conf)
     state = processes.read_state(settings, SERVICE)
     if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
         return SparkServer(url=state.url, process=state.identity)
     with processes.lock(settings, SERVICE, start_seconds=settings.spark.start_seconds):
-        state = _settle(settings, fingerprint) or _start(settings, parts, conf, fingerprint)
+        state = _settle(settings, fingerprint) or _start(settings, conf, fingerprint)
     return SparkServer(url=state.url, process=state.identity)
 
 
@@ -127,15 +126,15 @@ def _settle(settings: Settings, fingerprint: str) -> Started | None:
     return None
 
 
-def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str) -> Started:
+def _start(settings: Settings, conf: Mapping[str, str], fingerprint: str) -> Started:
     folder = settings.service_folder(SERVICE)
     port = settings.spark.port or processes.free_port()
     processes.require_free(port, "BLOGDATA_SPARK_PORT")
     token = secrets.token_urlsafe(24)
     shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
     own = {"spark.connect.grpc.binding.port": str(port)}
-    command = _command(settings, parts, {**conf, **own}, folder)
-    environment = {**spark_launch.environment(settings, parts), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
+    command = _command(settings, {**conf, **own}, folder)
+    environment = {**spark_launch.environment(settings), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
     # A lake outside the home may have readers of other users: the files there get the permissions they always had.
     private = settings.lake.is_relative_to(settings.home)
     identity = processes.start(
@@ -186,7 +185,7 @@ def _serves(state: Started, seconds: float) -> bool:
     return False
 
 
-def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], folder: Path) -> list[str]:
+def _command(settings: Settings, conf: Mapping[str, str], folder: Path) -> list[str]:
     properties = folder / "server.conf"
     escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in sorted(conf.items())}
     lines = "".join(f"{key} {value}\n" for key, value in escaped.items())
@@ -196,13 +195,12 @@ def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str
     # start, and methods that are evicted and compiled again, cost more than this memory.
     room = ["-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=512m"]
     own = ["-XX:+UseParallelGC", *room]
-    return spark_launch.command(settings, parts, [*submit, "--class", _SERVER_CLASS], options=own)
+    return spark_launch.command(settings, [*submit, "--class", _SERVER_CLASS], options=own)
 
 
-def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str]) -> str:
+def _fingerprint(settings: Settings, conf: Mapping[str, str]) -> str:
     facts = {
         "conf": dict(conf),
-        "java": str(parts.java.home),
         "port": settings.spark.port,
         "python": spark_launch.worker_python_script(),
         "spark": str(package_folder("pyspark")),

