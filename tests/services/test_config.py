@@ -26,7 +26,6 @@ def test_without_settings_everything_lies_under_the_home(tmp_path: Path) -> None
         landing=tmp_path / "landing",
         lake=tmp_path / "lake",
         jars=tmp_path / ".cache" / "blogdata" / "jars",
-        ca_file=settings.ca_file,
     )
     assert settings.logs.filters_version == "default"
 
@@ -36,14 +35,14 @@ def test_settings_prefer_environment_then_file_then_defaults(tmp_path: Path, mon
     text = """
         [spark]
         heap = "3g"
-        port = 15002
+        master = "local[1]"
         conf = {"spark.sql.ansi.enabled" = false}
         [paths]
         lake = "tables"
         landing = "elsewhere"
     """
-    settings = load(tmp_path, text, BLOGDATA_SPARK_HEAP="4G", BLOGDATA_LANDING="landed", port="1", BLOGDATA_JARS="")
-    assert (settings.spark.heap, settings.spark.port) == ("4g", 15002)
+    settings = load(tmp_path, text, BLOGDATA_SPARK_HEAP="4G", BLOGDATA_LANDING="landed", master="1", BLOGDATA_JARS="")
+    assert (settings.spark.heap, settings.spark.master) == ("4g", "local[1]")
     assert settings.spark.conf == (("spark.sql.ansi.enabled", "false"),)
     assert (settings.lake, settings.landing) == (tmp_path / "tables", tmp_path.parent / "landed")
 
@@ -135,11 +134,9 @@ def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote:
     ("variable", "value"),
     [
         *(("SPARK_REMOTE", address) for address in ("sc://", "http://host:1", "sc://host:15002/path", "sc://host:1?a")),
-        ("BLOGDATA_SPARK_PORT", "70000"),
         ("BLOGDATA_SPARK_HEAP", "100m"),
         *(("BLOGDATA_LONGEST_LINE", size) for size in ("2g", "16")),
         ("BLOGDATA_LANDING_READY", "soon"),
-        ("BLOGDATA_SPARK_START_SECONDS", "-1"),
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),
         ("BLOGDATA_LAKE", "s3://blog/lake"),
         ("BLOGDATA_LANDING", "abfss://blog@store/landing"),

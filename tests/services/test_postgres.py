@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -74,17 +73,6 @@ def test_the_server_requires_its_password_and_hides_it(mine: Settings) -> None:
     assert password not in str(refused.value)
     assert "wrong" not in str(refused.value)
     assert not (mine.home / "services" / "postgres" / "password").exists()
-
-
-def test_a_taken_port_is_refused(mine: Settings) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        taken = replace(mine, postgres=PostgresSettings(port=port))
-        with pytest.raises(ConfigurationError, match=f"Port {port} is taken"):
-            postgres.up(taken)
-    assert postgres.up(taken).partition("@")[2] == f"127.0.0.1:{port}/blogdata"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")

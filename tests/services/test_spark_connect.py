@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import ConfigurationError, PlatformError, TransientError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.services import processes, spark_attached, spark_connect, spark_launch, spark_probe
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
@@ -27,7 +26,7 @@ def starter(settings: Settings) -> subprocess.Popen[str]:
         "from blogdata.services import config, spark_connect\n"
         "home, jars = sys.argv[1:]\n"
         "settings = config.load({**__import__('os').environ, 'BLOGDATA_HOME': home, 'BLOGDATA_JARS': jars,\n"
-        "    'BLOGDATA_SPARK_HEAP': '600m', 'BLOGDATA_SPARK_START_SECONDS': '180'})\n"
+        "    'BLOGDATA_SPARK_HEAP': '600m'})\n"
         "print(spark_connect.running_server(settings).pid)\n"
     )
     command = [sys.executable, "-c", program, str(settings.home), str(settings.jars)]
@@ -127,17 +126,6 @@ def test_a_server_that_hangs_is_replaced(
             os.kill(server.pid, signal.SIGCONT)
     assert "did not answer" in caplog.text
     assert again.pid != server.pid
-
-
-def test_a_taken_port_is_refused(fresh: Settings) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        with pytest.raises(ConfigurationError) as caught:
-            spark_connect.running_server(replace(fresh, spark=replace(fresh.spark, port=port)))
-    assert f"Port {port}" in caught.value.what
-    assert caught.value.where == f"BLOGDATA_SPARK_PORT={port}"
 
 
 def test_a_failed_start_reports_its_log_and_ends(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import ssl
 import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -49,7 +48,7 @@ def at(place: str = "", variable: str = "") -> Any:
 
 
 def places(section: type) -> Iterator[Place]:
-    """List where the fields of a class are read from: `("spark", "port")`, `("spark", "BLOGDATA_SPARK_PORT")`."""
+    """List where the fields of a class are read from: `("spark", "heap")`, `("spark", "BLOGDATA_SPARK_HEAP")`."""
     for name, hint in get_type_hints(section, include_extras=True).items():
         aliases = (part.validation_alias for part in get_args(hint)[1:] if isinstance(part, FieldInfo))
         found = next((alias for alias in aliases if isinstance(alias, AliasChoices)), AliasChoices(AliasPath(name)))
@@ -82,8 +81,6 @@ class SparkSettings:
     remote: Annotated[types.SparkRemote, at("remote", "SPARK_REMOTE")] = None
     master: Annotated[str, at("master", "BLOGDATA_SPARK_MASTER")] = "local[*]"
     heap: Annotated[types.Heap, at("heap", "BLOGDATA_SPARK_HEAP")] = "2g"
-    port: Annotated[types.Port, at("port", "BLOGDATA_SPARK_PORT")] = 0
-    start_seconds: Annotated[float, Field(ge=1, le=3600), at("start_seconds", "BLOGDATA_SPARK_START_SECONDS")] = 120.0
     conf: types.SparkConf = ()
 
     @property
@@ -96,7 +93,6 @@ class PostgresSettings:
     """Where PostgreSQL is: at a URL, with the name of its password, or this deployment's own server."""
 
     url: Annotated[types.Database | None, at("url", "BLOGDATA_POSTGRES")] = None
-    port: Annotated[types.Port, at("port", "BLOGDATA_POSTGRES_PORT")] = 0
     secret: types.Name | None = None
     login: PostgresLogin = "password"
 
@@ -255,7 +251,6 @@ class Settings:
     longest_line: Annotated[types.LineSize, at("landing.longest_line", "BLOGDATA_LONGEST_LINE")] = 16 << 20
     largest_file: Annotated[types.FileSize, at("landing.largest_file", "BLOGDATA_LARGEST_FILE")] = 8 << 30
     maven_mirror: Annotated[types.MavenAddress | None, at("java.maven_mirror", "BLOGDATA_MAVEN_MIRROR")] = None
-    ca_file: Annotated[Path | None, at(variable="SSL_CERT_FILE")] = None
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     tables: TableSettings = field(default_factory=TableSettings)
@@ -297,12 +292,6 @@ def home(environ: Mapping[str, str]) -> Path:
 def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, str] | None = None) -> Settings:
     """Read the settings of this process; its home folder is made if absent, and closed to other users."""
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
-    if stored := sorted(name for name in env if name.startswith(_STORED)):
-        raise ConfigurationError(
-            what="secrets are files now, and not variables or those of a server",
-            where=", ".join(stored),
-            next_step="write each value into $BLOGDATA_HOME/secrets/NAME (umask 077), and unset the variables",
-        )
     folder = home(env)
     file = _made(folder, folder) / "blogdata.toml"
     state = folder.stat()
@@ -318,8 +307,6 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     return settings
 
 
-_STORED = ("BLOGDATA_SECRET", "BLOGDATA_OPENBAO")
-"""Beginnings of variables by which an earlier release found secrets: without them it would generate others."""
 _places = cache(lambda: frozenset(places(Settings)))
 _adapter = cache(lambda: TypeAdapter(Settings))
 
@@ -331,7 +318,7 @@ def _merged(document: Mapping[str, Any], env: Mapping[str, str], home: Path) -> 
         # A relative folder is relative to the current one here, and to the home in the file.
         if name in variables and "://" not in variables[name]:
             variables[name] = str(Path(variables[name]).expanduser().absolute())
-    variables["BLOGDATA_HOME"], variables["SSL_CERT_FILE"] = home, _trusted_certificates(env)
+    variables["BLOGDATA_HOME"] = home
     cache_folder = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or "~").expanduser() / ".cache")
     paths = {"landing": "landing", "lake": "lake", "jars": f"{cache_folder}/blogdata/jars"}
     sections = {place[0] for place in _places() if len(place) > 1 and place[-1].isupper()}
@@ -352,13 +339,6 @@ def _made(folder: Path, home: Path) -> Path:
         where=f"BLOGDATA_HOME={home}",
         next_step="Set BLOGDATA_HOME to a folder you may write, or correct its permissions",
     )
-
-
-def _trusted_certificates(environ: Mapping[str, str]) -> Path | None:
-    """Return the file of the certificates that the machine trusts (PEM); None without one."""
-    usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
-    names = (environ.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().openssl_cafile, *usual)
-    return next((Path(name) for name in names if name and Path(name).is_file()), None)
 
 
 def _document(file: Path, known: Collection[Place]) -> dict[str, Any]:

@@ -128,14 +128,12 @@ def _fetch(settings: Settings, jar: Jar, target: Path) -> None:
         shutil.copyfile(local, target)
         return
     # Most processes fetch nothing.
-    import ssl
     from http.client import HTTPException
     from urllib.request import urlopen
 
     address = f"{(settings.maven_mirror or _MAVEN_CENTRAL).rstrip('/')}/{jar.place}"
-    trusted = ssl.create_default_context(cafile=settings.ca_file)
     try:
-        with urlopen(address, timeout=_SILENT_SECONDS, context=trusted) as answer, target.open("wb") as file:
+        with urlopen(address, timeout=_SILENT_SECONDS) as answer, target.open("wb") as file:
             shutil.copyfileobj(answer, file)
     except (OSError, HTTPException) as error:
         raise TransientError(

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,9 +17,9 @@ from typing import Any, Literal
 import psutil
 
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.services.config import Settings
-from blogdata.services.files import for_owner, is_same_folder, locked
+from blogdata.services.files import for_owner, is_same_folder
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 # How long a process may take to end by itself before it is killed.
@@ -176,11 +175,6 @@ class Started:
         return ProcessIdentity(pid=self.pid, created=self.created)
 
 
-def lock(settings: Settings, service: str, *, start_seconds: float) -> AbstractContextManager[None]:
-    """Hold the lock of a service, waiting for it longer than a start takes."""
-    return locked(settings.service_folder(service) / "lock", seconds=start_seconds + 60)
-
-
 def state_file(settings: Settings, service: str) -> Path:
     """Return the path of a service's state file; without its folder, which a deployment without the service lacks."""
     return settings.home / "services" / service / "server.json"
@@ -222,12 +216,3 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
         return ServiceStatus(state="running", url=url, pid=pid, detail=probe())
     except PlatformError as error:
         return ServiceStatus(state="silent", url=url, pid=pid, detail=error.what)
-
-
-def require_free(port: int, setting: str) -> None:
-    if not port_is_free(port):
-        raise ConfigurationError(
-            what=f"Port {port} is taken by another process",
-            where=f"{setting}={port}",
-            next_step=f"Set {setting} to a free port (0 has one chosen), or end that process",
-        )

@@ -65,7 +65,6 @@ HostName = Annotated[
     AfterValidator(str.lower),
     _matching(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", "the name of a host", '["blog.example.org"], without scheme and port'),
 ]
-Port = Annotated[int, Field(ge=0, le=65_535)]
 
 
 def _day(value: object) -> str:

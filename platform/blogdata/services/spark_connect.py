@@ -22,6 +22,7 @@ from blogdata.errors import TransientError
 from blogdata.errors.remedies import Diagnose, Remedy
 from blogdata.services import processes, spark_conf, spark_launch, spark_probe
 from blogdata.services.config import Settings
+from blogdata.services.files import locked
 from blogdata.services.jars import package_folder
 from blogdata.services.processes import ProcessIdentity, ServiceStatus, Started
 from blogdata.services.spark_conf import SERVICE
@@ -30,6 +31,7 @@ _log = logging.getLogger(__name__)
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _PROBE_SECONDS = 10.0
 _PATIENCE_SECONDS = 30.0
+_START_SECONDS = 240.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +59,14 @@ def running_server(settings: Settings) -> SparkServer:
     state = processes.read_state(settings, SERVICE)
     if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
         return SparkServer(url=state.url, process=state.identity)
-    with processes.lock(settings, SERVICE, start_seconds=settings.spark.start_seconds):
+    with locked(settings.service_folder(SERVICE) / "lock"):
         state = _settle(settings, fingerprint) or _start(settings, conf, fingerprint)
     return SparkServer(url=state.url, process=state.identity)
 
 
 def stop(settings: Settings) -> bool:
     """Stop the deployment's own server; return whether it was running."""
-    with processes.lock(settings, SERVICE, start_seconds=settings.spark.start_seconds):
+    with locked(settings.service_folder(SERVICE) / "lock"):
         state = processes.read_state(settings, SERVICE)
         stopped = state is not None and processes.stop(state.identity)
         processes.state_file(settings, SERVICE).unlink(missing_ok=True)
@@ -128,8 +130,7 @@ def _settle(settings: Settings, fingerprint: str) -> Started | None:
 
 def _start(settings: Settings, conf: Mapping[str, str], fingerprint: str) -> Started:
     folder = settings.service_folder(SERVICE)
-    port = settings.spark.port or processes.free_port()
-    processes.require_free(port, "BLOGDATA_SPARK_PORT")
+    port = processes.free_port()
     token = secrets.token_urlsafe(24)
     shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
     own = {"spark.connect.grpc.binding.port": str(port)}
@@ -155,12 +156,12 @@ def _start(settings: Settings, conf: Mapping[str, str], fingerprint: str) -> Sta
     # About a second of work, while the server is starting anyway.
     import pyspark.sql.connect.client.core  # noqa: F401
 
-    if _serves(state, settings.spark.start_seconds):
+    if _serves(state, _START_SECONDS):
         return state
     ended = not processes.is_alive(identity)
     processes.stop(identity)
     processes.state_file(settings, SERVICE).unlink(missing_ok=True)
-    reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
+    reason = "ended while starting" if ended else f"did not serve within {_START_SECONDS:g} s"
     raise TransientError(
         what=f"The Spark server {reason}: {processes.last_words(_log_text(settings))}",
         where=str(log_file(settings)),
@@ -201,7 +202,6 @@ def _command(settings: Settings, conf: Mapping[str, str], folder: Path) -> list[
 def _fingerprint(settings: Settings, conf: Mapping[str, str]) -> str:
     facts = {
         "conf": dict(conf),
-        "port": settings.spark.port,
         "python": spark_launch.worker_python_script(),
         "spark": str(package_folder("pyspark")),
         "workers": spark_launch.worker_code(),
