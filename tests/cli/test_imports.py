@@ -18,10 +18,7 @@ from blogdata.lake.lake import Lake
 
 HEAVY = {"dagster", "pyspark", "great_expectations", "pandas", "sqlalchemy", "psycopg", "grpc"}
 OF_TABLES = {"deltalake", "pyarrow"}
-DECLARE = (
-    "blogdata.cli.outcome",
-    "quality.contracts",
-)
+DECLARE = ("quality.contracts",)
 PLAN = (
     "blogdata.orchestration.turns",
     "blogdata.planning.clock",

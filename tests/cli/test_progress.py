@@ -6,8 +6,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from blogdata.cli.outcome import Outcome
 from blogdata.cli.output import Screen
+from blogdata.cli.pipeline import Outcome
 from blogdata.cli.progress import RunProgress
 from blogdata.lake.commit import PARTITION_ROWS
 from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.outcome import removed
 from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, say_warnings, styled, why_nothing
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core
@@ -19,9 +18,12 @@ from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import DataFileDamaged, LogDamaged
 from blogdata.orchestration import partner
+from blogdata.planning import arrivals
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.writes import Feed
 from blogdata.services.config import Settings
 from quality.contracts import EVERY, SERVED
+from resources.zone import zone_of
 
 
 def ledger(
@@ -54,7 +56,8 @@ def ledger(
         say_json([*(_as_json(line) for found in lines.values() for line in found), *damages])
     elif any(lines.values()):
         _show(lines, partitions=dataset is not None)
-        say_warnings(removed(chosen, settings, events))
+        look = Snapshot(zone_of(settings), events)
+        say_warnings(warning for contract in chosen if (warning := arrivals.removed(contract, look)))
     else:
         console.print(why_nothing(settings, lake, dataset))
     for fault in damaged:

@@ -7,8 +7,8 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.cli.outcome import Outcome
 from blogdata.cli.output import DATASET, Screen
+from blogdata.cli.pipeline import Outcome
 from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
 from blogdata.orchestration.checks import WAITING
 from blogdata.services.dagster_internals import SerializableErrorInfo
