@@ -26,7 +26,7 @@ from blogdata.services.supervisor import Supervisor
 running = Supervisor()
 for name in ("one", "other"):
     running.start(name, [sys.executable, "-c", {TIED!r}], os.environ)
-running.watch()
+time.sleep(600)
 """
 
 
@@ -35,6 +35,11 @@ def running() -> Iterator[Supervisor]:
     found = Supervisor()
     yield found
     found.stop(["good", "bad"], seconds=SECONDS, kill=True)
+
+
+def watch(running: Supervisor) -> None:
+    while True:
+        running.check()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,7 @@ def test_a_process_that_ends_by_itself_is_named(running: Supervisor, ends: str, 
     running.start("good", [sys.executable, "-c", "import sys; sys.stdin.read()"], os.environ)
     running.start("bad", [sys.executable, "-c", ends], os.environ)
     with pytest.raises(TransientError, match=f"bad ended by itself: {how}") as found:
-        running.watch()
+        watch(running)
     assert found.value.exit_code == 1, "a supervisor of services starts it again"
 
 

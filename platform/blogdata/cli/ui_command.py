@@ -10,11 +10,12 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 import webbrowser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ import typer
 
 from blogdata.cli.output import console
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import ConfigurationError
+from blogdata.errors import ConfigurationError, TransientError
 from blogdata.services import dagster_home, secrets, spark_connect, spark_probe, ui_guard
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_home import ANALYTICS, PLATFORM
@@ -80,9 +81,10 @@ def workspace_file(home: Path, sockets: Mapping[str, Path]) -> Path:
     return file
 
 
-_WEB, _DAEMON = "the web server", "Dagster's daemon"
-# How long web server and daemon may take to end, and how long a code server is waited for that is at a step.
+_DAEMON = "Dagster's daemon"
+# How long the daemon may take to end, and how long a code server is waited for that is at a step.
 _END_SECONDS, _STEP_SECONDS = 60.0, 10.0
+_LOOK_SECONDS = 0.5
 
 
 def ui(
@@ -112,7 +114,6 @@ def ui(
     if settings.spark.remote is None:
         server = spark_connect.running_server(settings)
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
-    web = ["--listener", str(listener.fileno())]
     with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
         # Dagster takes seconds to import, and the other commands answer at once.
         from blogdata.orchestration import dead_runs
@@ -127,7 +128,7 @@ def ui(
                 settings,
                 home,
                 listener,
-                [*web, "--read-only"] if read_only else web,
+                read_only=read_only,
                 automatic=automatic or settings.run_automatically,
                 opened=open_,
             )
@@ -135,14 +136,10 @@ def ui(
 
 
 def _serve(
-    settings: Settings, home: Path, listener: socket.socket, web: Sequence[str], *, automatic: bool, opened: bool
+    settings: Settings, home: Path, listener: socket.socket, *, read_only: bool, automatic: bool, opened: bool
 ) -> None:
-    from resources.zone import days_of
-
     # Only its owner enters it: code servers execute what they are sent. A socket's path is at most 103 bytes long.
     folder, running = Path(tempfile.mkdtemp(prefix="blogdata-")), Supervisor()
-    # Before the code servers load them: what lands meanwhile is a change.
-    days = days_of(replace(settings, run_automatically=automatic))
     environment = {
         **os.environ,
         "DAGSTER_HOME": str(home),
@@ -159,23 +156,32 @@ def _serve(
     try:
         for one in locations:
             running.start(servers[one.name], one.command(sockets[one.name]), environment)
+        # It imports what takes seconds, as the code servers do meanwhile.
+        from blogdata.cli import ui_server
+
         while not all(map(answers, sockets.values())):
             running.check()
             time.sleep(0.1)
-        workspace = ["--workspace", str(workspace_file(home, sockets))]
+        workspace = workspace_file(home, sockets)
         # Dagster colours its lines in any other format, also in a file.
         words = ["--log-level", "warning", "--log-format", "colored" if sys.stdout.isatty() else "json"]
         with_this = [sys.executable, "-m", "blogdata.services.ends_with_parent", ""]
-        daemon = [*with_this, "dagster-daemon", "run", *words, *workspace]
-        known = ["--days", f"{days.first}..{days.last or ''}"]
-        server = [sys.executable, "-m", "blogdata.cli.ui_server", *web, *workspace, *known]
+        daemon = [*with_this, "dagster-daemon", "run", *words, "--workspace", str(workspace)]
         running.start(_DAEMON, daemon, environment)
-        running.start(_WEB, server, environment, files=[listener.fileno()])
-        _sign_in(settings, home, opened=opened)
-        console.print("it takes some seconds until it answers")
-        running.watch()
+        with ui_server.server(settings, workspace=workspace, read_only=read_only) as web:
+            serving = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
+            serving.start()
+            try:
+                _sign_in(settings, home, opened=opened)
+                while serving.is_alive():
+                    running.check()
+                    time.sleep(_LOOK_SECONDS)
+            finally:
+                web.should_exit = True
+                serving.join()
+        raise TransientError(what="the web server ended by itself", where=str(home), next_step="start again")
     finally:
-        running.stop([_WEB, _DAEMON], seconds=_END_SECONDS, kill=True)
+        running.stop([_DAEMON], seconds=_END_SECONDS, kill=True)
         running.stop(list(servers.values()), seconds=_STEP_SECONDS, kill=False)
         with contextlib.suppress(OSError):
             folder.rmdir()
