@@ -121,17 +121,6 @@ def test_nothing_of_the_person_is_left_and_all_rows_of_the_other(settings: Setti
     assert notes == {"partner.sqlite": told}
 
 
-def test_folders_at_another_place_within_the_home_are_cleared(tmp_path: Path) -> None:
-    variables = {"BLOGDATA_LAKE": str(tmp_path / "data" / "tables"), "BLOGDATA_LANDING": str(tmp_path / "data" / "in")}
-    made = config.load(overrides={"BLOGDATA_HOME": str(tmp_path), **variables})
-    write_deltalake(made.lake / "refused" / "silver_letters", rows(USER, OTHER))
-    (made.landing / "visits").mkdir(parents=True)
-    (made.landing / "visits" / ".a.json.partial").write_text(USER)
-    assert {path.partition("/")[0] for path in found(made)} == {"lake", "landing"}
-    assert clear(made) == []
-    assert found(made) == set()
-
-
 def test_a_dataset_that_another_run_publishes_is_left_and_named(settings: Settings) -> None:
     held, owner = turns.claims(Lake(root=str(settings.lake)), LETTERS.dataset), turns.this_run()
     held.take(["2026-01-05"], owner)
@@ -139,14 +128,6 @@ def test_a_dataset_that_another_run_publishes_is_left_and_named(settings: Settin
     held.release(["2026-01-05"], owner)
     assert clear(settings) == []
     assert found(settings) == set()
-
-
-def test_the_partner_may_have_records_whose_outcome_is_not_known(settings: Settings) -> None:
-    box = outbox(settings)
-    box.number([one for one in box.due(before="2026-01-06") if one.key == USER])
-    notes: dict[str, str] = {}
-    assert clear(settings, notes) == []
-    assert notes["partner.sqlite"].startswith("the partner has 2 of their records, or may have them")
 
 
 def test_hidden_files_of_producers_and_those_in_use_are_left(settings: Settings) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import resource
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -59,14 +58,6 @@ def test_simulated_days_have_just_ended_and_stay_the_same_tomorrow(
     monkeypatch.setattr(land_commands, "_today", lambda: date(2026, 3, 3))
     assert "nothing was changed" in simulate(tmp_path)[0]
     assert isinstance(simulate(tmp_path, "--begin", "2026-03-02")[1], PlatformError)
-
-
-def test_simulate_refuses_changed_options_and_wrong_arguments(tmp_path: Path) -> None:
-    simulate(tmp_path)
-    assert isinstance(simulate(tmp_path, "--no-ads")[1], PlatformError)
-    assert isinstance(simulate(tmp_path / "x", "--begin", "28.02.2026")[1], SystemExit)
-    assert isinstance(simulate(tmp_path / "x", "--faults", str(tmp_path / "absent"))[1], ConfigurationError)
-    assert not (tmp_path / "x").exists()
 
 
 def test_logs_land_once_and_missing_files_are_refused(tmp_path: Path) -> None:
@@ -152,24 +143,6 @@ def test_a_log_whose_lines_would_all_be_dead_letters_is_refused(tmp_path: Path, 
     # One good line is enough: an access log may have odd ones.
     (tmp_path / "a.log").write_bytes(line * 9 + LINE % b"one")
     assert CliRunner().invoke(app, command).exception is None
-
-
-def test_a_log_that_the_machine_cannot_copy_is_told_and_the_others_land(tmp_path: Path) -> None:
-    large, small, landing = tmp_path / "large.log", tmp_path / "small.log", tmp_path / "landing"
-    large.write_bytes(LINE % b"large" * 50_000)
-    small.write_bytes(LINE.replace(b"Jan", b"Feb") % b"small")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
-    try:
-        said = CliRunner().invoke(app, ["logs", str(large), str(small), "--landing", str(landing)])
-        piped = CliRunner().invoke(app, ["logs", "-", "--landing", str(landing)], input=large.read_bytes())
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    for refused, where in ((said.exception, str(large)), (piped.exception, "-")):
-        assert isinstance(refused, ConfigurationError)
-        assert (refused.what, refused.where) == ("it cannot be copied: File too large", where)
-    assert sorted(path.name for path in (landing / "access_logs").iterdir()) == [".lock", "small.log"]
-    assert CliRunner().invoke(app, ["logs", str(large), "--landing", str(landing)]).exception is None
 
 
 def test_what_comes_through_a_pipe_lands_and_no_other_thing_than_a_file(tmp_path: Path) -> None:
