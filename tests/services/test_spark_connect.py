@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import PlatformError, TransientError
-from blogdata.services import processes, spark_attached, spark_connect, spark_launch, spark_probe
+from blogdata.services import processes, spark_attached, spark_connect, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from kills import kill
@@ -44,8 +44,8 @@ def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
 
 def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
     server = spark_connect.running_server(own)
-    with pytest.raises(spark_probe.SparkServerUnreachable, match="UNAUTHENTICATED"):
-        spark_probe.probe(spark_probe.without_token(server.url))
+    with pytest.raises(spark_connect.SparkServerUnreachable, match="UNAUTHENTICATED"):
+        spark_connect.probe(spark_connect.without_token(server.url))
     token = server.url.partition("token=")[2]
     assert token
     assert token not in f"{server!r} {spark_connect.status(own)}"
@@ -76,7 +76,7 @@ def test_a_server_killed_during_work_raises_transient_error(own: Settings, monke
         kill(server.process)
         work.count()
 
-    with pytest.raises(spark_probe.SparkServerLost) as caught, resource.guard():
+    with pytest.raises(spark_connect.SparkServerLost) as caught, resource.guard():
         killed()
     assert caught.value.transient
     assert "token" not in str(caught.value)
@@ -144,7 +144,7 @@ def test_a_remote_server_is_used_and_never_stopped(fresh: Settings, spark_server
     theirs = replace(fresh, spark=replace(fresh.spark, remote=spark_server.url))
     assert spark_connect.running_server(theirs) == SparkServer(url=spark_server.url, process=None)
     assert not spark_connect.stop(theirs)
-    spark_probe.probe(spark_server.url)
+    spark_connect.probe(spark_server.url)
 
 
 def test_a_silent_remote_server_is_a_transient_error(fresh: Settings) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services.spark_connect import SparkServer
-from blogdata.services.spark_probe import SparkServerLost
+from blogdata.services.spark_connect import SparkServer, SparkServerLost
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 

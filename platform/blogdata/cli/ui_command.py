@@ -24,7 +24,7 @@ import typer
 from blogdata.cli.output import console
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, TransientError
-from blogdata.services import dagster_home, secrets, spark_connect, spark_probe, ui_guard
+from blogdata.services import dagster_home, secrets, spark_connect, ui_guard
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_home import ANALYTICS, PLATFORM
 from blogdata.services.files import LockTimeout, locked
@@ -113,7 +113,7 @@ def ui(
     listener = _listener(host, port)
     if settings.spark.remote is None:
         server = spark_connect.running_server(settings)
-        console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
+        console.print(f"Spark is ready at {spark_connect.without_token(server.url)}")
     with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
         # Dagster takes seconds to import, and the other commands answer at once.
         from blogdata.orchestration import dead_runs

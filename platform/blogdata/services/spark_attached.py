@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from blogdata.services import processes, spark_connect, spark_probe
+from blogdata.services import processes, spark_connect
 from blogdata.services.config import Settings
-from blogdata.services.spark_conf import TABLE_FILES
+from blogdata.services.spark_launch import TABLE_FILES
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -60,13 +60,13 @@ def guarded(settings: Settings) -> Iterator[Any]:
     try:
         yield held
     except Exception as error:
-        if not spark_probe.is_lost(error):
+        if not spark_connect.is_lost(error):
             raise
         attached = _attached.get(settings)
         if attached is not None and attached.session is held:
             drop(settings)
         url = attached.url if attached is not None else settings.spark.remote
-        raise spark_probe.lost(error, url or "the local Spark server") from error
+        raise spark_connect.lost(error, url or "the local Spark server") from error
 
 
 def drop(settings: Settings) -> None:

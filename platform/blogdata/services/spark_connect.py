@@ -12,20 +12,21 @@ import logging
 import secrets
 import shutil
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import TransientError
-from blogdata.errors.remedies import Diagnose, Remedy
-from blogdata.services import processes, spark_conf, spark_launch, spark_probe
+from blogdata.errors import PlatformError, TransientError
+from blogdata.errors.remedies import Diagnose, Remedy, ShowService
+from blogdata.services import processes, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.files import locked
 from blogdata.services.jars import package_folder
 from blogdata.services.processes import ProcessIdentity, ServiceStatus, Started
-from blogdata.services.spark_conf import SERVICE
+from blogdata.services.spark_launch import SERVICE
 
 _log = logging.getLogger(__name__)
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -46,15 +47,15 @@ class SparkServer:
         return None if self.process is None else self.process.pid
 
     def __repr__(self) -> str:
-        return f"SparkServer(url={spark_probe.without_token(self.url)!r}, pid={self.pid})"
+        return f"SparkServer(url={without_token(self.url)!r}, pid={self.pid})"
 
 
 def running_server(settings: Settings) -> SparkServer:
     """Return a server that answers: the running one, or a new one."""
     if settings.spark.remote is not None:
-        spark_probe.probe(settings.spark.remote)
+        probe(settings.spark.remote)
         return SparkServer(url=settings.spark.remote, process=None)
-    conf = {**spark_conf.build(settings), **_CONNECT_CONF}
+    conf = {**spark_launch.configuration(settings), **_CONNECT_CONF}
     fingerprint = _fingerprint(settings, conf)
     state = processes.read_state(settings, SERVICE)
     if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
@@ -70,7 +71,7 @@ def stop(settings: Settings) -> bool:
         state = processes.read_state(settings, SERVICE)
         stopped = state is not None and processes.stop(state.identity)
         processes.state_file(settings, SERVICE).unlink(missing_ok=True)
-        shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
+        shutil.rmtree(spark_launch.scratch(settings), ignore_errors=True)
     return stopped
 
 
@@ -81,12 +82,12 @@ def status(settings: Settings) -> ServiceStatus:
     if address is None:
         return ServiceStatus(state="stopped", detail="No server was started here")
 
-    def probe() -> str:
-        spark_probe.probe(address, seconds=_PROBE_SECONDS)
+    def answer() -> str:
+        probe(address, seconds=_PROBE_SECONDS)
         return "It answers"
 
     identity = state.identity if state is not None else None
-    return processes.status(identity, spark_probe.without_token(address), log=log_file(settings), probe=probe)
+    return processes.status(identity, without_token(address), log=log_file(settings), probe=answer)
 
 
 def is_running(settings: Settings) -> bool:
@@ -132,7 +133,7 @@ def _start(settings: Settings, conf: Mapping[str, str], fingerprint: str) -> Sta
     folder = settings.service_folder(SERVICE)
     port = processes.free_port()
     token = secrets.token_urlsafe(24)
-    shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
+    shutil.rmtree(spark_launch.scratch(settings), ignore_errors=True)
     own = {"spark.connect.grpc.binding.port": str(port)}
     command = _command(settings, {**conf, **own}, folder)
     environment = {**spark_launch.environment(settings), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
@@ -178,9 +179,9 @@ def _serves(state: Started, seconds: float) -> bool:
             return False
         if not processes.port_is_free(port):
             try:
-                spark_probe.probe(state.url, seconds=min(left, _PATIENCE_SECONDS))
+                probe(state.url, seconds=min(left, _PATIENCE_SECONDS))
                 return True
-            except spark_probe.SparkServerUnreachable as error:
+            except SparkServerUnreachable as error:
                 _log.debug("Not yet: %s", error.what)
         time.sleep(0.1)
     return False
@@ -207,3 +208,102 @@ def _fingerprint(settings: Settings, conf: Mapping[str, str]) -> str:
         "workers": spark_launch.worker_code(),
     }
     return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+class SparkServerUnreachable(PlatformError):
+    transient = True
+
+
+class SparkServerLost(PlatformError):
+    """Raised when the Spark Connect server, or this client's session on it, is lost during the work."""
+
+    transient = True
+
+
+# Error conditions and texts of Spark Connect and gRPC that mean a lost server or session.
+_LOST = (
+    "INVALID_HANDLE.SESSION_CHANGED",
+    "INVALID_HANDLE.SESSION_CLOSED",
+    "INVALID_HANDLE.SESSION_NOT_FOUND",
+    "INVALID_HANDLE.OPERATION_NOT_FOUND",
+    "RETRIES_EXCEEDED",
+    "StatusCode.UNAVAILABLE",
+    "failed to connect to all addresses",
+    "Socket closed",
+    "Connection reset by peer",
+    "Cannot invoke RPC on closed channel",
+    "Cannot invoke RPC: Channel closed",
+)
+
+
+def probe(url: str, *, seconds: float = 10.0) -> None:
+    """Run `SELECT 1` on the server in a separate session; raises SparkServerUnreachable."""
+    import grpc
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
+    from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
+
+    user = base_pb2.UserContext(user_id="blogdata-probe")
+    session = str(uuid.uuid4())
+    request = base_pb2.ExecutePlanRequest(session_id=session, user_context=user)
+    request.plan.root.sql.query = "SELECT 1"
+    try:
+        with DefaultChannelBuilder(url).toChannel() as channel:
+            stub = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
+            rows = sum(answer.arrow_batch.row_count for answer in stub.ExecutePlan(request, timeout=seconds))
+            release = base_pb2.ReleaseSessionRequest(session_id=session, user_context=user)
+            stub.ReleaseSession(release, timeout=seconds)
+    except grpc.RpcError as error:
+        raise _unreachable(url, _describe(error)) from error
+    if rows != 1:
+        raise _unreachable(url, f"SELECT 1 gave {rows} rows")
+
+
+def is_lost(error: BaseException) -> bool:
+    """Check whether an error means a lost server or session, so that attaching again can help."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, (SparkServerLost, SparkServerUnreachable)):
+            return True
+        if type(seen).__module__.startswith(("grpc", "pyspark")):
+            text = f"{_condition(seen)} {_describe(seen)}"
+            if any(sign in text for sign in _LOST):
+                return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def lost(error: BaseException, url: str) -> SparkServerLost:
+    """Build what to raise from an error that means a lost server or session."""
+    lines = [line.strip() for line in _describe(error).splitlines()]
+    # A broken gRPC stream prints as a block of fields; the reason is in the line `details =`, not in the first.
+    telling = next((line for line in lines if line.startswith("details =")), lines[0])
+    return SparkServerLost(
+        what=f"The Spark server went away during the work: {telling.removeprefix('details = ')[:200]}",
+        where=without_token(url),
+        next_step="Run this again: a local server is started anew by the next attach",
+    )
+
+
+def without_token(url: str) -> str:
+    head, *parameters = url.split(";")
+    return ";".join([head, *(part for part in parameters if not part.startswith("token="))]).rstrip("/")
+
+
+def _condition(error: BaseException) -> str:
+    condition = getattr(error, "getCondition", None)
+    return str(condition() or "") if callable(condition) else ""
+
+
+def _describe(error: BaseException) -> str:
+    code, details = getattr(error, "code", None), getattr(error, "details", None)
+    if callable(code) and callable(details):
+        return f"{code()}: {details()}"
+    return str(error) or type(error).__name__
+
+
+def _unreachable(url: str, reason: str) -> SparkServerUnreachable:
+    return SparkServerUnreachable(
+        what=f"The Spark server does not answer: {reason}",
+        where=without_token(url),
+        next_step=Remedy("See ", ShowService(name="spark"), ", or check the address in SPARK_REMOTE"),
+    )
