@@ -1,7 +1,7 @@
 """The jars Spark needs beyond its own: fetched once, pinned by checksum, shared by all deployments of a user.
 
-They are listed in `deploy/jars.lock` and stored in `<jars>/<hash of the list>/`, which appears whole or not at
-all. A jar that is already in `<jars>/` under its usual name is copied from there and not fetched.
+They are listed in `deploy/jars.lock` and stored in `<jars>/<hash of the list>/`, each whole or not at all. A jar that
+is already in `<jars>/` under its usual name is copied from there and not fetched.
 """
 
 from __future__ import annotations
@@ -92,7 +92,6 @@ def corrupt(jars: Jars) -> list[Jar]:
 
 
 def download_missing(settings: Settings, lock: Path | None = None) -> Jars:
-    """Return the folder of jars; missing ones are fetched."""
     jars = locate(settings, lock)
     if not missing(jars):
         return jars
@@ -104,21 +103,16 @@ def download_missing(settings: Settings, lock: Path | None = None) -> Jars:
             where=str(settings.jars),
             next_step="Set BLOGDATA_JARS to a folder you may write",
         ) from error
-    with locked(settings.jars / ".lock", seconds=_FETCH_SECONDS):
-        absent = missing(jars)
-        with tempfile.TemporaryDirectory(dir=settings.jars, prefix=".fetch-") as name:
-            staging = Path(name) / "jars"
-            staging.mkdir()
-            if absent:
-                _log.info("Fetching %d jars for Spark, once, into %s", len(absent), jars.folder)
-            for jar in absent:
-                _fetch(settings, jar, staging / jar.file_name)
-            if not jars.folder.exists():
-                staging.rename(jars.folder)
-            else:
-                # The folder is damaged: the pinned jars are replaced, the engine jars built there stay.
-                for jar in absent:
-                    (staging / jar.file_name).replace(jars.folder / jar.file_name)
+    with (
+        locked(settings.jars / ".lock", seconds=_FETCH_SECONDS),
+        tempfile.TemporaryDirectory(dir=settings.jars, prefix=".fetch-") as staging,
+    ):
+        for jar in missing(jars):
+            _log.info("Fetching %s, once, into %s", jar.file_name, jars.folder)
+            fetched = Path(staging, jar.file_name)
+            _fetch(settings, jar, fetched)
+            jars.folder.mkdir(exist_ok=True)
+            fetched.replace(jars.folder / jar.file_name)
     return jars
 
 

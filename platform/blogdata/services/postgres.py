@@ -107,8 +107,7 @@ def address_of(settings: Settings, login: str) -> Address:
 
 def of_tables(settings: Settings) -> Address | None:
     """Return the address of the database whose tables are loaded; None: it is the deployment's PostgreSQL."""
-    named = _named(settings, settings.tables.url, settings.tables.secret)
-    return None if named is None else replace(named, is_service=False)
+    return _named(settings, settings.tables.url, settings.tables.secret)
 
 
 def _outside(settings: Settings) -> Address | None:

