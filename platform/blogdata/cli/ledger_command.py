@@ -9,7 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, say_warnings, styled, why_nothing
+from blogdata.cli.output import (
+    NOTHING_PUBLISHED,
+    TextGrid,
+    console,
+    existing,
+    is_new,
+    not_published,
+    say_error,
+    say_json,
+    say_warnings,
+    styled,
+)
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core
 from blogdata.evidence.events import EVENTS, EventLog
@@ -58,8 +69,10 @@ def ledger(
         _show(lines, partitions=dataset is not None)
         look = Snapshot(zone_of(settings), events)
         say_warnings(warning for contract in chosen if (warning := arrivals.removed(contract, look)))
-    else:
-        console.print(why_nothing(settings, lake, dataset))
+    elif dataset is not None and not damaged:
+        raise not_published(lake, dataset)
+    elif not damaged:
+        console.print(NOTHING_PUBLISHED if is_new(settings) else "nothing is published yet; compute it: blogdata run")
     for fault in damaged:
         say_error(fault)
     if damaged or any(not line.balanced for found in lines.values() for line in found):

@@ -166,16 +166,6 @@ def nothing_landed(lake: Lake, dataset: str) -> PlatformError | None:
     return awaited(GRAPH, Snapshot(zone_of(existing()), EventLog(lake)), dataset)
 
 
-def why_nothing(settings: Settings, lake: Lake, dataset: str | None) -> str:
-    """Return why nothing is published of a dataset, or at all: a source that has never landed, or what to run."""
-    if is_new(settings):
-        return NOTHING_PUBLISHED
-    if dataset is None:
-        return "nothing is published yet; compute what has landed: blogdata run"
-    fault = not_published(lake, dataset)
-    return f"{fault.what}; {fault.next_step}"
-
-
 def existing() -> Settings:
     """Read the settings for a command that only reads a deployment, and begins none."""
     from blogdata.services import config
