@@ -90,7 +90,6 @@ class FaultRates:
 
     @classmethod
     def none(cls, **rates: float) -> FaultRates:
-        """Returns rates with the given faults only; all others are 0."""
         return cls(**{**dict.fromkeys((one.name for one in fields(cls)), 0.0), **rates})
 
 
@@ -98,7 +97,6 @@ LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if o
 
 
 def load_faults(path: Path) -> FaultRates:
-    """Reads fault rates from a TOML file; faults that the file does not name have rate 0."""
     rates = _read(path)
     unknown = sorted(set(rates) - {one.name for one in fields(FaultRates)})
     if unknown:
