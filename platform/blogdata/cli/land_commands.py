@@ -203,7 +203,6 @@ def replay_corrections(
 
 
 def _letters_of(corrections: Sequence[Correction]) -> Contract:
-    """Find the dead letters of the table whose lines are corrected; corrections of several tables are refused."""
     from blogdata.planning.reach import EventsOf, landed_input
     from quality.contracts import CONTRACTS
 

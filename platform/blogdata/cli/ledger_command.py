@@ -80,7 +80,6 @@ def ledger(
 
 
 def _sent(settings: Settings, dataset: str) -> list[LedgerLine]:
-    """Return the account of what is sent to the partner; what the partner does not have yet is left out, by reason."""
     found = []
     for line in partner.outbox(settings).lines():
         delivered = line.states.get("delivered", 0)

@@ -137,7 +137,6 @@ class Pipeline:
         return self.run_job(**self._asked({"again": again, "only_again": True}), label="the plan").outcome
 
     def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the run that answers a request."""
         from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 
         tags = AGAIN if request.get("only_again") else {}

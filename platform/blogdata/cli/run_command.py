@@ -98,7 +98,6 @@ def run(
 
 
 def _told(settings: Settings) -> bool:
-    """Send the alerts that are due; return False if a channel fails, and print its error."""
     if not settings.alerts:
         return True
     from blogdata.operations.alerting import AlertsNotSent, tell

@@ -80,7 +80,6 @@ class Clearing:
 
     @property
     def values(self) -> frozenset[str]:
-        """What the persons are known by, without what is too short to be searched for."""
         return frozenset(filter(is_searched_for, self.persons.values()))
 
     def _older_versions(self, contracts: Iterable[Contract]) -> Iterator[str]:

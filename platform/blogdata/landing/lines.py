@@ -240,7 +240,6 @@ class Work:
 def _of_tasks(
     work: Work, tasks: Sequence[Sequence[Piece]], numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Read the tasks whose numbers a batch has."""
     with _named_for_spark():
         for batch in numbers:
             for number in batch.column(0).to_pylist():
@@ -250,7 +249,6 @@ def _of_tasks(
 def _of_paths(
     work: Work, partition_of: Callable[[str], str | None], paths: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Read the files whose paths a batch has."""
     with _named_for_spark():
         for batch in paths:
             for path in batch.column(0).to_pylist():
@@ -291,7 +289,6 @@ def _columns(values: Sequence[Values], schema: pa.Schema) -> list[pa.Array]:
 
 
 def _taken(rows: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Take the next lines, of bounded number and size."""
     taken, size = list[tuple[int, bytes]](), 0
     for line in rows:
         taken.append(line)

@@ -142,8 +142,6 @@ class PartnerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CopySettings:
-    """Where copies for one reader go, and the group of the machine's users that reads them."""
-
     folder: Annotated[types.Folder, AfterValidator(Path.resolve)]
     group: types.Text
 
@@ -342,7 +340,6 @@ def _made(folder: Path, home: Path) -> Path:
 
 
 def _document(file: Path, known: Collection[Place]) -> dict[str, Any]:
-    """Read the file, which may not exist; it is refused if it has other settings than the known ones."""
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

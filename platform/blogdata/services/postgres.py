@@ -54,7 +54,6 @@ class _State:
 
 
 def is_configured(settings: Settings) -> bool:
-    """Return whether the deployment has a PostgreSQL: an address is set, or its own was started and not stopped."""
     state = _read(settings)
     return settings.postgres.url is not None or (state is not None and state.wanted)
 

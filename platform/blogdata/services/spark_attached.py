@@ -34,7 +34,6 @@ class _Attached:
 
     @property
     def is_reachable(self) -> bool:
-        """Whether its server may answer: the process runs, or it is another machine's."""
         return self.process is None or processes.is_alive(self.process)
 
 
@@ -44,7 +43,6 @@ _lock = threading.RLock()
 
 
 def session(settings: Settings) -> Any:
-    """Return the session; a new one if it was stopped, or its server has ended."""
     with _lock:
         attached = _attached.get(settings)
         if attached is None or attached.session.is_stopped or not attached.is_reachable:

@@ -51,7 +51,6 @@ class SparkServer:
 
 
 def running_server(settings: Settings) -> SparkServer:
-    """Return a server that answers: the running one, or a new one."""
     if settings.spark.remote is not None:
         probe(settings.spark.remote)
         return SparkServer(url=settings.spark.remote, process=None)
@@ -66,7 +65,6 @@ def running_server(settings: Settings) -> SparkServer:
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own server; return whether it was running."""
     with locked(settings.service_folder(SERVICE) / "lock"):
         state = processes.read_state(settings, SERVICE)
         stopped = state is not None and processes.stop(state.identity)
@@ -259,7 +257,6 @@ def probe(url: str, *, seconds: float = 10.0) -> None:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Check whether an error means a lost server or session, so that attaching again can help."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, (SparkServerLost, SparkServerUnreachable)):
