@@ -41,7 +41,7 @@ def test_settings_prefer_environment_then_file_then_defaults(tmp_path: Path, mon
         lake = "tables"
         landing = "elsewhere"
     """
-    settings = load(tmp_path, text, BLOGDATA_SPARK_HEAP="4G", BLOGDATA_LANDING="landed", master="1", BLOGDATA_JARS="")
+    settings = load(tmp_path, text, BLOGDATA_SPARK_HEAP="4g", BLOGDATA_LANDING="landed", master="1", BLOGDATA_JARS="")
     assert (settings.spark.heap, settings.spark.master) == ("4g", "local[1]")
     assert settings.spark.conf == (("spark.sql.ansi.enabled", "false"),)
     assert (settings.lake, settings.landing) == (tmp_path / "tables", tmp_path.parent / "landed")
@@ -134,7 +134,7 @@ def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote:
     ("variable", "value"),
     [
         *(("SPARK_REMOTE", address) for address in ("sc://", "http://host:1", "sc://host:15002/path", "sc://host:1?a")),
-        ("BLOGDATA_SPARK_HEAP", "100m"),
+        ("BLOGDATA_SPARK_HEAP", "2 GB"),
         *(("BLOGDATA_LONGEST_LINE", size) for size in ("2g", "16")),
         ("BLOGDATA_LANDING_READY", "soon"),
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),

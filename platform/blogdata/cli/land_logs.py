@@ -146,13 +146,10 @@ def _no_access_log(file: Path, reason: str) -> ConfigurationError:
 
 
 def _error(error: PlatformError | OSError, log: NamedLog) -> PlatformError:
-    """Return an error that names what the person has named, and not the spooled copy of a pipe."""
-    if isinstance(error, OSError):
-        return ConfigurationError(
-            what=f"it cannot be copied: {error.strerror or error}",
-            where=log.file,
-            next_step="make room in the landing zone, or mend what fails, and repeat the command: nothing lands twice",
-        )
-    if error.where != str(log.path) or log.file == str(log.path):
+    if isinstance(error, PlatformError):
         return error
-    return type(error)(what=error.what, where=log.file, next_step=error.remedy)
+    return ConfigurationError(
+        what=f"it cannot be copied: {error.strerror or error}",
+        where=log.file,
+        next_step="make room in the landing zone, or mend what fails, and repeat the command: nothing lands twice",
+    )

@@ -112,14 +112,7 @@ Duration = Annotated[float, _between(SECONDS, "0s", "9999d")]
 Pause = Annotated[float, _between(SECONDS, "60s", "9999d")]
 
 
-def _heap(text: str) -> str:
-    if amount(text, BYTES) < 512 << 20:
-        raise refusal("is not a heap Spark can start with", 'write at least "512m", in units of m, g')
-    return text.lower()
-
-
-Heap = Annotated[str, AfterValidator(_heap)]
-"""Memory as Spark writes it: `2g`."""
+Heap = Annotated[str, _matching(r"\d{1,9}[mgMG]", "a size of memory", '"2g", in units of m, g')]
 
 
 def _split(address: str) -> SplitResult:

@@ -46,6 +46,11 @@ class SparkServer:
     def pid(self) -> int | None:
         return None if self.process is None else self.process.pid
 
+    @property
+    def may_answer(self) -> bool:
+        """Whether its process runs, or it is another machine's."""
+        return self.process is None or processes.is_alive(self.process)
+
     def __repr__(self) -> str:
         return f"SparkServer(url={without_token(self.url)!r}, pid={self.pid})"
 
