@@ -110,10 +110,6 @@ def _status_row(service: str, seen: ServiceStatus) -> dict[str, Any]:
     return {"service": service, **asdict(seen), "detail": f"{seen.detail}{place}{process}"}
 
 
-def _spark_status(settings: Settings) -> dict[str, Any]:
-    return _status_row("spark", spark_connect.status(settings))
-
-
 def _postgres_status(settings: Settings) -> dict[str, Any]:
     row = _status_row("postgres", postgres.status(settings))
     known = postgres_roles.certificates(settings)
@@ -122,7 +118,10 @@ def _postgres_status(settings: Settings) -> dict[str, Any]:
     return row
 
 
-_SERVICES: Mapping[str, Callable[[Settings], dict[str, Any]]] = {"spark": _spark_status, "postgres": _postgres_status}
+_SERVICES: Mapping[str, Callable[[Settings], dict[str, Any]]] = {
+    "spark": lambda settings: _status_row("spark", spark_connect.status(settings)),
+    "postgres": _postgres_status,
+}
 """Each service, and how it is seen."""
 
 

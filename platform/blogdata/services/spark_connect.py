@@ -103,10 +103,6 @@ def log_file(settings: Settings) -> Path:
     return settings.service_folder(SERVICE) / "server.log"
 
 
-def _log_text(settings: Settings) -> str:
-    return log_file(settings).read_text(encoding="utf-8", errors="replace")
-
-
 _CONNECT_CONF = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     # Runs from a web interface can be hours apart; a session that expired in between would fail the next one.
@@ -166,8 +162,9 @@ def _start(settings: Settings, conf: Mapping[str, str], fingerprint: str) -> Sta
     processes.stop(identity)
     processes.state_file(settings, SERVICE).unlink(missing_ok=True)
     reason = "ended while starting" if ended else f"did not serve within {_START_SECONDS:g} s"
+    said = log_file(settings).read_text(encoding="utf-8", errors="replace")
     raise TransientError(
-        what=f"The Spark server {reason}: {processes.last_words(_log_text(settings))}",
+        what=f"The Spark server {reason}: {processes.last_words(said)}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -267,7 +264,8 @@ def is_lost(error: BaseException) -> bool:
         if isinstance(seen, (SparkServerLost, SparkServerUnreachable)):
             return True
         if type(seen).__module__.startswith(("grpc", "pyspark")):
-            text = f"{_condition(seen)} {_describe(seen)}"
+            condition = getattr(seen, "getCondition", str)
+            text = f"{condition()} {_describe(seen)}"
             if any(sign in text for sign in _LOST):
                 return True
         seen = seen.__cause__ or seen.__context__
@@ -289,11 +287,6 @@ def lost(error: BaseException, url: str) -> SparkServerLost:
 def without_token(url: str) -> str:
     head, *parameters = url.split(";")
     return ";".join([head, *(part for part in parameters if not part.startswith("token="))]).rstrip("/")
-
-
-def _condition(error: BaseException) -> str:
-    condition = getattr(error, "getCondition", None)
-    return str(condition() or "") if callable(condition) else ""
 
 
 def _describe(error: BaseException) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from blogdata.errors import ConfigurationError
 
@@ -97,7 +96,14 @@ LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if o
 
 
 def load_faults(path: Path) -> FaultRates:
-    rates = _read(path)
+    try:
+        rates = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            what=f"the faults file cannot be read: {error}",
+            where=str(path),
+            next_step="write lines such as `late = 0.05` (TOML)",
+        ) from error
     unknown = sorted(set(rates) - {one.name for one in fields(FaultRates)})
     if unknown:
         raise ConfigurationError(
@@ -106,14 +112,3 @@ def load_faults(path: Path) -> FaultRates:
             next_step=f"use these names only: {', '.join((*LINE_FAULTS, *HOUR_FAULTS))}",
         )
     return FaultRates.none(**rates)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            what=f"the faults file cannot be read: {error}",
-            where=str(path),
-            next_step="write lines such as `late = 0.05` (TOML)",
-        ) from error

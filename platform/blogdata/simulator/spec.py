@@ -39,7 +39,7 @@ class SimulationSpec:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> SimulationSpec:
-        given = {name: value for name, value in stored.items() if name not in ("format", "gzip")}
+        given = {name: value for name, value in stored.items() if name != "format"}
         start, faults = date.fromisoformat(given.pop("start")), FaultRates.none(**given.pop("faults"))
         return cls(start=start, faults=faults, **given)
 

@@ -147,12 +147,11 @@ class Suppressed:
             self.returned.update({hashed: min(line.at, self.returned.get(hashed, line.at)) for hashed in found})
             return False
         return not all(
-            (returned := self._returned(hashed, since)) is not None and line.at is not None and line.at >= returned
+            (returned := self.returned.get(hashed, since.returned)) is not None
+            and line.at is not None
+            and line.at >= returned
             for hashed, since in found.items()
         )
-
-    def _returned(self, hashed: bytes, since: Since) -> float | None:
-        return self.returned.get(hashed, since.returned)
 
     def _found(self, values: Values, at: float | None) -> dict[bytes, Since]:
         return {
