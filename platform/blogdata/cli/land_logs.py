@@ -38,12 +38,7 @@ _SAID: dict[LandOutcome, str] = {
 
 @dataclass(kw_only=True)
 class NamedLog:
-    """A file that a person has named, and what became of it.
-
-    Args:
-        path: Where it can be read; of what came through a pipe, a copy.
-        name: What it lands as, if not under its own name.
-    """
+    """A file that a person has named, and what became of it."""
 
     file: str
     path: Path

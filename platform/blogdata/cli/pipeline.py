@@ -88,13 +88,9 @@ class Pipeline:
         self._served = unserved.configured(settings)
 
     def run(self, *, window: Window | None = None, select: Sequence[str] = (), for_: Sequence[str] = ()) -> Outcome:
-        """Run what is stale, or what is requested; a fault of one partition does not block the others.
+        """Run what is stale, `for_` some datasets and their inputs only; or a window or selection again, stale or not.
 
-        Args:
-            window: Run this span again, changed or not; None runs what is new or changed.
-            select: Names of the datasets to run again; empty runs all.
-            for_: Names of the datasets to bring up to date, with what they are computed from: only what is stale of
-                these runs. Empty: all datasets.
+        A fault of one partition does not block the others.
         """
         refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
         refuse_unknown(for_, [*CONTRACTS, *self._served], where="--for")
@@ -185,11 +181,7 @@ class Pipeline:
         *,
         label: str = "",
     ) -> RunProgress:
-        """Run a job in this process, to its end; its failure is a problem of the outcome.
-
-        Args:
-            name: None: the one that computes what is stale.
-        """
+        """Run a job in this process, to its end; its failure is a problem of the outcome."""
         outcome = Outcome()
         with Screen(shown=not self._quiet).opened() as screen:
             if label:

@@ -47,11 +47,7 @@ _NUMBERED = re.compile(r"^(\d{20})\.")
 
 @dataclass(frozen=True, kw_only=True)
 class Clearing:
-    """Clears a deployment of persons.
-
-    Args:
-        began: When the erasure began, seconds since 1970.
-    """
+    """Clears a deployment of persons; `began` is when the erasure did, in seconds since 1970."""
 
     settings: Settings
     contracts: tuple[Contract, ...]

@@ -186,11 +186,7 @@ def _joined(spark: SparkSession, frame: DataFrame, found: pa.Table, how: str) ->
 
 @dataclass(frozen=True, kw_only=True)
 class TakingOut:
-    """Takes rows of persons out of tables.
-
-    Args:
-        spark: Opens the Spark session; called only if there are rows.
-    """
+    """Takes rows of persons out of tables; Spark is opened only if there are any."""
 
     rows: Rows
     run: RunContext

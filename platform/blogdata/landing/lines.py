@@ -59,12 +59,7 @@ _BATCH_LINES, _BATCH_BYTES = 5_000, 8 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What a landed file may need.
-
-    Args:
-        longest_line: Maximum bytes of a line; a line is in memory as a whole, several times.
-        largest_file: Maximum decompressed bytes of a file.
-    """
+    """What a landed file may have, in bytes; a line is in memory as a whole, several times."""
 
     longest_line: int = 16 << 20
     largest_file: int = 8 << 30
@@ -162,11 +157,7 @@ def read(
 def read_listed(
     listed: DataFrame, root: Path, reader: LineReader, partition_of: Callable[[str], str | None], bounds: Bounds
 ) -> DataFrame:
-    """Read the files that a stream's source lists, in its column `path`, as :func:`read`.
-
-    Args:
-        partition_of: The partition of a file, by its name relative to the landing zone; one without any has no lines.
-    """
+    """Read the files that a stream's source lists, in its column `path`, as :func:`read`."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     work = Work(root=root, reader=reader, longest=bounds.longest_line)

@@ -105,12 +105,7 @@ def _loaded_by_time(name: str | None, info: ValidationInfo) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
-    """Which tables of a PostgreSQL database are loaded; None: they are delivered as files.
-
-    Args:
-        url: Address of the database; None: that of the deployment's PostgreSQL.
-        overlap: Seconds before the newest loaded hour that each load reads again, for rows that are committed late.
-    """
+    """Which tables of a PostgreSQL database are loaded; None: they are delivered as files."""
 
     url: types.Database | None = None
     secret: types.Name | None = None
@@ -127,11 +122,7 @@ class TableSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PartnerSettings:
-    """The partner's API, if there is one, and how events are sent to it; times are in seconds.
-
-    Args:
-        wait: After the end of an hour before its events are sent, so that late ones still find their place.
-    """
+    """The partner's API, if there is one, and how events are sent to it; times are in seconds."""
 
     url: Annotated[types.HttpAddress | None, at("url", "BLOGDATA_PARTNER")] = None
     secret: types.Name | None = None
@@ -176,15 +167,6 @@ class CrawlerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LogSettings:
-    """How access logs are read.
-
-    Args:
-        proxies: Addresses and networks of the proxies whose `X-Forwarded-For` or `Forwarded` is believed, in their
-            normal form; `unix:` for one that connects through a socket of the machine.
-        zone: Time zone of stamps without an offset.
-        referrers: Files with hosts of sites that link to the blog.
-    """
-
     formats: Annotated[types.TextOrTexts, at("format")] = ()
     zone: types.Zone = "UTC"
     proxies: tuple[types.Proxy, ...] = ()
@@ -229,17 +211,7 @@ def _unique(channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of a deployment; all paths are absolute.
-
-    Args:
-        ready: When a landed partition is complete: `flag` (its flag is set) or, for producers that write no flag,
-            `next_exists` (a later partition exists).
-        longest_line: Maximum bytes of a landed line; a file with a longer one holds its partition.
-        largest_file: Maximum decompressed bytes of a landed file.
-        dagster_storage: PostgreSQL address of Dagster's runs and events; None: SQLite files in the home folder.
-        site_hosts: The blog's own hosts, in lower case; empty: the report finds them.
-        first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
-    """
+    """All settings of a deployment, each as docs/reference/configuration.md says; all paths are absolute."""
 
     home: Annotated[Path, at(variable="BLOGDATA_HOME")]
     landing: Annotated[types.Folder, at("paths.landing", "BLOGDATA_LANDING")]

@@ -40,9 +40,6 @@ def splitting(settings: Settings) -> AbstractContextManager[None]:
 def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Mapping[Path, int]:
     """Overwrite the lines of all persons on the suppression list in landed files; without anybody on it, read nothing.
 
-    Args:
-        files: The files; those that nothing would read, since they are damaged or beyond the bounds, are left out.
-
     Returns:
         Each file that was changed, to the number of lines overwritten.
     """
