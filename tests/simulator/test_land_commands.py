@@ -92,7 +92,7 @@ def test_logs_of_every_named_format_land_and_the_formats_are_said(tmp_path: Path
 
 def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"\n" + LINE % b"one")
-    (tmp_path / "README.md").write_text("# Not a log\n")
+    (tmp_path / "README.md").write_text("Not a log\n")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(LINE % b"one")[:-12])
     # The damage is behind the bytes that show the format.
     (tmp_path / "far.gz").write_bytes(gzip.compress(b"".join(LINE % b"%d" % at for at in range(30_000)))[:-12])
