@@ -42,6 +42,10 @@ class Detached(subprocess.Popen[bytes]):
         """Suppress the ResourceWarning of a process that still runs: that is the purpose."""
 
 
+# Child processes of this one, kept so that they can be reaped if they end before it.
+_children: dict[int, Detached] = {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProcessIdentity:
     """Identity of a process; a later process with the same id has another one.
@@ -69,6 +73,7 @@ def start(
             start_new_session=True,
             umask=umask,
         )
+    _children[process.pid] = process
     try:
         return identify(process.pid)
     except psutil.NoSuchProcess:
@@ -83,6 +88,8 @@ def identify(pid: int) -> ProcessIdentity:
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
+    if identity.pid in _children:
+        _children[identity.pid].poll()
     try:
         return identify(identity.pid) == identity and psutil.Process(identity.pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
