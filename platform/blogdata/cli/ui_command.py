@@ -15,7 +15,6 @@ import time
 import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -34,36 +33,25 @@ ROOT = Path(__file__).resolve().parents[3]
 """The checkout; where the package is installed, no other team has its code beside it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CodeLocation:
-    """A code location, which a process of its own serves."""
-
-    name: str
-    module: str
-    interpreter: str
-    options: tuple[str, ...] = ()
-
-    def command(self, path: Path) -> list[str]:
-        """Return the command of its code server, which listens at a socket."""
-        # Behind a code server is a further one, at a socket in the folder for temporary files.
-        tied = [self.interpreter, "-m", "blogdata.services.ends_with_parent", str(path.parent)]
-        server = ["dagster", "code-server", "start", "--socket", str(path), "--location-name", self.name]
-        return [*tied, *server, "--log-level", "warning", "-m", self.module, *self.options]
+def code_server(name: str, module: str, interpreter: str, path: Path, *options: str) -> list[str]:
+    """Return the command of the process that serves a code location at a socket."""
+    # Behind a code server is a further one, at a socket in the folder for temporary files.
+    tied = [interpreter, "-m", "blogdata.services.ends_with_parent", str(path.parent)]
+    server = ["dagster", "code-server", "start", "--socket", str(path), "--location-name", name]
+    return [*tied, *server, "--log-level", "warning", "-m", module, *options]
 
 
-def code_locations() -> list[CodeLocation]:
-    found = [CodeLocation(name=PLATFORM, module="definitions", interpreter=sys.executable)]
+def _code_servers(folder: Path) -> dict[str, list[str]]:
+    """Return the commands by the names of the code locations, which are those of their sockets in a folder."""
+    servers = {PLATFORM: code_server(PLATFORM, "definitions", sys.executable, folder / PLATFORM)}
     project = ROOT / "analytics"
     if not (project / ".venv" / "bin" / "python").exists():
         console.print("the analytics team's code location is not set up, and is not served: make setup")
-        return found
+        return servers
     # An interpreter of its own: it has none of the platform's dependencies.
     options = ("--working-directory", str(ROOT), "--use-python-environment-entry-point")
-    interpreter = str(project / "interpreter")
-    return [
-        *found,
-        CodeLocation(name=ANALYTICS, module="analytics.definitions", interpreter=interpreter, options=options),
-    ]
+    interpreter, path = str(project / "interpreter"), folder / ANALYTICS
+    return {**servers, ANALYTICS: code_server(ANALYTICS, "analytics.definitions", interpreter, path, *options)}
 
 
 def answers(path: Path) -> bool:
@@ -150,12 +138,12 @@ def _serve(
         "ANALYTICS_HOME": str(settings.home / "analytics"),
         "ANALYTICS_AUTOMATIC": str(automatic).lower(),
     }
-    locations = code_locations()
-    sockets = {one.name: folder / one.name for one in locations}
-    servers = {one.name: f"the code server of {one.name}" for one in locations}
+    commands = _code_servers(folder)
+    sockets = {name: folder / name for name in commands}
+    servers = {name: f"the code server of {name}" for name in commands}
     try:
-        for one in locations:
-            running.start(servers[one.name], one.command(sockets[one.name]), environment)
+        for name, command in commands.items():
+            running.start(servers[name], command, environment)
         # It imports what takes seconds, as the code servers do meanwhile.
         from blogdata.cli import ui_server
 
