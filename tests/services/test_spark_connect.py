@@ -52,6 +52,7 @@ def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
     assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.campaign
 def test_a_copied_home_has_a_server_of_its_own(own: Settings, tmp_path: Path) -> None:
     server = spark_connect.running_server(own)
     copy = replace(own, home=tmp_path / "copy", lake=tmp_path / "copy" / "lake")
