@@ -15,8 +15,6 @@ import pytest
 from dagster_postgres import PostgresEventLogStorage, PostgresRunStorage, PostgresScheduleStorage
 from sqlalchemy.engine import make_url
 
-from blogdata.orchestration import storage_faults
-from blogdata.orchestration.storage_faults import StorageFailed
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
 
@@ -85,22 +83,3 @@ def test_no_file_or_instance_reference_holds_the_password(
     assert password not in str(instance.get_ref().to_dict())
     assert password not in dagster_home.storage(stored)
     assert not [file for file in stored.home.rglob("*") if file.is_file() and password.encode() in file.read_bytes()]
-
-
-def test_a_server_that_goes_away_is_named(
-    stored: Settings, database: str, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dagster_postgres.utils.calculate_delay", lambda **_: 0)
-    name = make_url(database).database
-    server = database.rpartition("/")[0] + "/postgres"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
-        with pytest.raises(StorageFailed, match="not currently accepting") as failed:
-            materialize(stored, instance)
-        connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
-    assert failed.value.where == dagster_home.storage(stored)
-
-
-def materialize(stored: Settings, instance: dg.DagsterInstance) -> None:
-    with storage_faults.translated(stored):
-        instance.report_runless_asset_event(dg.AssetMaterialization(KEY))

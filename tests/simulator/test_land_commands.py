@@ -60,34 +60,24 @@ def test_simulated_days_have_just_ended_and_stay_the_same_tomorrow(
     assert isinstance(simulate(tmp_path, "--begin", "2026-03-02")[1], PlatformError)
 
 
-def test_logs_land_once_and_missing_files_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_bytes(LINE % b"one")
-    (tmp_path / "b.log").write_bytes(LINE % b"two")
-    files = [str(tmp_path / "a.log"), str(tmp_path / "b.log")]
-    landing = ["--landing", str(tmp_path / "landing")]
-    said = CliRunner().invoke(app, ["logs", *files, *landing, "--json"])
-    assert [row["outcome"] for row in json.loads(said.stdout)] == ["new", "new"]
-    assert (tmp_path / "landing" / "access_logs" / "b.log").read_bytes() == LINE % b"two"
-    assert "nothing was changed" in CliRunner().invoke(app, ["logs", files[0], *landing]).stdout
-    refused = CliRunner().invoke(app, ["logs", str(tmp_path / "absent.log"), *landing])
-    assert isinstance(refused.exception, SourceMissing)
-    assert refused.exit_code != 0
-
-
-def test_logs_of_every_named_format_land_and_the_formats_are_said(tmp_path: Path) -> None:
-    line = LINE % b"one"
+def test_logs_land_once_with_their_formats_and_missing_files_are_refused(tmp_path: Path) -> None:
+    line, landing = LINE % b"one", tmp_path / "landing"
     (tmp_path / "main.log").write_bytes(b"\xef\xbb\xbf" + line.replace(b"\n", b' "-"\n') * 2 + line)
     (tmp_path / "vhost.log").write_bytes(b"blog.example.org:443 " + line)
     (tmp_path / "empty.log").touch()
     files = [str(tmp_path / name) for name in ("main.log", "vhost.log", "empty.log")]
-    command = ["logs", *files, "--landing", str(tmp_path / "landing")]
+    command = ["logs", *files, "--landing", str(landing)]
     assert f"{files[0]}: format main, combined; landed" in CliRunner().invoke(app, command).stdout.replace("\n", " ")
+    assert (landing / "access_logs" / "vhost.log").read_bytes() == b"blog.example.org:443 " + line
     found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
-    assert {row["file"]: row["formats"] for row in found} == {
-        files[0]: ["main", "combined"],
-        files[1]: ["vhost_combined"],
-        files[2]: [],
+    assert {row["file"]: (row["outcome"], row["formats"]) for row in found} == {
+        files[0]: ("same", ["main", "combined"]),
+        files[1]: ("same", ["vhost_combined"]),
+        files[2]: ("empty", []),
     }
+    refused = CliRunner().invoke(app, ["logs", str(tmp_path / "absent.log"), "--landing", str(landing)])
+    assert isinstance(refused.exception, SourceMissing)
+    assert refused.exit_code != 0
 
 
 def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: Path) -> None:
