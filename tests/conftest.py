@@ -100,7 +100,7 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     return replace(found, spark=replace(found.spark, conf=tuple(conf.items())))
 
 
-_KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
+_KEPT = ("BLOGDATA_JARS", "BLOGDATA_MAVEN_MIRROR")
 
 
 @pytest.fixture(scope="session")

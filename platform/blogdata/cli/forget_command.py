@@ -74,7 +74,6 @@ def forget(
 
 
 def _are_found(settings: Settings, given: Identifiers) -> bool:
-    """Search all files for given values, and show where they are, and what was not searched; never a value."""
     if not given.values():
         raise ConfigurationError(
             what="no value to search for is given",

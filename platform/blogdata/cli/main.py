@@ -46,8 +46,6 @@ def _unwrapped(command: Any) -> Any:
 
 
 def group_of(commands: Mapping[str, Deferred]) -> type[TyperGroup]:
-    """Build the class of a group whose commands are imported when they are called."""
-
     class DeferredGroup(TyperGroup):
         def __init__(self, **arguments: Any) -> None:
             listed = {name: TyperCommand(name, help=command.help) for name, command in commands.items()}

@@ -101,15 +101,12 @@ errors = Terminal(stderr=True)
 
 
 class Screen:
-    """What a command prints while a job runs in its process: lines, and on a terminal a status below them."""
-
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown
         self._bar: Progress | None = None
 
     @contextmanager
     def opened(self) -> Iterator[Screen]:
-        """Show the status, with what is being done and for how long, until the end of the block."""
         if not (self._shown and console.is_terminal):
             yield self
             return
@@ -126,7 +123,6 @@ class Screen:
             console.print(text, style=style)
 
     def status(self, text: str) -> None:
-        """Show what is being done, on a terminal, until the next one."""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=shown.line(text))
 
@@ -138,7 +134,6 @@ def say_error(error: PlatformError) -> None:
 
 
 def agreed(question: str, *, otherwise: str) -> bool:
-    """Ask the person at the terminal; without a terminal, print `otherwise` and return False."""
     if sys.stdin.isatty():
         return typer.confirm(question)
     console.print(otherwise)
@@ -175,16 +170,6 @@ def nothing_landed(lake: Lake, dataset: str) -> PlatformError | None:
     return awaited(GRAPH, Snapshot(zone_of(existing()), EventLog(lake)), dataset)
 
 
-def why_nothing(settings: Settings, lake: Lake, dataset: str | None) -> str:
-    """Return why nothing is published of a dataset, or at all: a source that has never landed, or what to run."""
-    if is_new(settings):
-        return NOTHING_PUBLISHED
-    if dataset is None:
-        return "nothing is published yet; compute what has landed: blogdata run"
-    fault = not_published(lake, dataset)
-    return f"{fault.what}; {fault.next_step}"
-
-
 def existing() -> Settings:
     """Read the settings for a command that only reads a deployment, and begins none."""
     from blogdata.services import config
@@ -204,7 +189,6 @@ def is_new(settings: Settings) -> bool:
 
 
 def for_the_rest() -> str:
-    """Return the hint to rerun this command, as it was typed, for the remaining work."""
     return f"for the rest run again: {shlex.join(['blogdata', *sys.argv[1:]])}"
 
 

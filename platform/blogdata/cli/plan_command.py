@@ -89,24 +89,19 @@ def show(
     table = TextGrid()
     for title in ("", "datasets"):
         table.add_column(title, no_wrap=True)
-    stacked = console.width < _SIDE_BY_SIDE
-    for title in ("partitions, and why",) if stacked else ("partitions", "why"):
-        table.add_column(title)
+    table.add_column("partitions, and why")
     for title in ("rows", "seconds"):
         table.add_column(title, justify="right", no_wrap=True)
     for number, run in enumerate(runs, start=1):
         expected = estimate(look, run)
         rows = "?" if expected.rows is None else f"~{expected.rows:,}"
         seconds = "?" if expected.seconds is None else f"~{expected.seconds:.0f}"
-        why = [[run.span, *_reasons(run)]] if stacked else [run.span, _reasons(run)]
-        table.add_row(str(number), run.datasets, *why, rows, seconds)
+        table.add_row(str(number), run.datasets, [run.span, *_reasons(run)], rows, seconds)
     console.print(table)
     console.print("rows and seconds are estimates from what these datasets have written so far", style="dim")
 
 
 _REASONS = 4
-_SIDE_BY_SIDE = 120
-"""Columns of a terminal that has place for partitions and reasons beside each other."""
 
 
 def _reasons(run: Planned) -> list[str]:

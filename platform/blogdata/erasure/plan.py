@@ -110,7 +110,9 @@ def look(
         table, *folders = file.relative_to(landing).parts
         if table in sources:
             contract, grain = sources[table]
-            if (key := _key(folders, grain)) in planner.look.published(contract.dataset):
+            day = folders[0].removeprefix("date=")
+            key = day if grain is Grain.DAY else f"{day}T{folders[1].removeprefix('hour=')}"
+            if key in planner.look.published(contract.dataset):
                 asked[contract.dataset][key] = REASON
     runs = planned(planner, asked)
     expired = without_landed_files(planner.look, landed)
@@ -177,8 +179,3 @@ def _without_addresses(rows: Rows, contracts: Iterable[Contract]) -> dict[str, s
         and not any(FIELDS.get(column.name) == "addresses" for column in contract.columns)
         and rows.lake.version(contract.dataset) is not None
     }
-
-
-def _key(folders: Sequence[str], grain: Grain) -> str:
-    day = folders[0].removeprefix("date=")
-    return day if grain is Grain.DAY else f"{day}T{folders[1].removeprefix('hour=')}"
