@@ -40,7 +40,7 @@ CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
 _OF_LINES = (PUBLICATION, EXPIRED, BEGUN_ANEW)
-_READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
+_READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
 
 
 class _Folded(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -27,8 +27,7 @@ class Account:
     makes_stale: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        makes_stale = {"outdates": list(self.makes_stale)} if self.makes_stale else {}
-        return {"rows_in": self.rows_in, "reasons": dict(self.reasons), **makes_stale}
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,12 +154,8 @@ class Commit:
 
     @property
     def recomputes(self) -> bool:
-        """Whether its rows were computed from the inputs: those of a restoration were there before.
-
-        Earlier releases have also published statements of Delta, which are in the logs of their lakes.
-        """
-        restored = any(entry.restored is not None for entry in self.entries.values())
-        return not restored and "statement" not in self.info.get("change", {})
+        """Whether its rows were computed from the inputs: those of a restoration were there before."""
+        return all(entry.restored is None for entry in self.entries.values())
 
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
         """Return the metadata of a materialization, for one partition or for all."""
@@ -216,7 +211,7 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             landed=info.get("landed", {}).get(measured),
             restored=execution["restores"] if execution else None,
             appended="appended" in info,
-            makes_stale=tuple(account.get("outdates", ())),
+            makes_stale=tuple(account.get("makes_stale", ())),
             judged_by=info.get("judged_by", {}),
             code_version=info["run"].get("code_version", ""),
             contract=info.get("contract", ""),

@@ -66,7 +66,4 @@ def current(store: Store, dataset: str) -> Share | None:
     if not record.exists():
         return None
     found = json.loads(record.read_text(encoding="utf-8"))
-    # As 0.1.0 wrote it.
-    if tables := found.pop("tables", None):
-        found["table_id"] = tables[found["dataset"]]["id"]
     return Share(**{**found, "since": datetime.fromisoformat(found["since"])})

@@ -287,14 +287,8 @@ class Contract:
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
         for policy in _POLICIES:
             del promised[policy]
-        # A dataset without a change feed has the digest it had before there was one.
-        if not promised["feeds"]:
-            del promised["feeds"]
         for column in promised["columns"]:
             del column["answers"], column["sourceless"], column["subject"], column["masked"]
-            # A column without a default has the digest it had before columns could have one.
-            if column["default"] is None:
-                del column["default"]
         text = json.dumps(promised, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
