@@ -57,7 +57,7 @@ def rows(spark: Any, number: int, users: int, buckets: int = NUMBER) -> Any:
 
 def save(lake: Lake, contract: Contract, frame: Any) -> None:
     """Append rows to a dataset's table, sorted by bucket into four files a week."""
-    tables.create_or_evolve(frame.sparkSession, lake, contract)
+    tables.enforce(frame.sparkSession, lake, contract)
     laid = frame.repartitionByRange(4, "user_bucket")
     laid.select(*[column.name for column in contract.columns]).write.format("delta").mode("append").save(
         lake.path(contract.dataset)

@@ -42,7 +42,7 @@ PERSONS = tuple(
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """Ten files; each has a hundred users and six minutes of its own, and every page."""
     lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
-    tables.create_or_evolve(spark, lake, VISITS)
+    tables.enforce(spark, lake, VISITS)
     rows = spark.range(1000).selectExpr(
         "'2026-01-05' AS day",
         "cast('line' AS BINARY) AS raw",
@@ -87,13 +87,13 @@ def test_a_files_footer_has_no_limits_of_a_person(spark: Any, tmp_path: Path) ->
     """An older table follows with its next publication, though nothing that its contract promises has changed."""
     contract = replace(VISITS, columns=PERSONS, statistics=("at",))
     lake = Lake(root=str(tmp_path))
-    tables.create_or_evolve(spark, lake, replace(contract, columns=VISITS.columns))
+    tables.enforce(spark, lake, replace(contract, columns=VISITS.columns))
     path = lake.path(contract.dataset)
     assert in_footer(spark, lake) >= {"page", "user"}
-    tables.create_or_evolve(spark, lake, contract)
+    tables.enforce(spark, lake, contract)
     assert in_footer(spark, lake) & {"page", "user"} == {"page"}
     before = lake.version(contract.dataset)
-    tables.create_or_evolve(spark, lake, contract)
+    tables.enforce(spark, lake, contract)
     assert lake.version(contract.dataset) == before
     assert [row["user"] for row in spark.read.format("delta").load(path).where("user = 7").collect()] == [7, 7]
 
@@ -124,7 +124,7 @@ def actions(table: Any) -> list[dict[str, Any]]:
 def limits(spark: Any, root: Path, contract: Contract) -> set[str]:
     """Publish a row, and name the limits that the log has of its file."""
     lake = Lake(root=str(root))
-    tables.create_or_evolve(spark, lake, contract)
+    tables.enforce(spark, lake, contract)
     publish_a_row(spark, lake, contract.dataset)
     table = lake.caught_up(contract.dataset)
     assert table is not None

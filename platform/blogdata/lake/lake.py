@@ -79,9 +79,6 @@ class Lake(Store):
                     counts[key] = counts.get(key, 0) + rows
         return counts
 
-    def rows(self, dataset: str, column: str | None, version: int) -> int:
-        return sum(self.row_counts(dataset, column, version).values())
-
     def parts(
         self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
     ) -> list[TableSlice]:

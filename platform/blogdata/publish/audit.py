@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry
 from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Audit, Failed
+from blogdata.publish.schema import Failed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,8 +73,8 @@ def specify(
     accounts: Mapping[str, Account],
     info: Mapping[str, Any],
     *,
-    expected: Mapping[str, Mapping[str, int]] | None = None,
-    files: Mapping[str, Mapping[str, FileFigures]] | None = None,
+    expected: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    files: Mapping[str, Mapping[str, FileFigures]] = MappingProxyType({}),
     lifted: Collection[str] = (),
 ) -> AuditSpec:
     """Derive the audits of a write from the dataset's contract.
@@ -83,7 +84,9 @@ def specify(
     """
     lifted = {audit.name for audit in contract.audits if audit.failed is not Failed.FORBIDS}.intersection(lifted)
     warning = [audit for audit in contract.audits if audit.failed is Failed.WARNS or audit.name in lifted]
-    own = {**contract.measures, **{f"{HELD}{audit.name}": _as_measure(audit) for audit in warning}}
+    # As a number: 1 held, 0 failed; a partition without rows has neither.
+    held = {f"{HELD}{audit.name}": f"if(coalesce({audit.expression}, false), 1, 0)" for audit in warning}
+    own = {**contract.measures, **held}
     measures = {"rows": "count(1)", "accounted": contract.stands_for}
     measures.update({f"reason.{name}": sql for name, sql in contract.reasons.items()})
     measures.update(own)
@@ -99,7 +102,7 @@ def specify(
         partition: {"accounted": account.rows_in - sum(account.reasons.values())}
         for partition, account in accounts.items()
     }
-    for partition, more in (expected or {}).items():
+    for partition, more in expected.items():
         figures.setdefault(partition, {}).update(more)
     return AuditSpec(
         partition_column=contract.partition_column,
@@ -109,7 +112,7 @@ def specify(
         unique=unique,
         audits=audits,
         expected=figures,
-        files=files or {},
+        files=files,
         breakdowns=dict(contract.breakdowns),
         info={
             **info,
@@ -130,11 +133,6 @@ def warnings(entry: Entry) -> list[str]:
     return sorted(
         name.removeprefix(HELD) for name, held in entry.measures.items() if name.startswith(HELD) and held == 0
     )
-
-
-def _as_measure(audit: Audit) -> str:
-    # As a number: 1 held, 0 failed; a partition without rows has neither.
-    return f"if(coalesce({audit.expression}, false), 1, 0)"
 
 
 @dataclass(frozen=True, kw_only=True)
