@@ -37,7 +37,7 @@ def replay(context: dg.OpExecutionContext, config: ReplayConfig) -> Mapping[str,
     planned = planner.plan_of_replay({config.dataset: dict.fromkeys(keys, ASKED)})
     if planned.refused and not planned.runs:
         raise planned.refused[0]
-    shown: dict[str, Any] = {"datasets": len(planned.runs), **plan_table(planned.runs, planner.look)}
+    shown: dict[str, Any] = {"datasets": len(planned.runs), **plan_table(planned.runs)}
     if planned.refused:
         shown["left out"] = "\n".join(map(str, planned.refused))
         context.log.error(shown["left out"])

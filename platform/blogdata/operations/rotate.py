@@ -45,7 +45,7 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
     wanted = left or behind(planner.look, key, None)
     _require_computable(planner, wanted)
     plan = planner.plan_of_replay(_with_stale(planner, wanted))
-    shown = plan_table(plan.runs, planner.look)
+    shown = plan_table(plan.runs)
     if config.only_plan:
         version = current.version + (not left)
         return {"result": f"{_count(wanted)} partitions would follow from version {version} of {key}", **shown}
