@@ -107,7 +107,6 @@ VERSIONS = "ops.versions"
 """Table that maps executions to table versions, for datasets executed by period."""
 _REFUSED = "[BLOGDATA_NOT_READ_ONLY] "
 _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
-_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _SESSION = {
     # Otherwise the parser replaces ${env:NAME}, also within a literal.
     "spark.sql.variable.substitute": "false",
@@ -317,9 +316,6 @@ def require_read_only(
             ) from error
         if _REFUSED in text:
             found = text.partition(_REFUSED)[2].partition("\n")[0].strip()
-            if found.isidentifier():
-                # The class of a plan's node, such as DropTable.
-                found = f"a part that is none: {_CAPITAL.sub(' ', found).lower()}"
             raise ConfigurationError(
                 what=f"only queries are run here, over the lake's tables; this has {found}",
                 where=f"'{(written or query).strip()[:60]}'",
