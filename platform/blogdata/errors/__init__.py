@@ -72,7 +72,6 @@ class DiskFull(PlatformError):
 
 
 def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, kind: str = "dataset") -> None:
-    """Refuse names that do not exist."""
     names = list(there)
     unknown = sorted(set(given) - set(names))
     if unknown:

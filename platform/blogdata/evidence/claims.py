@@ -59,7 +59,6 @@ class Claims:
         return self._claim(partitions, owner, free_too=False)
 
     def release(self, partitions: Iterable[str], owner: str) -> None:
-        """Release partitions, done or not; claims of other owners are left alone."""
         freed = set(partitions)
         self._change(
             lambda claims: {

@@ -101,7 +101,6 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
 
 
 def expiry_events(dataset: str, version: int, info: dict[str, Any]) -> Iterable[Event]:
-    """Build the events of a commit by which partitions left the table, one a partition, from its metadata."""
     for partition, rows in info[EXPIRED_ROWS].items():
         yield Event(
             kind=EXPIRED,

@@ -54,8 +54,6 @@ _APPEND_ONLY = "delta.appendOnly"
 
 
 class ConcurrentWrite(PlatformError):
-    """Another writer published first."""
-
     transient: ClassVar[bool] = True
 
 
@@ -103,7 +101,6 @@ class OpenCommit:
             raise self._lost(f"the rows are for version {version}, the table is at {self.table.version()}")
 
     def files(self, partitions: Collection[str] | Whole) -> list[dict[str, Any]]:
-        """List the files of some partitions: path as in the log, size, rows, and values of the partition columns."""
         found = arrow.rows_of(self.table.get_add_actions(flatten=True))
         columns = self.table.metadata().partition_columns
         return [

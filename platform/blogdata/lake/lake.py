@@ -54,7 +54,6 @@ class Lake(Store):
         return companions.caught_up(self, dataset)
 
     def version(self, dataset: str) -> int | None:
-        """Return the newest version of a table; None if it does not exist."""
         table = self.caught_up(dataset)
         return None if table is None else table.version()
 
@@ -102,7 +101,6 @@ class Lake(Store):
         return [TableSlice(name=dataset, table=table, partitions=None)]
 
     def part(self, dataset: str, member: Member) -> TableSlice:
-        """Open a member's table at its audited version, without a JVM."""
         name = members.table_of(dataset, member.location)
         return TableSlice(name=name, table=self.at(name, member.version), partitions=_only(member))
 
@@ -300,8 +298,6 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """Some partitions of a table."""
-
     lake: Lake
     dataset: str
     version: int

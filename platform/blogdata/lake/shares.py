@@ -26,8 +26,6 @@ MANIFEST = "manifest"
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """One shared version of a dataset."""
-
     dataset: str
     version: int
     since: datetime

@@ -231,7 +231,6 @@ def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Ma
 
 
 def _derived(lake: Lake) -> list[str]:
-    """List the tables that are computed on request."""
     return [*([] if lake.table(EVENTS) is None else [PUBLICATIONS]), VERSIONS, STREAM_OFFSETS]
 
 
@@ -243,7 +242,6 @@ def _existing(lake: Lake, wanted: str) -> str:
 
 
 def view(name: str) -> str:
-    """Return the name of the temporary view that a statement reads in place of a table."""
     return name.lower().replace(".", "__")
 
 
@@ -259,7 +257,6 @@ def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> Dat
 
 
 def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
-    """Return the version that a table had at a time; of a companion, the one that belongs to its main table's."""
     table = lake.caught_up(dataset)
     if table is not None and (main := companions.main_of(table)) is not None:
         return companions.version_with(lake, dataset, version_at(lake, main, moment))

@@ -18,8 +18,6 @@ from quality.contracts import CONTRACTS, GRAPH
 
 
 class ReplayConfig(dg.Config):
-    """The partitions to run again, with everything downstream that has read them."""
-
     dataset: str = Field(description="Name as layer.table")
     partitions: str = Field(
         "",

@@ -25,8 +25,6 @@ from resources.zone import zone_of
 
 
 class RotateConfig(dg.Config):
-    """Which key is rotated."""
-
     key: str = Field(description="Name of the key: " + " or ".join(FOLLOWS))
     only_plan: bool = Field(False, description="Only show what is computed again, and change nothing")
 

@@ -22,17 +22,14 @@ class Task:
 
     @property
     def main(self) -> str:
-        """The main dataset, whose commits publish the companions too."""
         return self.contracts[0].dataset
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the datasets, the main one first."""
         return tuple(contract.dataset for contract in self.contracts)
 
     @property
     def grain(self) -> Grain | None:
-        """Length of a partition; None for a table that is written whole."""
         return self.contracts[0].grain
 
     @property

@@ -53,7 +53,6 @@ class Planned:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the datasets it publishes, the main one first."""
         return self.task.datasets
 
     @property

@@ -68,7 +68,6 @@ class Snapshot:
         return self._once(self.events.history, dataset)
 
     def executions(self, dataset: str) -> Sequence[Entry]:
-        """List all executions and restorations of a dataset whose periods are merged in order."""
         return self._once(self.events.executions, dataset)
 
     def faults(self, dataset: str) -> Mapping[str, Fault]:

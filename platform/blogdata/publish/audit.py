@@ -43,8 +43,6 @@ def lifted_audits(accepted: Collection[str], dataset: str) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """One audit that one partition failed."""
-
     rule: str
     partition: str
     detail: str
@@ -53,8 +51,6 @@ class Violation:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSpec:
-    """The audits of one write."""
-
     partition_column: str | None
     partitions: tuple[str, ...]
     measures: Mapping[str, str]
@@ -137,8 +133,6 @@ def warnings(entry: Entry) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """The measures of a batch and all its violations."""
-
     measures: Mapping[str, Mapping[str, Any]]
     breakdowns: Mapping[str, Sequence[Sequence[Any]]]
     violations: Sequence[Violation]
@@ -164,7 +158,6 @@ class Counted:
 
 
 def weigh(spec: AuditSpec, counted: Counted) -> Judgement:
-    """Judge a batch by what was counted of it."""
     declared = spec.partitions if spec.partition_column else (WHOLE_TABLE,)
     measures = {key: _measures(spec, {}) for key in declared}
     undeclared = [*(partition for partition in counted.figures if partition not in measures), *counted.undeclared]
@@ -249,7 +242,6 @@ def count_breakdown(rows: DataFrame, spec: AuditSpec, columns: Sequence[str]) ->
 
 
 def count_files(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, FileFigures]]:
-    """Count lines and bytes of each landed file, if a specification has any."""
     from pyspark.sql import functions as F
 
     if not spec.files:

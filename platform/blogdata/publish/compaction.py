@@ -33,8 +33,6 @@ _SAMPLE, _BITS = 10_000, 8
 
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
-    """What one commit rewrote."""
-
     rows: int
     files_before: int
     files: int

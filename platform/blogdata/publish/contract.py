@@ -222,7 +222,6 @@ class Contract:
 
     @property
     def promise(self) -> timedelta | None:
-        """How long after its end a partition is published at the latest; None: no promise."""
         return None if self.freshness_hours is None else timedelta(hours=self.freshness_hours)
 
     @property
@@ -240,7 +239,6 @@ class Contract:
 
     @property
     def partition_column(self) -> str | None:
-        """The column the table is partitioned by; None if it is written whole."""
         return self.partitioning.column if self.partitioning else None
 
     @property
@@ -294,7 +292,6 @@ class Contract:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The schema, to be compared."""
         new = {migration.new for migration in self.migrations}
         return tuple(
             Field(column.name, parse(column.type), column.nullable, filled=bool(column.default) or column.name in new)

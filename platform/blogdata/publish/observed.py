@@ -95,7 +95,6 @@ class Written:
 
 
 def nothing(spec: AuditSpec) -> Written:
-    """Return a write without rows: every declared partition is empty."""
     return Written(
         files=(), judgement=weigh(spec, Counted(figures={}, breakdowns={name: [] for name in spec.breakdowns}))
     )

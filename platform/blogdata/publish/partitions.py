@@ -11,8 +11,6 @@ from blogdata.errors import ConfigurationError
 
 
 class Grain(str, Enum):
-    """Length of a partition."""
-
     HOUR = "hour"
     DAY = "day"
     WEEK = "week"

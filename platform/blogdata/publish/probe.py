@@ -13,7 +13,6 @@ class Probe:
         self._folder, self._prefix = folder, prefix
 
     def reached(self, name: str) -> None:
-        """Tell that the write is at a phase; without a folder nothing happens."""
         if self._folder is None:
             return
         phase, folder = f"{self._prefix}{name}", Path(self._folder)

@@ -135,7 +135,6 @@ def _write(
     commit_id: str,
     companions: Sequence[Companion],
 ) -> None:
-    """Write rows as files, judge them, and make them a part of the table in one commit."""
     dataset, lake, probe = target.contract.dataset, target.lake, Probe(target.probe)
     # All batches of a stream share one writer, so the log keeps one mark per stream, not one per batch.
     mark, turn = Mark(writer=commit_id, batch=1), None

@@ -67,7 +67,6 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract) -> None:
 
 
 def constraints(contract: Contract) -> dict[str, str]:
-    """Return the CHECK constraints of a dataset's table: name to condition."""
     return {rule.name.lower(): rule.expression for rule in contract.rules}
 
 
@@ -137,7 +136,6 @@ def _properties(contract: Contract) -> dict[str, str]:
 
 
 def _followed(contract: Contract) -> dict[str, str]:
-    """Return the properties that an existing table gets, too, when its contract declares them."""
     return {
         **({APPEARS_WITH: contract.appears_with} if contract.appears_with else {}),
         # Whole partitions are replaced, so Delta derives the feed from their files, and a writer writes nothing more.

@@ -81,12 +81,10 @@ class Additions:
         return {**self.of, **self.again}
 
     def rewriting(self, keys: Collection[str]) -> Additions:
-        """Write some of the partitions again."""
         again = {key: replace(added, times=0, rewritten=True) for key, added in self.of.items() if key in keys}
         return replace(self, of=_without(self.of, keys), again={**self.again, **again})
 
     def without(self, keys: Collection[str]) -> Additions:
-        """Replace some of the partitions, by any rows."""
         return replace(self, of=_without(self.of, keys), again=_without(self.again, keys))
 
 

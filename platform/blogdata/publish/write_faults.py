@@ -22,8 +22,6 @@ _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
 class AuditFailed(PlatformError):
-    """The rows broke audits; nothing was published."""
-
     def __init__(self, dataset: str, violations: Sequence[Violation]) -> None:
         self.dataset = dataset
         self.violations = tuple(violations)
