@@ -17,7 +17,7 @@ import published
 from blogdata.evidence import events
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EVENTS, EventLog
-from blogdata.lake import arrow, store
+from blogdata.lake import store
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import LogDamaged
 
@@ -26,7 +26,6 @@ HOUR = "2026-01-05T10"
 
 @pytest.fixture
 def lake(lake_root: Path) -> Lake:
-    """Three publications and their events."""
     found = Lake(root=str(lake_root))
     for rows in range(3):
         one_more(found, rows)
@@ -34,20 +33,17 @@ def lake(lake_root: Path) -> Lake:
 
 
 def one_more(lake: Lake, rows: int) -> None:
-    """Publish and record an hour with this many rows."""
     published.silver(lake, {HOUR: rows}, read=0)
     EventLog(lake).publications("silver.visits")
 
 
 def opened(lake: Lake) -> DeltaTable:
-    """Open the log in its current state."""
     table = lake.table(EVENTS)
     assert table is not None
     return table
 
 
 def recorded(lake: Lake) -> list[int]:
-    """List the rows of the recorded publications in order."""
     return [entry.rows_out for entry in EventLog(lake).history("silver.visits")]
 
 
@@ -114,36 +110,6 @@ def test_a_growing_log_is_compacted_and_checkpointed(lake: Lake, monkeypatch: py
     assert recorded(lake) == list(range(20))
     assert len(opened(lake).file_uris()) <= 5
     assert list(Path(lake.path(EVENTS), "_delta_log").glob("*.checkpoint.parquet"))
-
-
-def test_lines_are_read_again_only_when_their_dataset_has_new_events(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked: list[str] = []
-    files, select = DeltaTable.file_uris, arrow.select
-
-    def looked_up(self: DeltaTable, *given: Any, **options: Any) -> list[str]:
-        looked.append("files")
-        return files(self, *given, **options)
-
-    def selected(*given: Any, **options: Any) -> list[dict[str, Any]]:
-        looked.append("rows")
-        return select(*given, **options)
-
-    monkeypatch.setattr(DeltaTable, "file_uris", looked_up)
-    monkeypatch.setattr(arrow, "select", selected)
-    log = EventLog(lake)
-
-    def rows_of_the_hour() -> int:
-        looked.clear()
-        return log.publications("silver.visits")[HOUR].rows_out
-
-    assert (rows_of_the_hour(), looked) == (2, ["files", "rows"]), "each once"
-    assert (rows_of_the_hour(), looked) == (2, [])
-    log.append([Event(kind="note", dataset="silver.users")])
-    assert (rows_of_the_hour(), looked) == (2, ["files"]), "an event of another dataset"
-    one_more(lake, 3)
-    assert (rows_of_the_hour(), looked) == (3, ["files", "rows"])
 
 
 def test_readers_notice_a_log_that_was_replaced_or_cut_off(lake: Lake) -> None:

@@ -23,7 +23,6 @@ Rows = list[tuple[str | None, int]]
 
 
 def made(root: Path, *, column: str | None = "day", properties: dict[str, str | None] | None = None) -> Store:
-    """Make a lake with one empty table."""
     store = Store(root=str(root))
     DeltaTable.create(
         store.path(DATASET), schema=SCHEMA, partition_by=[column] if column else None, configuration=properties
@@ -47,12 +46,10 @@ def written(store: Store, day: str | None, clicks: Sequence[int], *, partitioned
 
 
 def opened(store: Store, batch: str, number: int = 0, **how: Any) -> OpenCommit:
-    """Begin a commit of a batch of its own."""
     return OpenCommit(store, DATASET, Mark(writer=batch, batch=number), **how)
 
 
 def replace(store: Store, day: str, clicks: Sequence[int], batch: str) -> int:
-    """Replace a partition."""
     return opened(store, batch).replace([day], written(store, day, clicks), {})
 
 

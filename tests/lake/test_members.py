@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from blogdata.errors import PlatformError
-from blogdata.evidence.events import EventLog
 from blogdata.lake import members, retired
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import NONE_YET, Member
@@ -36,43 +34,6 @@ def test_a_stale_change_of_members_is_refused(lake: Lake) -> None:
     assert [part.table.table_uri.rstrip("/")[-12:] for part in lake.parts(DATASET, partitions=["2026-01-12"])] == [
         "2026-01-12-a"
     ], "tables that are not requested are not opened"
-
-
-def test_a_publication_creating_the_pointer_is_recorded_once(lake: Lake) -> None:
-    info = {
-        "commit_id": "c1",
-        "started_at": 0.0,
-        "partition_column": "week",
-        "measures": {"2026-01-05": {"rows": 1, "accounted": 1}},
-        "accounts": {},
-        "reasons": [],
-        "own_measures": [],
-        "breakdowns": {},
-        "inputs": {},
-        "run": {"run_id": "r1", "code_version": "c1"},
-    }
-    assert members.commit(lake, DATASET, NONE_YET, [member(lake, "2026-01-05")], info) == 0
-    events = EventLog(lake)
-    for _ in range(3):
-        assert [entry.rows_out for entry in events.history(DATASET)] == [1]
-
-
-def test_concurrent_changes_lose_no_member(lake: Lake) -> None:
-    made = [member(lake, f"2026-01-{day:02}") for day in range(1, 9)]
-
-    def add(one: Member) -> None:
-        while True:
-            base = members.seen(lake, DATASET)
-            if members.commit(lake, DATASET, base, [*base.all, one], {}) is not None:
-                return
-
-    threads = [threading.Thread(target=add, args=(one,)) for one in made]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(names(members.seen(lake, DATASET).visible)) == names(made)
-    assert lake.version(DATASET) == len(made) - 1
 
 
 def test_the_view_has_every_members_columns(lake: Lake) -> None:

@@ -33,7 +33,6 @@ def hours(lake: Lake, dataset: str = "silver.visits") -> list[str]:
 
 @pytest.fixture
 def settled(lake: Lake) -> Lake:
-    """Three punctual hours, all integrated."""
     read = bronze(lake, {f"2026-01-05T0{hour}": {f"2026-01-05T0{hour}": 10} for hour in (1, 2, 3)})
     silver(lake, {f"2026-01-05T0{hour}": 10 for hour in (1, 2, 3)}, read=read)
     return lake
@@ -119,7 +118,6 @@ def arrived(lake: Lake, hour: str, *, until: str, **more: str | None) -> int:
 
 
 def judged(lake: Lake, marks: dict[str, str], *, read: int) -> None:
-    """Publish hours of silver.late_visits computed with these watermarks."""
     rows = dict.fromkeys(marks, 1)
     publish(lake, "silver.late_visits", "arrival_hour", rows, landed=marks, inputs={"bronze.visits": read})
 

@@ -52,12 +52,6 @@ def planned(asked: Wanted, lake: Lake) -> dict[str, set[str]]:
     return found
 
 
-def test_reasons_are_counted_by_partition(lake: Lake) -> None:
-    bronze(lake, {H[0]: {H[0]: 1, H[1]: 1}, H[2]: {H[2]: 1}})
-    arrivals, *_ = planner(lake).plan_of_replay({"bronze.visits": {H[0]: ASKED, H[2]: ASKED}}).runs
-    assert arrivals.reasons == {ASKED: 2}
-
-
 def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
     bronze(lake, {"2026-01-11T00": {"2026-01-11T00": 5, "2026-01-09T22": 1}, "2026-01-11T01": {"2026-01-11T01": 3}})
     keys = {Grain.DAY: {"2026-01-09", "2026-01-11"}, Grain.WEEK: {"2026-01-05"}, None: {WHOLE_TABLE}}
@@ -110,7 +104,6 @@ def test_compacting_users_makes_no_hour_stale(lake: Lake) -> None:
 
 
 def merged(lake: Lake, *keys: str, read: int) -> None:
-    """Execute days of silver.users_current in order, on one version of bronze."""
     for key in keys:
         publish(lake, "silver.users_current", None, {key: 1}, inputs={"bronze.users": read})
 
@@ -258,7 +251,6 @@ def settle(lake: Lake) -> dict[str, set[str]]:
 
 
 def newest_week(events: EventLog) -> str:
-    """Return the last week that has ended."""
     weeks = {coarser(hour, Grain.HOUR, Grain.WEEK) for hour, rows in arrived(events).items() if rows}
     return sorted(weeks)[-2]
 

@@ -11,16 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from blogdata.lake.commit import Commit
-from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
-from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from blogdata.publish.changes import AppendBatch
-from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
-from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
+from toy import HOURS, WHOLE, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)
 
@@ -40,27 +35,6 @@ def test_a_commit_records_its_rows_reasons_and_inputs(spark: Any, lake_root: Pat
     assert entry.breakdowns["pages"] == {(f"/page{n}",): 10 for n in range(5)}
     assert entry.inputs == {"bronze.x": 7}
     assert commit.metadata(HOURS[0])["dagster/partition_row_count"] == 50
-
-
-def test_a_batch_with_an_outdated_turn_is_refused(spark: Any, lake_root: Path) -> None:
-    def bring(stream: str, turn: int) -> Commit:
-        return publish(
-            clicks(spark),
-            target(lake_root),
-            change=AppendBatch(stream=stream, batch=0, turn=turn),
-            partitions=HOURS,
-            provenance=Provenance(accounts=accounts()),
-        )
-
-    lake = Lake(root=str(lake_root))
-    assert next_turn(lake, CONTRACT.dataset) == 0
-    bring("clicks-1", 0)
-    with pytest.raises(ConcurrentWrite):
-        bring("clicks-2", 0)
-    assert bring("clicks-1", 0).repeated, "a published batch stays published after later ones"
-    assert not bring("clicks-2", next_turn(lake, CONTRACT.dataset)).repeated
-    assert next_turn(lake, CONTRACT.dataset) == 2
-    assert len(resting(lake_root)) == 200
 
 
 @pytest.mark.parametrize("broken", ["unique.click", "few"])

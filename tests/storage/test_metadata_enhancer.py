@@ -122,7 +122,6 @@ def actions(table: Any) -> list[dict[str, Any]]:
 
 
 def limits(spark: Any, root: Path, contract: Contract) -> set[str]:
-    """Publish a row, and name the limits that the log has of its file."""
     lake = Lake(root=str(root))
     tables.enforce(spark, lake, contract)
     publish_a_row(spark, lake, contract.dataset)
