@@ -33,7 +33,7 @@ from blogdata.evidence.executions import ReplayTooLong
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.staleness import Staleness
 from blogdata.publish.contract import Wanted
-from blogdata.publish.partitions import Grain, ends_of, following, parse_keys
+from blogdata.publish.partitions import Grain, ends_of, following
 
 ASKED = "asked for"
 """Reason of a partition that a person requested."""
@@ -131,8 +131,8 @@ class Planner(Staleness):
     def resolve_keys(self, dataset: str, partitions: str | None) -> Sequence[str]:
         """Resolve the partitions that a person typed to keys, sorted; refuse what does not exist or has expired.
 
-        The text is that of :func:`parse_keys`, or `all`; None for a dataset that is written whole. A range
-        `first..last` selects the existing partitions in it; any other key must exist.
+        The text has keys and ranges `first..last`, separated by commas, or is `all`; None for a dataset that is written
+        whole. A range, and a day of hours, has its existing partitions, of which there has to be one.
         """
         task = self.graph.task_of(dataset)
         there = sorted(self.known(task))
@@ -197,23 +197,16 @@ def _require_as_partitioned(dataset: str, grain: Grain | None, partitions: str |
 
 
 def _keys_in(dataset: str, grain: Grain, partitions: str, there: Sequence[str]) -> list[str]:
-    chosen, unknown = set[str](), set[str]()
+    chosen = set[str]()
     for part in partitions.split(","):
-        if ".." in part:
-            # Filters the existing keys instead of generating the range: a range may have an open end.
-            begins, ends = ends_of(part, grain)
-            found = {key for key in there if begins <= key <= ends}
-            unknown |= set() if found else {f"{begins}..{ends}"}
-        else:
-            keys = set(parse_keys(part, grain))
-            found = keys & set(there)
-            unknown |= keys - found
+        # Filters the existing keys instead of generating those of the range, which may have an open end.
+        begins, ends = ends_of(part, grain)
+        found = {key for key in there if begins <= key <= ends}
+        if not found:
+            raise ConfigurationError(
+                what=f"{dataset} has no partition {begins if begins == ends else f'{begins}..{ends}'}",
+                where="partitions",
+                next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
+            )
         chosen |= found
-    if unknown:
-        missing = sorted(unknown)
-        raise ConfigurationError(
-            what=f"{dataset} has no partition {', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}",
-            where="partitions",
-            next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
-        )
     return sorted(chosen)
