@@ -19,9 +19,8 @@ from blogdata.lake.commit import COMPACTED
 from blogdata.lake.committer import Mark, OpenCommit, Whole
 from blogdata.lake.reads import columns_of, rows_of_files
 from blogdata.publish import observed
-from blogdata.publish.probe import Probe
 from blogdata.publish.publish import place_of
-from blogdata.publish.target import Target
+from blogdata.publish.target import Probe, Target
 from blogdata.publish.write_faults import translated
 
 if TYPE_CHECKING:

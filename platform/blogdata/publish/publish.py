@@ -26,9 +26,8 @@ from blogdata.publish.audit import AuditSpec, guard_of, specify
 from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Rewrite
 from blogdata.publish.migrations import both, carried
 from blogdata.publish.observed import Place, Written
-from blogdata.publish.probe import Probe
 from blogdata.publish.schema import Failed
-from blogdata.publish.target import Companion, Provenance, Target
+from blogdata.publish.target import Companion, Probe, Provenance, Target
 from blogdata.publish.write_faults import AuditFailed, NotDeclared, translated
 
 if TYPE_CHECKING:
