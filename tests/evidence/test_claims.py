@@ -56,12 +56,6 @@ def test_a_dead_owners_partitions_are_free(lake: Lake) -> None:
     assert {claim.owner for claim in claims(lake).held().values()} == {"heir"}, "claims of the dead owner are gone"
 
 
-def test_claims_on_two_datasets_are_independent(lake: Lake) -> None:
-    claims(lake).take([H0], "one")
-    assert claims(lake, "gold.page_stats").take([H0], "other") == [H0]
-    assert list(claims(lake).held()) == [H0]
-
-
 def test_a_local_owner_lives_with_its_process() -> None:
     now = datetime.now(timezone.utc)
     mine = turns.this_run()

@@ -75,8 +75,7 @@ def test_an_append_overtaken_by_compaction_is_retried(lake: Lake, monkeypatch: p
     assert recorded(lake) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("what", ["a publication", "a note"])
-def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def together(*values: Any, **how: Any) -> None:
         # The loser retries alone.
         if next(calls) < 2:
@@ -84,10 +83,7 @@ def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.
         write_deltalake(*values, **how)
 
     def begin(number: int) -> None:
-        if what == "a publication":
-            EventLog(lake).publications("silver.visits")
-        else:
-            EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=str(number))])
+        EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=str(number))])
 
     for attempt in range(5):
         lake, barrier, calls = Lake(root=str(lake_root / str(attempt))), threading.Barrier(2), itertools.count()
@@ -96,8 +92,7 @@ def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.
             patch.setattr(events, "write_deltalake", together)
             list(both.map(begin, range(2)))
         assert recorded(lake) == [7]
-        noted = sorted(str(event.partition) for event in EventLog(lake).notes("noted"))
-        assert noted == ([] if what == "a publication" else ["0", "1"])
+        assert sorted(str(event.partition) for event in EventLog(lake).notes("noted")) == ["0", "1"]
         commits = sorted(Path(lake.path(EVENTS), "_delta_log").glob("*.json"))
         assert sum('"metaData"' in commit.read_text() for commit in commits) == 1
 

@@ -7,10 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from blogdata.errors import PlatformError
 from blogdata.lake import members, retired
 from blogdata.lake.lake import Lake
-from blogdata.lake.members import NONE_YET, Member
+from blogdata.lake.members import NONE_YET
 from toy_members import DATASET, NOON, member, names
 
 LONG = timedelta(days=30)
@@ -47,24 +46,6 @@ def test_the_view_has_every_members_columns(lake: Lake) -> None:
     # Two writers have each added a column concurrently.
     other = replace(old, name="2026-01-19", columns={**old.columns, "device": "STRING"})
     assert set(members.columns_of([old, wider, other])) == {"week", "click", "page", "device"}
-
-
-def test_only_long_superseded_members_are_removed(lake: Lake) -> None:
-    old = member(lake, "2026-01-05", rows=3, until=NOON)
-    recent = member(lake, "2026-01-12", until=NOON + LONG)
-    shown = member(lake, "2026-01-19", since=1)
-    members.commit(lake, DATASET, NONE_YET, [Member(**{**vars(old), "visible_until": None})], {})
-    members.commit(lake, DATASET, members.seen(lake, DATASET), [old, recent, shown], {})
-    (removed,) = retired.remove(lake, DATASET, keep=LONG, now=NOON + LONG + timedelta(hours=1))
-    assert (removed.location, removed.rows, removed.visible_until) == ("2026-01-05-a", 3, NOON)
-    assert removed.bytes > 0
-    folder = lake.folder(members.table_of(DATASET, ""))
-    assert folder is not None
-    assert sorted(found.name for found in folder.iterdir()) == ["2026-01-12-a", "2026-01-19-a"]
-    assert lake.row_counts(DATASET, "week") == {"2026-01-19": 1}
-    with pytest.raises(PlatformError, match="removed by retention"):
-        lake.row_counts(DATASET, "week", version=0)
-    assert retired.remove(lake, DATASET, keep=LONG, now=NOON + LONG + timedelta(hours=1)) == []
 
 
 def test_an_interrupted_removal_is_finished_by_the_next(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
