@@ -72,14 +72,7 @@ class DataFile:
         }
 
     def add(self, *, data_change: bool = True) -> AddAction:
-        return AddAction(
-            path=self.path,
-            size=self.size,
-            partition_values=self.partition_values,
-            modification_time=self.modified,
-            data_change=data_change,
-            stats=json.dumps(self.statistics),
-        )
+        return AddAction(**self.listed(), data_change=data_change)
 
 
 def folder_sql(column: str) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from typing import Any, TypeVar
 
 WHOLE_TABLE = ""
@@ -160,10 +161,7 @@ class Commit:
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
         """Return the metadata of a materialization, for one partition or for all."""
         entries = list(self.entries.values()) if partition is None else [self.entries[partition]]
-        reasons: dict[str, int] = {}
-        for entry in entries:
-            for reason, rows in entry.reasons.items():
-                reasons[reason] = reasons.get(reason, 0) + rows
+        reasons: Mapping[str, int] = reduce(_sum, (entry.reasons for entry in entries), {})
         figures: dict[str, int | float | str | dict[str, Any]] = {
             ROWS if partition is None else PARTITION_ROWS: sum(entry.rows_out for entry in entries),
             "rows_in": sum(entry.rows_in for entry in entries),

@@ -155,13 +155,12 @@ class OpenCommit:
         exchanged: Sequence[Mapping[str, Any]] = (),
         data_change: bool = True,
     ) -> int:
-        table, removes = self.table, isinstance(replaced, Whole) or bool(replaced) or bool(exchanged)
-        if removes and (table.metadata().configuration.get(_APPEND_ONLY) or "").lower() == "true":
+        table, overwrites = self.table, isinstance(replaced, Whole) or bool(replaced)
+        if (overwrites or exchanged) and (table.metadata().configuration.get(_APPEND_ONLY) or "").lower() == "true":
             raise PlatformError(
                 what="the table only takes additional rows", where=self._dataset, next_step="write to another table"
             )
         columns = table.metadata().partition_columns
-        overwrites = isinstance(replaced, Whole) or bool(replaced)
         filters = [(columns[0], "in", sorted(replaced))] if overwrites and not isinstance(replaced, Whole) else None
         now = int(time.time() * 1000)
         actions = [file.add(data_change=data_change) for file in added] + [
