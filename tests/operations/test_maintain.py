@@ -62,7 +62,6 @@ def test_it_shows_what_is_due_and_does_it(home: LakeResource, said: Said) -> Non
 
 
 def started(said: Said, *config: str) -> tuple[bool, dict[str, Any], str]:
-    """Start the job; return whether it succeeded, its result and its problems."""
     answer = json.loads(said("job", "maintain", *config, "--json")[1])
     return answer["ok"], answer["result"], "\n".join(answer["problems"])
 

@@ -18,7 +18,7 @@ class PlatformError(Exception):
     """A fault with its place and its remedy; its texts can be shown anywhere as they are.
 
     Args:
-        next_step: What the reader can do about it; an action of the platform is data in a :class:`Remedy`.
+        next_step: What the reader can do about it; a :class:`Remedy` has actions of the platform.
     """
 
     transient: ClassVar[bool] = False
@@ -29,15 +29,15 @@ class PlatformError(Exception):
     by_partition: Mapping[str, PlatformError] = MappingProxyType({})
     """The errors of single partitions at fault, where each has its own."""
 
-    def __init__(self, *, what: str, where: str, next_step: str | Remedy) -> None:
+    def __init__(self, *, what: str, where: str, next_step: str) -> None:
         self.what = shown.block(what)
         self.where = shown.line(where)
-        self.remedy = next_step if isinstance(next_step, Remedy) else Remedy(next_step)
+        self.remedy = Remedy(next_step)
         super().__init__(self.what)
 
     @property
     def next_step(self) -> str:
-        return shown.block(str(self.remedy))
+        return shown.block(self.remedy)
 
     def __str__(self) -> str:
         return f"{self.what}\n  where: {self.where}\n  next:  {self.next_step}"

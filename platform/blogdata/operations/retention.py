@@ -127,8 +127,6 @@ KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if cont
 
 
 class RetentionConfig(dg.Config):
-    """What a run removes."""
-
     only_plan: bool = Field(False, description="Only show which partitions have expired, and remove nothing")
 
 

@@ -19,8 +19,7 @@ Where no version is left, or the store has none, raw rows that say their executi
 
 The trap: restoring the version that the previous execution made. Commits in between, e.g. a compaction, would be lost;
 the version to restore is that of the execution's own merge minus one. And a vacuum deletes files that only old versions
-use: before anything is changed, all files of the version to restore are checked for existence, deletion vectors
-included.
+use: before anything is changed, all files of the version to restore are checked for existence.
 
 When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show a state
 that never existed (Merger). Executions run one at a time, and a rerun repeats all later ones; a limit bounds their
