@@ -17,16 +17,14 @@ from deltalake import write_deltalake
 
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
-from blogdata.lake import members, retired, shares
+from blogdata.lake import members, retired, shares, unneeded
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import MANIFEST
 from blogdata.orchestration import upkeep
-from blogdata.orchestration.upkeep import Inspection, Vacuuming
 from blogdata.patterns.storage import manifest
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
-from tidied import whole
 from toy_members import DATASET, NOON, member
 
 PAGES = Contract(
@@ -124,11 +122,10 @@ def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) 
 
 def test_the_removal_of_old_files_obeys_a_share(lake: Lake, read: Read) -> None:
     """The platform's own removal, a year later."""
-    seen: Any = Inspection(lake=lake, events=EventLog(lake), now=datetime.now(timezone.utc) + timedelta(days=365))
+    now = datetime.now(timezone.utc) + timedelta(days=365)
 
     def remove() -> None:
-        for due in whole(upkeep.look(seen, [Vacuuming()], [PAGES])):
-            Vacuuming().do(seen, PAGES, due)
+        unneeded.remove(upkeep.unneeded_data(lake, EventLog(lake), PAGES, now))
 
     manifest.share(lake, PAGES, now=NOON)
     where = manifest.location(lake, PAGES.dataset)

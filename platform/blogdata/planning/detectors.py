@@ -288,7 +288,6 @@ def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
 
 
 def is_complete(contract: Contract, entry: Entry) -> bool:
-    # Tables from before parts were counted lack the measure.
     return contract.parts is None or int(entry.measures.get("parts") or 0) >= contract.parts
 
 

@@ -199,11 +199,10 @@ class Answers(NotReplayed):
     """A partition with rows that lack an answer is stale when the table of answers has more of them."""
 
     lacking: str
-    answered: str
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
         history = look.history(edge.above)
-        counts = [(entry.version, int(entry.measures.get(self.answered) or 0)) for entry in history]
+        counts = [(entry.version, entry.rows_out) for entry in history]
         # A publication without a new answer makes nothing stale.
         new = [counts[0][0]] if counts else []
         new += [version for (_, before), (version, count) in pairwise(counts) if count > before]
