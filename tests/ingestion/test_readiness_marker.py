@@ -6,8 +6,7 @@ import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from blogdata.patterns.ingestion.landed_partition import Lack
-from blogdata.patterns.ingestion.readiness_marker import mark, overdue, scan
+from blogdata.patterns.ingestion.readiness_marker import Lack, mark, overdue, scan
 from blogdata.publish.partitions import Grain
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -47,7 +46,8 @@ def test_names_with_dot_or_underscore_are_no_data(tmp_path: Path) -> None:
 
 def test_a_flagged_folder_without_data_is_empty(tmp_path: Path) -> None:
     mark(land(tmp_path, "2026-01-05T07", ".a.json.partial"))
-    assert scan(tmp_path, Grain.HOUR)[0].empty
+    (hour,) = scan(tmp_path, Grain.HOUR)
+    assert (hour.ready, hour.files) == (True, ())
 
 
 def test_unflagged_data_is_overdue_after_its_deadline(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ from blogdata.landing.lines import Bounds, read_listed
 from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, measure_all
 from blogdata.patterns.error_management.checkpointer import Checkpoint
-from blogdata.patterns.ingestion.landed_partition import irregular
-from blogdata.patterns.ingestion.readiness_marker import scan
+from blogdata.patterns.ingestion.readiness_marker import irregular, scan
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain, start_of
 

@@ -33,7 +33,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError, shown, similar
 from blogdata.landing.landed_links import require_within
-from blogdata.patterns.ingestion.landed_partition import is_data
+from blogdata.patterns.ingestion.readiness_marker import is_data
 
 FOLDER = "_events"
 """Folder in the landing zone. No landed table has a name that begins with an underscore, so nothing else reads it."""

@@ -34,8 +34,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing.landed_links import require_within
 from blogdata.patterns.ingestion import table_rows
-from blogdata.patterns.ingestion.landed_partition import is_data
-from blogdata.patterns.ingestion.readiness_marker import mark
+from blogdata.patterns.ingestion.readiness_marker import is_data, mark
 from blogdata.patterns.ingestion.whole_files import alone, hidden, same_bytes
 
 if TYPE_CHECKING:

@@ -43,8 +43,7 @@ from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import kept_lines
 from blogdata.landing.sizes import count_erased
 from blogdata.patterns.ingestion import table_rows
-from blogdata.patterns.ingestion.landed_partition import is_data
-from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
+from blogdata.patterns.ingestion.readiness_marker import FLAG, is_data, mark
 from blogdata.patterns.ingestion.whole_files import alone, hidden
 from blogdata.publish.column_types import Field
 from blogdata.publish.partitions import Grain, between, following, start_of

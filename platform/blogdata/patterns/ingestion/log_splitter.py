@@ -24,9 +24,8 @@ from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_formats import LogFormats, LogReader
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_partition import printable, unreadable
 from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
-from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
+from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, printable, unreadable
 from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, hidden, same_bytes, skip
 from blogdata.publish.partitions import Grain, between, following, key_of
 

@@ -29,8 +29,7 @@ from itertools import pairwise
 
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.lake.commit import Entry
-from blogdata.patterns.ingestion.landed_partition import LandedPartition
-from blogdata.patterns.ingestion.readiness_marker import start_of_key
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition, start_of_key
 from blogdata.patterns.observability.reading import FLOW, Reading, span, unknown
 from blogdata.publish.partitions import Grain
 from blogdata.publish.watch import Flow, Layer
