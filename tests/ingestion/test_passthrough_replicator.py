@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.errors import TransientError
 from blogdata.patterns.ingestion import passthrough_replicator
-from blogdata.patterns.ingestion.passthrough_replicator import CorruptCopy, SourceChanged, land, replicate
+from blogdata.patterns.ingestion.passthrough_replicator import land, replicate
 from ingestion.growing_logs import line
 
 
@@ -27,7 +28,7 @@ def test_a_corrupt_copy_never_gets_its_name(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "source").write_bytes(b"new")
     (tmp_path / "target").write_bytes(b"old")
     monkeypatch.setattr("blogdata.patterns.ingestion.passthrough_replicator.checksum", lambda path: "0" * 64)
-    with pytest.raises(CorruptCopy):
+    with pytest.raises(TransientError, match="does not read back"):
         replicate(tmp_path / "source", tmp_path / "target")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
         "source": b"new",
@@ -71,7 +72,7 @@ def test_a_log_that_is_truncated_while_it_is_copied_does_not_land_and_one_that_g
     assert landed(first[:-500], first) == first
     there = sorted(folder.iterdir())
     for truncated in (line(300), third):
-        with pytest.raises(SourceChanged):
+        with pytest.raises(TransientError, match="truncated or rewritten"):
             landed(second, truncated)
         assert sorted(folder.iterdir()) == there, "never the beginning of one log and the end of another"
 
