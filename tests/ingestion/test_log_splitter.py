@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -17,11 +16,11 @@ from hypothesis import strategies as st
 from blogdata.errors import PlatformError
 from blogdata.landing import landed_formats
 from blogdata.landing.log_formats import formats
-from blogdata.patterns.ingestion import landed_content, log_progress, log_splitter, vanished_lines, whole_files
-from blogdata.patterns.ingestion.landed_content import Line
+from blogdata.patterns.ingestion import log_progress, log_splitter, vanished_lines, whole_files
 from blogdata.patterns.ingestion.log_splitter import SplitReport, split_all, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG
+from blogdata.patterns.ingestion.vanished_lines import Line
 from ingestion.growing_logs import NOW, line, put
 
 
@@ -248,9 +247,6 @@ def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> N
     split(tmp_path)
     whole = [first, HEADER + second, OTHER + third]
     assert [path.read_bytes() for path in parts(tmp_path)] == whole
-    # Progress of 0.1.0 has no header.
-    progress = log_progress.file_of(tmp_path / "access_logs" / "a.log")
-    progress.write_text(json.dumps({**json.loads(progress.read_bytes()), "header": None}))
     appended = b"13:05:03 2015-05-17 203.0.113.9 GET /d 200\n"
     put(tmp_path, first + second + third + appended + b"#Fields: da")
     split(tmp_path, now=NOW + timedelta(seconds=1))
@@ -259,7 +255,7 @@ def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> N
     split(tmp_path, now=NOW + timedelta(seconds=2))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
     # Without its progress a log is compared with its parts.
-    progress.unlink()
+    log_progress.file_of(tmp_path / "access_logs" / "a.log").unlink()
     split(tmp_path, now=NOW + timedelta(seconds=3))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
 
@@ -289,7 +285,7 @@ def test_the_begin_of_a_line_is_not_lost_when_the_line_has_ended(tmp_path: Path)
 
 def lines_by_hour(landing: Path) -> dict[str, list[Line]]:
     found: dict[str, list[Line]] = defaultdict(list)
-    for one in landed_content.landed_lines(parts(landing), landing):
+    for one in vanished_lines.landed_lines(parts(landing), landing):
         found[one.file.rpartition("/")[0]].append(one)
     return found
 

@@ -1,21 +1,18 @@
 """Passthrough Replicator: data is copied byte for byte, and a copy that is not whole is never seen.
 
-Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and rewrites the data changes
-it: `1.0` becomes `1`, keys change their order, one of two equal keys is lost.
+Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and rewrites the data changes it: `1.0`
+becomes `1`, keys change their order, one of two equal keys is lost.
 
 How it works: bytes are copied to a hidden name and hashed on the way (:func:`replicate`, :func:`land`). The copy is
-read back and compared, and only then renamed to its final name. `log_splitter` replicates an access log into the
-hours in which its lines were logged: each part is a byte range of the log, and the parts concatenated by offset are
-the log again, but for the `#Fields` line above a part, which is repeated at its beginning.
+read back and compared, and only then renamed. `log_splitter` replicates an access log into the hours in which its lines
+were logged: its parts concatenated by offset are the log again, but for the `#Fields` line repeated above a part.
 
-The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part
-of its own, which is rewritten once the line is complete; a log whose replicated bytes have changed is refused. Rotation
-gives a log another name, and its name to another log, at any moment: :func:`land` knows a log by its beginning, never
-by its name, and decides by what it has copied. A single wrong time stamp must not move lines to another period: times
-in the future are ignored, and hours never go backwards within a log, because lines are appended in order of arrival.
+The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part of
+its own, which makes way for the whole line; a log whose replicated bytes have changed is refused. Rotation gives a log
+another name, and its name to another log, at any moment: :func:`land` knows a log by its beginning, never by its name.
+A single wrong time must not move lines to another period: times in the future are ignored, and hours never go back.
 
-When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on
-the way.
+When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on the way.
 
 Source: Data Engineering Design Patterns, ch. 2.
 """

@@ -25,7 +25,7 @@ import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field
@@ -157,15 +157,6 @@ def describe(
     return SourceTable(
         name=name, adapted={column: _cast(base, is_text=column in texts) for column, _, base, *_ in columns}
     )
-
-
-def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes]) -> int:
-    """Write the result of a query as :func:`read` returns it, each row as a line; return the number of lines."""
-    lines = 0
-    for row in read(connection, query):
-        file.write(row + b"\n")
-        lines += 1
-    return lines
 
 
 def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[bytes]:
