@@ -1,16 +1,16 @@
 """Late Data Detector: how far event time has come, and which rows arrive behind it.
 
 Problem: a closed hour keeps receiving rows; a job must find them to correct what it has already published.
-How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
-is the greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several
-sources, MIN follows the slowest of them and MAX the fastest, as the contract declares. A row behind the watermark of
-the partition it arrives in is late: it is reported (:func:`late`), never dropped here.
-In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
-Streaming would drop late rows silently; :func:`is_late` finds them first.
-The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
-its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
-stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
-trap is MIN: one source or partition that falls silent holds the watermark back forever.
+How it works: every source partition reports the greatest event time it has seen. The watermark of a partition is the
+greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several sources,
+MIN follows the slowest of them and MAX the fastest, as the contract declares. A row behind the watermark of the
+partition it arrives in is late: it is reported (:func:`late`), never dropped here. In a stream the partitions are its
+micro-batches, :class:`StreamProgress` is stored with each of them, and :func:`is_late` finds the rows that Structured
+Streaming would drop silently.
+The trap: one clock that runs a century ahead makes every later row late. A time that lies after the end of its own
+partition plus the tolerance is therefore ignored and reported; a stream also ignores event times after the moment of
+ingestion, as the time of a partition may be wrong itself. And MIN: one source that falls silent holds the watermark
+back forever.
 When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -56,15 +56,12 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamProgress:
-    """Event-time progress of a stream, stored with each batch so that a restart resumes from the last one.
-
-    Args:
-        seen: Greatest event time of each source; None for a known source without an event time yet.
-        watermark: Watermark that the next batch is judged by; None while nothing can be late.
-    """
+    """Event-time progress of a stream, stored with each batch so that a restart resumes from the last one."""
 
     seen: Mapping[str, datetime | None] = field(default_factory=dict)
+    """Greatest event time of each source; None for a known source without an event time yet."""
     watermark: datetime | None = None
+    """Watermark that the next batch is judged by; None while nothing can be late."""
 
     def advance(
         self,
@@ -98,15 +95,7 @@ def progress(
     strategy: Strategy = Strategy.MAX,
     keys: Sequence[str] = (),
 ) -> Progress:
-    """Compute the watermark of each partition (an hour) from the partitions before it.
-
-    Args:
-        readings: One per source and partition, in any order; several for the same one are combined. A reading more
-            than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
-
-    Returns:
-        A watermark for every key of the readings and of `keys`, never going back from one key to the next.
-    """
+    """Compute the watermark of each partition (an hour) of the readings and of `keys` from the partitions before it."""
     ignored = tuple(one for one in readings if _implausible(one))
     by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
     for one in readings:
@@ -143,11 +132,7 @@ def late(
 
 
 def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column:
-    """Build the condition that a row's event time may move the watermark.
-
-    It may not if it lies more than :data:`CLOCK_TOLERANCE` after the end of the row's arrival hour, or more than that
-    after the moment of ingestion.
-    """
+    """Build the condition that a row's event time may move the watermark."""
     from pyspark.sql import functions as F
 
     start = F.unix_micros(F.concat(partition, F.lit(":00:00Z")).cast("timestamp"))

@@ -6,6 +6,7 @@ Another source, such as a broker topic, is another class with the same methods.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 SCHEMA = "raw BINARY, source_offset BIGINT"
 _LISTED = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 _FOR_EVER = "36500d"
-_NOTHING = LandedSize(lines=0, bytes=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +73,7 @@ class StreamedFiles:
     def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
         """List what a query would ingest first, without Spark; the list changes when that input changes.
 
-        Returns:
-            The files of an uncommitted batch, each with its size and modification time, if there are any; otherwise the
-            paths of the files that are in no batch yet.
+        That is the files of an uncommitted batch, with their sizes and times, or else those that are in no batch yet.
         """
         if checkpoint is not None and (unfinished := checkpoint.unfinished()):
             return [f"{path} {_state(Path(path))}" for path in unfinished]
@@ -127,17 +125,17 @@ def _pattern(path: Path) -> str:
 
 
 def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
-    sums: dict[str, LandedSize] = {}
+    sums: dict[str, LandedSize] = defaultdict(lambda: LandedSize(lines=0, bytes=0))
     for file in files:
-        sums[file.hour] = sums.get(file.hour, _NOTHING) + file.size
-    return sums
+        sums[file.hour] += file.size
+    return dict(sums)
 
 
 def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigures]]:
-    found: dict[str, dict[str, FileFigures]] = {}
+    found: dict[str, dict[str, FileFigures]] = defaultdict(dict)
     for file in files:
-        found.setdefault(file.hour, {})[file.name] = file.size.of_rows
-    return found
+        found[file.hour][file.name] = file.size.of_rows
+    return dict(found)
 
 
 def arrival_hour(name: str) -> str | None:
