@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
-from blogdata.patterns.data_value.ordered_delivery import Refused, Undelivered, deliver
+from blogdata.patterns.data_value.ordered_delivery import Refused, deliver
 from blogdata.patterns.data_value.outbox import Outbox, OutboxUnusable
 from data_value.partner_feed import PARTITION, by_key, expected, outbox, partner, received, row, rows, target
 from data_value.partner_server import Partner, PartnerFaults
@@ -40,7 +40,7 @@ def unanswered(box: Outbox, server: Partner, faults: PartnerFaults) -> None:
     server.faults = faults
     with pytest.MonkeyPatch.context() as once:
         once.setattr(ordered_delivery, "PAUSES", ())
-        with pytest.raises(Undelivered):
+        with pytest.raises(TransientError):
             send(box, server)
     server.faults = PartnerFaults()
 

@@ -4,18 +4,16 @@ Problem: a table is partitioned by the hour, and every group of an aggregation b
 use that: it shuffles the rows to bring together what already lies together.
 
 How it works: :func:`aggregate` deals whole partitions of the table to a few tasks, by the rows that the table's log
-counts for each, so that the tasks are about equally long. A task reads all of its partitions and aggregates them
-alone; the results of the tasks are put one after another. The plan has no Exchange. Rows are sorted within their task,
-so equal rows give equal results to the byte, also of sketches, which depend on the order of the rows.
+counts for each. A task reads all of its partitions and aggregates them alone; the results of the tasks are put one
+after another. The plan has no Exchange. Rows are sorted within their task, so equal rows give equal results to the
+byte, also of sketches.
 
-The trap: trust. If a group is spread over two tasks, the result has it twice, and no error says so. So the
-partitioning is read from the table's log, at the version that is read: a table that is not partitioned, or an
-aggregation by other columns, is refused. A column that is computed from the partition column
-is another column.
+The trap: trust. If a group is spread over two tasks, the result has it twice, and no error says so. So the partitioning
+is read from the table's log, at the version that is read: a table that is not partitioned, or an aggregation by other
+columns, is refused.
 
 When not to use it: for groups across partitions, which need the Distributed Aggregator; and with few partitions, or one
 that has most of the rows: a partition is never split, so one task works alone where a shuffle would use all of them.
-How many tasks can work is decided by whoever partitions the table; to change that is to write the table again.
 
 Source: Data Engineering Design Patterns, ch. 5.
 """
@@ -51,12 +49,8 @@ def aggregate(
     """Aggregate partitions of a table by columns that include its partition column, without a shuffle.
 
     Args:
-        by: Grouping columns, of the table or computed; the table's partition column is one of them.
         computed: Columns to compute from each row; one of them may make several rows of it (`explode`, `inline`).
         tasks: Number of tasks; None: as many as a shuffle would have, at most one per partition.
-
-    Returns:
-        One row per group: the `by` columns and the measures, as the Distributed Aggregator computes them.
     """
     column = _partition_column(stored, by)
     rows = stored.lake.row_counts(stored.dataset, column, stored.version, partitions=stored.partitions)
