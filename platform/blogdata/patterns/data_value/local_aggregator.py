@@ -20,8 +20,7 @@ Source: Data Engineering Design Patterns, ch. 5.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -54,12 +53,14 @@ def aggregate(
     """
     column = _partition_column(stored, by)
     rows = stored.lake.row_counts(stored.dataset, column, stored.version, partitions=stored.partitions)
-    counted = {key: rows[key] for key in stored.partitions if key in rows}
     shuffled = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
     # One read for all parts: the parts share its analysis.
     table = stored.lake.read(spark, stored.dataset, stored.version)
     parts = []
-    for keys in dealt(counted, shuffled if tasks is None else tasks) or [()]:
+    # By their sizes, in turn: the largest ones are in different tasks.
+    by_size = sorted(rows.keys() & set(stored.partitions), key=lambda key: (-rows[key], key))
+    number = max(1, min(shuffled if tasks is None else tasks, len(by_size)))
+    for keys in (by_size[at::number] for at in range(number)):
         part = table.where(F.col(column).isin(*keys)).coalesce(1).select("*", *computed)
         if part.columns.count(column) > 1:
             raise PlatformError(
@@ -69,17 +70,6 @@ def aggregate(
             )
         parts.append(distributed_aggregator.aggregate(_in_order(part, by, measures), by, measures))
     return reduce(lambda one, other: one.union(other), parts)
-
-
-def dealt(rows: Mapping[str, int], tasks: int) -> list[tuple[str, ...]]:
-    """Deal partitions to tasks, the largest first, each to the task with the fewest rows so far; no task is without."""
-    loads = [(0, number) for number in range(min(tasks, len(rows)))]
-    keys: list[list[str]] = [[] for _ in loads]
-    for key in sorted(rows, key=lambda key: (-rows[key], key)):
-        load, number = heapq.heappop(loads)
-        keys[number].append(key)
-        heapq.heappush(loads, (load + rows[key], number))
-    return [tuple(sorted(each)) for each in keys]
 
 
 def _partition_column(stored: Stored, by: Sequence[str]) -> str:

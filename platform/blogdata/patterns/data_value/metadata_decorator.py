@@ -44,12 +44,6 @@ CONTEXT = {
 
 
 def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -> DataFrame:
-    """Read the run context of every publication as a table that joins to any dataset by dataset and partition.
-
-    Returns:
-        dataset STRING, partition STRING, table_version BIGINT, run_id STRING, code_version STRING,
-        job STRING, trigger STRING, event STRING (JSON, the context of the event that started the run, or null),
-        attempt INT, published_at TIMESTAMP, current BOOLEAN (true for the newest publication of a partition).
-    """
+    """Read the run context of every publication: the columns of :data:`CONTEXT`."""
     selected = [f"{expression} AS {name}" for name, expression in CONTEXT.items()]
     return lake.read(spark, EVENTS, version).where(IS_PUBLICATION).selectExpr(*selected)

@@ -40,10 +40,7 @@ def join_as_of(
         versions: One row per version, with the `on` columns and both ends of its range (TIMESTAMP); no two of a key
             overlap.
         at: Column with the fact's time (TIMESTAMP); a null matches nothing.
-        matched_column: Name of the BOOLEAN column to add: true if a version matched; never null.
-
-    Returns:
-        One row per fact: its columns, the versions' columns except `on` (null without a match), and `matched_column`.
+        matched_column: Name of the BOOLEAN column to add, never null.
     """
     added = [name for name in versions.columns if name not in on]
     ranges = _ranges(versions, valid_from, valid_to)

@@ -23,6 +23,8 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from blogdata.publish.partitions import Grain, start_of
 
 if TYPE_CHECKING:
@@ -73,19 +75,19 @@ class StreamProgress:
         seen = dict(self.seen)
         for source, time in readings:
             seen[source] = _later(seen.get(source), time)
-        candidate = _behind(_combined(tuple(seen.values()), strategy), allowed)
-        return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
+        reached = _combined(tuple(seen.values()), strategy)
+        return StreamProgress(seen=seen, watermark=_later(self.watermark, reached and reached - allowed))
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "seen": {source: _text(time) for source, time in self.seen.items()},
-            "watermark": _text(self.watermark),
-        }
+        kept: dict[str, Any] = _PROGRESS.dump_python(self, mode="json")
+        return kept
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> StreamProgress:
-        seen = {source: _time(text) for source, text in kept["seen"].items()}
-        return cls(seen=seen, watermark=_time(kept["watermark"]))
+        return _PROGRESS.validate_python(kept)
+
+
+_PROGRESS = TypeAdapter(StreamProgress)
 
 
 def progress(
@@ -177,14 +179,6 @@ def _instant(micros: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
 
 
-def _text(time: datetime | None) -> str | None:
-    return None if time is None else time.astimezone(timezone.utc).isoformat()
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
 def _combined(seen: Sequence[datetime | None], strategy: Strategy) -> datetime | None:
     times = [time for time in seen if time is not None]
     if not times or (strategy is Strategy.MIN and len(times) < len(seen)):
@@ -196,7 +190,3 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     if one is None or other is None:
         return one or other
     return max(one, other)
-
-
-def _behind(time: datetime | None, allowed: timedelta) -> datetime | None:
-    return None if time is None else time - allowed

@@ -97,13 +97,11 @@ def deliver(
 ) -> Receipt:
     """Replace a partition of several tables in one transaction.
 
-    Args:
-        roles: If the connection is the writer's, tables are the owner's, and the readers get their rights. Of any other
-            connection tables are its own, and nothing is granted.
+    If the connection is the writer's of some roles, tables are the owner's, and the readers get their rights. Of any
+    other one tables are its own, and nothing is granted.
 
     Raises:
         RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
-        TransientError: Newer versions are already served.
         psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
     """
     try:
@@ -179,11 +177,7 @@ def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, 
 
 
 def deliveries(connection: psycopg.Connection, schema: str, datasets: Collection[str]) -> list[Served]:
-    """List the deliveries that are served, oldest first.
-
-    Args:
-        datasets: The datasets that are served together; deliveries of other combinations are left out.
-    """
+    """List the deliveries of these datasets together that are served, oldest first."""
     if not _columns(connection, schema, PUBLICATIONS):
         return []
     query = sql.SQL(

@@ -84,13 +84,6 @@ def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], b
 
 
 def compact(spark: SparkSession, target: Target, partitions: Sequence[str]) -> Compaction | None:
-    """Merge the small files of some partitions, in one audited commit; None if there was nothing to do.
-
-    Args:
-        partitions: Keys of the partitions, claimed by the run; :data:`WHOLE_TABLE` alone for an unpartitioned table.
-
-    Raises:
-        ConcurrentWrite: Another run rewrote the same files meanwhile; transient.
-    """
+    """Merge the small files of some partitions that the run has claimed; None if there was nothing to do."""
     keys = [key for key in partitions if key != WHOLE_TABLE]
     return compaction.compact(spark, target, keys, small=SMALL_BYTES, most=TARGET_BYTES)

@@ -55,12 +55,7 @@ class EventRefused(PlatformError):
 
 
 class TriggerEvent(BaseModel):
-    """An event from outside. `id`, `source` and `time` have the meaning they have in CloudEvents.
-
-    Args:
-        id: Identifier, unique within its source: a second event with the same id is the same event.
-        payload: Reference to the data it announces, such as a path or an address; recorded, never opened.
-    """
+    """An event from outside. `id`, `source` and `time` have the meaning they have in CloudEvents."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -69,6 +64,7 @@ class TriggerEvent(BaseModel):
     time: AwareDatetime
     datasets: Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
     payload: str = ""
+    """Reference to the data it announces, such as a path or an address; recorded, never opened."""
 
     @field_validator("payload")
     @classmethod
@@ -83,11 +79,6 @@ class TriggerEvent(BaseModel):
 
 
 def parse(body: bytes, datasets: Collection[str]) -> TriggerEvent:
-    """Parse an event.
-
-    Raises:
-        EventRefused: It is malformed, too large, or names an undeclared dataset.
-    """
     if len(body) > MOST_BYTES:
         raise _refused(f"it has more than {MOST_BYTES} bytes", "put the data elsewhere, and refer to them by `payload`")
     try:
@@ -136,12 +127,7 @@ def waiting(landing: Path) -> dict[Path, float]:
 
 
 def read(file: Path, datasets: Collection[str]) -> TriggerEvent:
-    """Read a waiting event.
-
-    Raises:
-        EventRefused: As :func:`parse`.
-        OSError: The file cannot be read at present.
-    """
+    """Read a waiting event; an `OSError` may be over at the next attempt."""
     # No link or pipe that has taken its place since it was listed: a pipe would block for ever.
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:

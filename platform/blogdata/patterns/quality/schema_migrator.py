@@ -149,15 +149,9 @@ def _delivery(events: EventLog, contract: Contract, dataset: str, column: str) -
 def remove(
     lake: Lake, events: EventLog, contract: Contract, column: str, found: Sequence[Reader], *, today: date
 ) -> int | None:
-    """Remove a retired column from its table, in one commit that touches no file.
+    """Remove a retired column in one commit that touches no file; return its version, None if there is no such column.
 
     A process that dies on the way has lifted constraints of the column at most; run it again.
-
-    Returns:
-        The version of the table without it; None if the table does not have it.
-
-    Raises:
-        ConcurrentWrite: The table was published meanwhile; transient.
     """
     migration = _retired(contract, column)
     table = lake.caught_up(contract.dataset)
