@@ -95,18 +95,3 @@ def test_an_answer_that_makes_no_sense_settles_nothing(
         deliver(packer, box, there)
     (line,) = box.lines()
     assert line.states == {"sending": 3, "waiting": 4}
-
-
-def test_records_wait_while_the_partner_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered_delivery, "PAUSES", ())
-    taken, file = rows(5, 2), tmp_path / "partner.jsonl"
-    box = outbox(tmp_path, taken)
-    with partner(file) as server:
-        port = server.server_address[1]
-    with target(server) as there:
-        with pytest.raises(TransientError, match="did not answer"):
-            deliver(BinPacker(box.due(before=LATER), size=20), box, there)
-        assert received(file) == []
-        with partner(file, port=port):
-            deliver(BinPacker(box.due(before=LATER), size=20), box, there)
-    assert by_key(received(file)) == expected(taken)

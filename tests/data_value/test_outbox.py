@@ -100,21 +100,11 @@ def test_what_has_no_answer_is_sent_again_first_and_as_it_was(faults: PartnerFau
 
 def test_late_rows_take_the_next_numbers(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path)
+    taken = [row("a", 10), row("b", 10), row("a", 5), row("c", 5), row("a", 11), row("a", 7)]
     with partner(file) as server:
-        box.take(PARTITION, "1", [row("a", 10), row("b", 10)], rows_in=2, private=0)
-        send(box, server)
-        box.take(
-            PARTITION, "2", [row("a", 10), row("b", 10), row("a", 5), row("c", 5), row("a", 11)], rows_in=5, private=0
-        )
-        send(box, server)
-        box.take(
-            PARTITION,
-            "3",
-            [row("a", 10), row("b", 10), row("a", 5), row("c", 5), row("a", 11), row("a", 7)],
-            rows_in=6,
-            private=0,
-        )
-        send(box, server)
+        for version, count in enumerate((2, 5, 6)):
+            box.take(PARTITION, str(version), taken[:count], rows_in=count, private=0)
+            send(box, server)
     assert by_key(received(file)) == {"a": [(1, 10), (2, 5), (3, 11), (4, 7)], "b": [(1, 10)], "c": [(1, 5)]}
     assert states(box) == {"delivered": 6}
 

@@ -46,14 +46,6 @@ def landed(landing: Path) -> dict[str, bytes]:
     return {str(path.relative_to(landing)): path.read_bytes() for path in landing.rglob("replay-*")}
 
 
-def test_a_correction_lands_in_its_dead_letters_hour(landing: Path) -> None:
-    files, _ = land([CORRECTION], DEAD, landing)
-    assert landed(landing) == {files[0]: b'{"visit_id":"v"}\n'}
-    assert Path(files[0]).parent == Path(FILE).parent
-    (hour,) = scan(landing / "visits", Grain.HOUR)
-    assert (hour.ready, len(hour.files)) == (True, 2)
-
-
 def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
     file = FILE.replace("visits", "ads")
     (tmp_path / file).parent.mkdir(parents=True)
@@ -72,7 +64,9 @@ def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
 
 def test_a_replay_is_idempotent_until_a_better_correction(landing: Path) -> None:
     first = land([CORRECTION], DEAD, landing)
+    assert landed(landing) == {first[0][0]: b'{"visit_id":"v"}\n'}
     (before,) = scan(landing / "visits", Grain.HOUR)
+    assert (before.ready, len(before.files)) == (True, 2)
     again = land([CORRECTION], DEAD, landing)
     assert (first, again) == ((first[0], first[0]), (first[0], ()))
     assert [hour.files for hour in scan(landing / "visits", Grain.HOUR)] == [before.files]

@@ -37,13 +37,10 @@ def test_a_corrupt_copy_never_gets_its_name(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_landing_a_log_twice_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_bytes(line(0))
-    folder = tmp_path / "access_logs"
-    assert land(tmp_path / "a.log", folder).outcome == "new"
-    before = (folder / "a.log").stat().st_mtime_ns
-    again = land(tmp_path / "a.log", folder)
-    assert (again.outcome, again.replica) == ("same", None)
-    assert (folder / "a.log").stat().st_mtime_ns == before
+    (tmp_path / "._a.log").write_bytes(line(0))
+    landed = [land(tmp_path / "._a.log", tmp_path / "access_logs") for _ in range(2)]
+    assert [one.outcome for one in landed] == ["new", "same"]
+    assert [file.name for file in (tmp_path / "access_logs").glob("[!.]*")] == ["a.log"], "no name is hidden"
 
 
 def test_a_log_that_is_truncated_while_it_is_copied_does_not_land_and_one_that_grows_does(
