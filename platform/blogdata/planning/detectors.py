@@ -18,7 +18,7 @@ from blogdata.lake import arrow
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
-from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from blogdata.patterns.observability.lag_detector import Offsets, Position
 from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, SKEW, SLA, Reading, unknown

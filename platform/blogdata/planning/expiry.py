@@ -15,8 +15,8 @@ from pathlib import Path
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.patterns.error_management.checkpointer import checkpoints
-from blogdata.patterns.ingestion import landed_partition
-from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion import readiness_marker
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition
 from blogdata.planning.clock import is_key
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import Whole, Within, landed_input
@@ -144,4 +144,4 @@ def _unread(look: Snapshot, stream: StreamedInput) -> list[Path]:
 
 def _has_left(look: Snapshot, contract: Contract, partition: LandedPartition) -> bool:
     entry = look.published(contract.dataset).get(partition.key)
-    return entry is not None and entry.expired is not None and landed_partition.is_published(partition, entry.landed)
+    return entry is not None and entry.expired is not None and readiness_marker.is_published(partition, entry.landed)

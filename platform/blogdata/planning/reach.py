@@ -18,7 +18,7 @@ from blogdata.evidence.executions import due, undone
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
 from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
-from blogdata.patterns.ingestion import landed_partition
+from blogdata.patterns.ingestion import readiness_marker
 from blogdata.planning import clock
 from blogdata.planning.clock import lookback_of, open_periods
 from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
@@ -383,7 +383,7 @@ class Landed(NotReplayed):
             entry = published.get(WHOLE_TABLE)
             # A delivery that is gone from the landing zone stays published: an older one does not take its place.
             gone = newest is not None and entry is not None and delivered_on(entry) > newest.key
-            if newest is None or gone or (entry is not None and landed_partition.is_published(newest, entry.landed)):
+            if newest is None or gone or (entry is not None and readiness_marker.is_published(newest, entry.landed)):
                 return {}
             return {WHOLE_TABLE: f"{newest.key}:{newest.fingerprint}"}
         # A reverted delivery has its old state again; the replaced version makes the text unique.
@@ -403,7 +403,7 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
         partition
         for partition in ready
         if partition.key not in published
-        or not landed_partition.is_published(partition, published[partition.key].landed)
+        or not readiness_marker.is_published(partition, published[partition.key].landed)
     ]
 
 

@@ -15,8 +15,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.error_management.streamed_files import StreamedFiles
-from blogdata.patterns.ingestion.landed_partition import LandedPartition
-from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
 from blogdata.planning import clock, faults
 from blogdata.planning.clock import is_possible
 from blogdata.planning.faults import Fault

@@ -16,7 +16,6 @@ from blogdata.evidence.executions import ReplayTooLong, due
 from blogdata.lake.commit import WHOLE_TABLE, Entry, kept
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import dead_letter, static_late_data_integrator
-from blogdata.patterns.error_management.dead_letter import TooManyDeadLetters
 from blogdata.planning import clock
 from blogdata.planning.clock import lookback_of
 from blogdata.planning.expiry import PartitionExpired, refusals
@@ -36,7 +35,7 @@ GOES_ON = Remedy("land the hour again; or go on without them: ", Run(accept=DEAD
 
 def held(
     look: Look, graph: Graph, contract: Contract, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
-) -> dict[str, TooManyDeadLetters]:
+) -> dict[str, PlatformError]:
     """Find the event hours that wait for a person: an arrival that they have not read has too many dead letters.
 
     An acceptance is not stored: an event hour published from the arrival with as many dead letters proves it. An
@@ -46,7 +45,7 @@ def held(
         return {}
     letters = graph.contracts[contract.runs.judged_by]
     assert letters.max_share is not None
-    waiting: dict[str, TooManyDeadLetters] = {}
+    waiting: dict[str, PlatformError] = {}
     for read in contract.reads:
         if not isinstance(read.reach, EventsOf):
             continue
@@ -70,9 +69,7 @@ def held(
     return waiting
 
 
-def dead_letter_error(
-    letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]
-) -> TooManyDeadLetters | None:
+def dead_letter_error(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]) -> PlatformError | None:
     assert letters.max_share is not None
     assert letters.partitioning is not None
     return dead_letter.error_for_partition(

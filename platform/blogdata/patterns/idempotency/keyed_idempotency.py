@@ -39,11 +39,7 @@ def first_appended(rows: DataFrame, position: Column, *, within: Sequence[str], 
 
 
 def key(*attributes: Column) -> Column:
-    """Build a key of 32 hexadecimal digits from attributes that never change and are not null.
-
-    Args:
-        attributes: For example the position of the first appended row; none contains a control character.
-    """
+    """Build a key of 32 hexadecimal digits from attributes that never change, and are not null."""
     from pyspark.sql import functions as F
 
     text = F.concat_ws("\x1f", *[attribute.cast("string") for attribute in attributes])

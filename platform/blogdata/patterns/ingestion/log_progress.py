@@ -34,7 +34,7 @@ class Taken:
     Args:
         covered: Bytes of the (decompressed) log that were taken as complete lines.
         hour: Hour of the last complete line; None without one.
-        header: The `#Fields` line above what is appended later; empty if there is none, None in progress of 0.1.0.
+        header: The `#Fields` line above what is appended later; empty if there is none.
         erased_sha256: Digest of these bytes as they will be when lines that are being erased are; None if none are.
     """
 
@@ -43,7 +43,7 @@ class Taken:
     hour: str | None
     source_size: int
     source_mtime_ns: int
-    header: str | None = None
+    header: str
     erased_sha256: str | None = None
 
     @property

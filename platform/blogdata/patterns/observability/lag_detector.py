@@ -41,12 +41,7 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True)
 class Offsets:
-    """How far a reader is behind in one of its inputs, by partition.
-
-    Args:
-        unit: What is counted, in the plural, such as `versions`.
-        remedy: How the reader is made to read on.
-    """
+    """How far a reader is behind in one of its inputs, in units such as `versions`, and how it is made to read on."""
 
     unit: str
     remedy: Remedy

@@ -1,7 +1,7 @@
 """Audit-Write-Audit-Publish: no row is visible before it was audited.
 
-Problem: a job that writes first and checks afterwards shows its readers the bad rows in between; a job that
-stages a copy, checks it and moves it pays for every row twice.
+Problem: a job that writes first and checks afterwards shows its readers the bad rows in between; a job that stages a
+copy, checks it and moves it pays for every row twice.
 
 How it works: rows get into the table of a dataset by :func:`blogdata.publish.publish.publish` only. Spark writes the
 rows as files below the table, of which its log knows nothing, and counts them in the same pass, by the audits of the
@@ -16,7 +16,7 @@ ledger. Refused rows are kept under a name for two weeks (:mod:`blogdata.publish
 for one run. Single bad rows are dispatched before, by a Dead-Letter; a stream is judged over its newest rows, batch by
 batch.
 
-The trap: the audited files must be the published ones. Auditing the frame instead evaluates it a second time, so a
+The trap: the audited files must be the published ones. Auditing the frame evaluates it a second time, so a
 nondeterministic frame publishes rows that were never audited. So the count stands directly below the write, and the
 files must have as many rows as were counted. Another trap: whoever commits files himself has nobody who looks at CHECK
 constraints, generated columns or NOT NULL; they are among the audits.

@@ -10,9 +10,9 @@ lists all faults of a batch, with the number of rows of each (Audit-Write-Audit-
 Delta constraint can: it finds the rows whose reference, as the contract declares it, does not exist. That takes a join,
 so the Offline Observer runs it beside the hot path.
 
-The trap: a database stops at the first bad row, and the next attempt stops at the second. A batch can be fixed in one
-go only when all its faults are known; the constraints stay as the last line of defence. And, unlike in most databases,
-a condition that is null counts as broken: a rule about a nullable column must define the result for null.
+The trap: a database stops at the first bad row, and the next attempt stops at the second; a batch can be fixed in one
+go only when all its faults are known. And, unlike in most databases, a condition that is null counts as broken: a rule
+about a nullable column must define the result for null.
 
 When not to use it: for promises about many rows at once (sums, uniqueness, freshness); those are audits. Where single
 bad rows must not stop the batch, a Dead-Letter removes them before the constraint sees them.

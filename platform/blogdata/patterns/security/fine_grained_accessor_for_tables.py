@@ -5,15 +5,15 @@ engineer must find two rows of one user without learning who that is. A right to
 much or nothing, and a copy of the table for each is a second truth.
 
 How it works: contracts say whom a column identifies, and how. :data:`RIGHTS` says once for each role what it sees of a
-direct identifier, of a pseudonym, of a quasi-identifier, and which rows; :func:`sight_of` derives from both what a
-role sees of a dataset, so a new dataset or column is covered on the day it is declared. :func:`grants` is that as
-grants of columns and policies of rows for PostgreSQL, which its roles log in under; :func:`restricted` is that as rows
-of Spark: `blogdata sql --as ROLE` offers a statement nothing else to read.
+direct identifier, of a pseudonym, of a quasi-identifier, and which rows; :func:`sight_of` derives from both what a role
+sees of a dataset, so a new column is covered on the day it is declared. :func:`grants` is that as grants of columns and
+policies of rows for PostgreSQL, which its roles log in under; :func:`restricted` is that as rows of Spark: `blogdata
+sql --as ROLE` offers a statement nothing else to read.
 
 A direct identifier is masked by a keyed hash, so rows still join by it; of an e-mail address as it was delivered, the
-first sign and the domain are seen. Spark's workers read the key where the deployment's secrets are (Secrets Pointer);
-a plan has the name of a function, which no statement of a person may call. What is no text, such as a struct or a list,
-is not seen. A time that only helps to find somebody is shown as its day.
+first sign and the domain are seen. Spark's workers read the key where the deployment's secrets are; a plan has the name
+of a function, which no statement of a person may call. What is no text is not seen. A time that only helps to find
+somebody is shown as its day.
 
 Rows of who asked not to be shared are joined to others by what they have in common: a page and a second, or a rare
 browser. A role that sees no persons therefore sees of these rows (`keep_private`) no pseudonym, no quasi-identifier and
@@ -29,7 +29,8 @@ by a value of a hidden row, to have the error tell it, finds no value there.
 
 The trap: a filter in front of the table and nothing else. The optimizer may compute a reader's own expression first,
 and its error, or its time, tells of rows that the filter would have removed. PostgreSQL knows which functions keep
-quiet (`LEAKPROOF`); Spark does not.
+quiet (`LEAKPROOF`); Spark does not. So where rows are left out, columns are null in them, too, before anything is
+computed from them.
 
 When not to use it: against whoever runs as the owner of the files, who reads them without asking. And not to make a
 dataset anonymous: what a role still sees of one visitor may single that visitor out.
@@ -90,19 +91,13 @@ class Shown(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rights:
-    """What a role sees.
-
-    Args:
-        visitors: How many visitors a counted group must have, at least; a dataset that neither counts visitors nor is
-            anonymous is not seen at all. 0: any number, and any dataset.
-    """
-
     layers: frozenset[str]
     of: Mapping[How, Shown]
     classified: Shown
     technical: bool = False
     private: bool = False
     visitors: int = 0
+    """The fewest visitors of a counted group; a dataset that has none and is not anonymous is not seen. 0: any."""
 
 
 _ALL_LAYERS = frozenset(("bronze", "silver", "gold"))
@@ -153,11 +148,7 @@ class Sight:
 
 
 def sight_of(contract: Contract, role: Role) -> Sight | None:
-    """Derive what a role sees of a dataset.
-
-    Returns:
-        The columns and the condition of the rows; None if the role does not see the dataset at all.
-    """
+    """Derive what a role sees of a dataset; None: nothing at all."""
     return sight_by(contract, RIGHTS[role])
 
 
@@ -199,11 +190,7 @@ def require_sight(contract: Contract, role: Role) -> Sight:
 
 
 def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
-    """Return what a role sees of the rows of a dataset.
-
-    Args:
-        frame: The rows; its session has the function :data:`MASK`.
-    """
+    """Return what a role sees of the rows of a dataset; their session has the function :data:`MASK`."""
     # A table that is older than a column has none of its values to tell rows apart by.
     present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
     return seen_by(frame, present, require_sight(present, role))
@@ -301,12 +288,9 @@ def _expression(column: Column, shown: Shown) -> str:
 
 
 def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -> list[str]:
-    """Write what a role sees as the statements of PostgreSQL that grant it, and take away what was granted before.
+    """Write what a role sees as statements for the owner of the tables, which take away all other rights.
 
     PostgreSQL has no masks: a column that is masked on the lake is hidden here, and so are rows in which some are.
-
-    Returns:
-        Statements, to be run by the owner of the tables, in one transaction; running them again is safe.
     """
     found = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"']
     for contract in contracts:

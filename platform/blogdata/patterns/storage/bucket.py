@@ -13,14 +13,11 @@ The trap: trust. If a user's rows have two buckets, because two tables count the
 column, a join loses pairs and a group comes twice, and no error says so. So the buckets are read from the table's log,
 at the version that is read: tables that state none, or others, are refused (:class:`UsersNotTogether`), and so is a row
 that has a user and no bucket. The hash is keyed, with a key that is never replaced: an unkeyed one would let anybody
-test whether a row, whose user was erased, is that of a known user. It is no generated column of Delta, which would keep
-the key in the log.
+test whether a row, whose user was erased, is that of a known user.
 
-When not to use it: where little is shuffled, as by an aggregation of many rows into few groups; for small tables; for
-one query, which costs less than to write the table anew. A file that lies in the ranges of two tasks is read by both:
-rows that are not sorted by bucket are read once a task. A bucket is never split, so a user with most of the rows keeps
-one task busy. And Spark does not know of it: a query in plain SQL still shuffles, and only skips files if it names the
-bucket.
+When not to use it: where little is shuffled, for small tables, or for one query. A file that lies in the ranges of two
+tasks is read by both. A bucket is never split, so a user with most of the rows keeps one task busy. And Spark does not
+know of it: a query in plain SQL still shuffles, and only skips files if it names the bucket.
 
 Source: Data Engineering Design Patterns, ch. 8.
 """

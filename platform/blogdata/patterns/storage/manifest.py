@@ -13,14 +13,13 @@ is refused, and so is one with rows that are only marked as removed, which a pla
 
 A load manifest lists what a copy has to load, so that a repeated or continued copy loads nothing twice and nothing that
 came later. For the copy into PostgreSQL it is the table `publications`, written in the transaction of the rows
-(:func:`blogdata.patterns.idempotency.transactional_sink.served`). Its lines are partitions, not files: readers of the
-database see a partition whole or not at all, so there is no smaller unit that could be loaded by itself.
+(:func:`blogdata.patterns.idempotency.transactional_sink.served`).
 
 The trap: a manifest is not the table. It shows the version of its day until somebody shares again, and one that nothing
 holds names files that a vacuum has deleted.
 
-When not to use it: for readers that know Delta, which has a manifest of its own, the log. They see the newest rows, and
-views without personal columns (:mod:`blogdata.patterns.data_value.lake_views`).
+When not to use it: for readers that know Delta: they see the newest rows, and views without personal columns
+(:mod:`blogdata.patterns.data_value.lake_views`).
 
 Source: Data Engineering Design Patterns, ch. 8.
 """
