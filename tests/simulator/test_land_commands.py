@@ -75,7 +75,7 @@ def test_logs_land_once_with_their_formats_and_missing_files_are_refused(tmp_pat
         files[2]: ("empty", []),
     }
     refused = CliRunner().invoke(app, ["logs", str(tmp_path / "absent.log"), "--landing", str(landing)])
-    assert isinstance(refused.exception, SourceMissing)
+    assert isinstance(refused.exception, ConfigurationError)
     assert refused.exit_code != 0
 
 
