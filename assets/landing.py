@@ -20,8 +20,8 @@ from blogdata.orchestration.computation import Context, access_of, partitions_of
 from blogdata.orchestration.dataset import Calendar
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import MAX_RETRIES, failure, joined, reported
-from blogdata.patterns.ingestion.landed_partition import printable
 from blogdata.patterns.ingestion.log_splitter import SplitLog, split_all, unsplit_logs
+from blogdata.patterns.ingestion.readiness_marker import printable
 from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known, splitting

@@ -30,8 +30,6 @@ DEVICES = ("Windows", "iPhone", "", "Pixel 8", "Fairphone")
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A page view."""
-
     time: datetime
     visit: str
     visitor: str
@@ -44,12 +42,10 @@ class View:
 
     @cached_property
     def hour(self) -> str:
-        """The partition (hour) of the page view."""
         return f"{self.time:%Y-%m-%dT%H}"
 
     @property
     def kind(self) -> str:
-        """The kind of the referring host."""
         return {OWN: "this blog", "direct": "no referrer", "duckduckgo.com": "search"}.get(self.host, "other sites")
 
 
@@ -102,11 +98,7 @@ def write(lake: LakeResource | Lake, views: Sequence[View]) -> None:
 
 
 def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
-    """Count the page views from the first to the last hour in plain Python.
-
-    Returns:
-        The figures of a period by name; `page` and the other dimensions as name to views, visits and visitors.
-    """
+    """Count the page views from the first to the last hour in plain Python."""
     chosen = [view for view in views if first <= view.hour <= last]
     times: dict[str, list[datetime]] = {}
     for view in chosen:

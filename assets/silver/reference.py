@@ -115,10 +115,10 @@ def users(step: Step) -> Mapping[str, Commit]:
     return step.publish(user_rules.history(delivered), source)
 
 
-def _delivered(step: Step) -> DataFrame:
-    """Return all deliveries and changes of users with their identities."""
+def _delivered(step: Step, days: Collection[str] | None = None) -> DataFrame:
+    """Return the deliveries and changes of users, of all days or of some, with their identities."""
     identity = user_rules.identity_of("id", step.token_key(VISITOR_KEY))
-    return step.read("bronze.users").withColumn(user_rules.IDENTITY, identity)
+    return step.read("bronze.users", days).withColumn(user_rules.IDENTITY, identity)
 
 
 def _account(days: Collection[Entry], *, deleted: int) -> Account:
@@ -161,7 +161,7 @@ def users_current(step: Step) -> Mapping[str, Commit]:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.
         newest = max((one for one in usable if one <= day and delivered_rows(landed[one])), default=None)
         days = [one for one in usable if (newest or "") <= one <= day] or [day]
-        rows = _delivered(step).where(F.col("load_date").isin(days))
+        rows = _delivered(step, days)
         entries = [landed[one] for one in days if one in landed]
         deleted = user_changes.gone(rows) if any(one.measures.get("deletions") for one in entries) else 0
         account = _account(entries, deleted=deleted)

@@ -107,6 +107,7 @@ AUDIENCE_HOURLY = Contract(
     left_out=page_views.MORE_OF_AGGREGATED,
     statistics=("dimension", "value"),
     tells=(Telling(rows="`dimension` = 'country'", column=COUNTRY),),
+    adds_up=("event_hour", "dimension"),
     feeds=("gold.returning_visitors",),
     patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=3,

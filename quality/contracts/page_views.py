@@ -8,7 +8,6 @@ from blogdata.planning.reach import WITHIN, Within
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.migrations import migrating
 from blogdata.publish.partitions import Grain
-from blogdata.publish.privacy import withheld_rule
 from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Audit, Buckets, Column, Migration, Partitioning, RowRule
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
@@ -154,7 +153,11 @@ VISITS_WEEKLY = Contract(
             expression="event_week = cast(cast(date_trunc('week', event_time) AS DATE) AS STRING)",
             description="A page view lies in its week",
         ),
-        withheld_rule("user_id", where="keep_private"),
+        RowRule(
+            name="private_is_private",
+            expression="NOT keep_private OR user_id IS NULL",
+            description="Nobody is named who asked not to be shared",
+        ),
         RowRule(
             name="bucket_of_a_visitor",
             expression=f"{USER_BUCKETS.of} IS NOT NULL OR {USER_BUCKETS.column} IS NULL",

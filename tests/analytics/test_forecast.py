@@ -48,12 +48,6 @@ def test_a_partial_day_makes_no_forecast_smaller() -> None:
     assert [one["actual"] for one in found] == [None, None, None]
 
 
-def test_a_forecast_needs_a_complete_day_of_the_seven_before_it() -> None:
-    found = assets.forecasts({"2026-01-05": 700, **{f"2026-01-{day:02d}": None for day in range(6, 13)}})
-    assert [one["views"] for one in found[-2:]] == [700.0, None]
-    assert assets.forecasts({}) == []
-
-
 def test_the_table_names_the_report_it_was_made_of(places: FoldersResource) -> None:
     report(Path(places.gold), {MONDAY: (100, 1.0)})
     report(Path(places.gold), {MONDAY: (100, 1.0), "2026-01-06": (300, 1.0)})
@@ -94,18 +88,6 @@ def test_the_newsletter_names_incomplete_days() -> None:
     assert "| 1 | /a\\|b | 12 |\n| 2 | /c | 7 |\n| 3 | /d | 1 |" in text
 
 
-def test_a_newsletter_written_again_replaces_the_file(places: FoldersResource) -> None:
-    days = assets.days_of(MONDAY)
-    for events in (1, 5):
-        pages = {"event_date": days, "page": ["/a"] * 7, "events": [events] * 7}
-        columns = {**pages, "hours_present": pa.array([24] * 7, pa.int32())}
-        write_deltalake(Path(places.gold) / "page_stats", pa.table(columns), mode="overwrite")
-        assert run(places, assets.weekly_newsletter(assets.weeks_since(days[2])), MONDAY).success
-    (file,) = (Path(places.own) / "newsletter").iterdir()
-    assert (file.name, "| 1 | /a | 35 |" in file.read_text()) == (f"{MONDAY}.md", True)
-    assert "too small" not in file.read_text()
-
-
 def test_weeks_begin_with_the_first_published_day(places: FoldersResource) -> None:
     gold_tables = Path(places.gold)
     assert gold.first_day(gold_tables) is None
@@ -115,11 +97,3 @@ def test_weeks_begin_with_the_first_published_day(places: FoldersResource) -> No
     weeks = assets.weeks_since(gold.first_day(gold_tables))
     assert weeks.get_partition_keys(now) == [MONDAY, "2026-01-12"]
     assert assets.weeks_since(None).get_partition_keys() == [], "weeks before the first page views are not missing"
-
-
-def test_folders_follow_the_platforms_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLOGDATA_HOME", "/data")
-    places = FoldersResource()
-    assert (str(places.gold_folder), str(places.own_folder)) == ("/data/lake/gold", "/data/analytics")
-    monkeypatch.setenv("ANALYTICS_HOME", "/o")
-    assert str(places.own_folder) == "/o"

@@ -62,10 +62,6 @@ def test_what_a_companion_has_not_followed_stays_in_the_log(lake: Lake) -> None:
     assert log_files(lake, EVENTS) == []
 
 
-def test_nothing_is_held_of_a_dataset_without_state(lake: Lake) -> None:
-    assert held_versions(lake, EventLog(lake), ARRIVED, ARRIVED.dataset) == {}
-
-
 def test_what_the_reader_of_a_change_feed_has_not_read_is_held_for_thirty_days(tmp_path: Path) -> None:
     lake, now = Lake(root=str(tmp_path)), datetime.now(timezone.utc)
     followed, (reader,) = CONTRACTS["gold.audience_hourly"], CONTRACTS["gold.audience_hourly"].feeds

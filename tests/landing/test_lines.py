@@ -126,12 +126,6 @@ def test_every_line_is_read_exactly_with_its_offset(read: Callable[..., Any], la
     ]
 
 
-def test_a_line_longer_than_a_block_is_whole(read: Callable[..., Any], landing: Path) -> None:
-    content = b"short\n" + b"x" * 5_000_000 + b"\nend\n"
-    frame = read(landing.parents[2], [land(landing, "a.json", content)])
-    assert [(offset, len(raw)) for offset, raw in found(frame)] == [(0, 5), (6, 5_000_000), (5_000_007, 3)]
-
-
 def test_names_are_no_patterns_and_are_recorded_unchanged(read: Callable[..., Any], tmp_path: Path) -> None:
     root = tmp_path / "my blog é+%20 [1]{2}*?"
     root.mkdir()
@@ -151,17 +145,6 @@ def test_names_are_no_patterns_and_are_recorded_unchanged(read: Callable[..., An
     assert sorted((row["source_file"], bytes(row["raw"])) for row in rows) == sorted(
         (name, name.encode() if "\n" not in name else b"feed") for name in names
     )
-
-
-def test_empty_files_and_empty_lists_have_no_lines(read: Callable[..., Any], landing: Path) -> None:
-    empty = land(landing, "a.json", b"")
-    assert read(landing.parents[2], [empty]).count() == 0
-    assert read(landing.parents[2], []).columns == [
-        "raw",
-        "source_offset",
-        "source_file",
-        "partition",
-    ]
 
 
 def test_a_torn_gzip_file_is_an_error(read: Callable[..., Any], landing: Path) -> None:
@@ -185,19 +168,6 @@ def test_garbled_and_unopenable_files_are_named(landing: Path) -> None:
         assert told.value.where == str(file)
 
 
-def test_a_file_without_read_permission_is_named(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = land(landing, "a.json", b"1\n")
-
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied", str(file))
-
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(PlatformError, match="Permission denied") as told, store_faults("bronze.visits"):
-        measure(file)
-    assert told.value.where == str(file)
-    assert "make it readable" in told.value.next_step
-
-
 def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "my é+%20. " / "visits" / "date=2026-01-05" / "hour=03"
     folder.mkdir(parents=True)
@@ -213,22 +183,6 @@ def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path) -> N
         with pytest.raises(LandedFileVanished) as told, store_faults("bronze.visits"):
             attempt()
         assert (told.value.where, told.value.transient) == (str(file), True)
-
-
-def test_spark_reads_the_counted_lines_and_bytes(read: Callable[..., Any], landing: Path) -> None:
-    files = [
-        land(landing, "a.json", NASTY),
-        land(landing, "b.log.gz", NASTY * 3),
-        land(landing, "c.json", b"\n"),
-    ]
-    counted = measure_all(files, landing)
-    frame = read(landing.parents[2], files)
-    row = frame.selectExpr("count(1) AS lines", "sum(length(raw) + 1) AS bytes").first()
-    assert row is not None
-    assert (row["lines"], row["bytes"]) == (
-        sum(size.lines for size in counted),
-        sum(size.bytes for size in counted),
-    )
 
 
 def test_a_stream_reads_the_files_that_spark_lists_if_they_lie_in_an_hour(tmp_path: Path) -> None:

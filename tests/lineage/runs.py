@@ -30,13 +30,11 @@ def retries(deployment: Deployment, dataset: str) -> list[str]:
 
 
 def under_way(deployment: Deployment) -> list[str]:
-    """List the runs that are in progress for Dagster."""
     with dagster_home.open_instance(deployment.settings) as instance:
         return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(dead_runs.UNDER_WAY)))]
 
 
 def newest_tags(deployment: Deployment) -> Mapping[str, str]:
-    """Return the tags of the newest run."""
     with dagster_home.open_instance(deployment.settings) as instance:
         (run,) = instance.get_runs(limit=1)
     return run.tags

@@ -42,7 +42,6 @@ def deployment(deploy: Deploy) -> Deployment:
 
 @pytest.fixture
 def stats(deployment: Deployment) -> Iterator[str]:
-    """A dataset without persons, as long as a test uses it."""
     folder = deployment.lake.path("gold.page_stats")
     numbers = {name: [9] for name in ("events", "visits", "users", "hours_present")}
     rows = pa.table({"event_date": ["2026-01-05"], "page": ["/a"], "share": [1.0], **numbers})
@@ -52,8 +51,6 @@ def stats(deployment: Deployment) -> Iterator[str]:
 
 
 class Started:
-    """Starts jobs; returns whether they succeeded, their results and problems."""
-
     def __init__(self, said: Said) -> None:
         self._said = said
 

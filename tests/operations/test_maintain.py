@@ -56,9 +56,8 @@ def test_it_does_what_is_due(home: LakeResource, said: Said) -> None:
     assert started(said)[1]["done"] == 0
 
 
-def started(said: Said) -> tuple[bool, dict[str, Any], str]:
-    """Start the job; return whether it succeeded, its result and its problems."""
-    answer = json.loads(said("job", "maintain", "--json")[1])
+def started(said: Said, *config: str) -> tuple[bool, dict[str, Any], str]:
+    answer = json.loads(said("job", "maintain", *config, "--json")[1])
     return answer["ok"], answer["result"], "\n".join(answer["problems"])
 
 

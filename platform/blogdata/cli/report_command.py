@@ -14,7 +14,7 @@ from blogdata.services.config import Settings
 
 if TYPE_CHECKING:
     from assets.report.blog_report import Report
-    from blogdata.cli.outcome import Outcome
+    from blogdata.cli.pipeline import Outcome
 
 
 def report(

@@ -58,12 +58,7 @@ _BATCH_LINES, _BATCH_BYTES = 5_000, 8 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What a landed file may need.
-
-    Args:
-        longest_line: Maximum bytes of a line; a line is in memory as a whole, several times.
-        largest_file: Maximum decompressed bytes of a file.
-    """
+    """What a landed file may have, in bytes; a line is in memory as a whole, several times."""
 
     longest_line: int = 16 << 20
     largest_file: int = 8 << 30
@@ -161,11 +156,7 @@ def read(
 def read_listed(
     listed: DataFrame, root: Path, reader: LineReader, partition_of: Callable[[str], str | None], bounds: Bounds
 ) -> DataFrame:
-    """Read the files that a stream's source lists, in its column `path`, as :func:`read`.
-
-    Args:
-        partition_of: The partition of a file, by its name relative to the landing zone; one without any has no lines.
-    """
+    """Read the files that a stream's source lists, in its column `path`, as :func:`read`."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     work = Work(root=root, reader=reader, longest=bounds.longest_line)
@@ -204,7 +195,6 @@ class Work:
 def _of_tasks(
     work: Work, tasks: Sequence[Sequence[Piece]], numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Read the tasks whose numbers a batch has."""
     with _named_for_spark():
         for batch in numbers:
             for number in batch.column(0).to_pylist():
@@ -214,7 +204,6 @@ def _of_tasks(
 def _of_paths(
     work: Work, partition_of: Callable[[str], str | None], paths: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Read the files whose paths a batch has."""
     with _named_for_spark():
         for batch in paths:
             for path in batch.column(0).to_pylist():
@@ -239,7 +228,6 @@ def _columns(values: Sequence[Values], schema: pa.Schema) -> list[pa.Array]:
 
 
 def _taken(rows: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Take the next lines, of bounded number and size."""
     taken, size = list[tuple[int, bytes]](), 0
     for line in rows:
         taken.append(line)

@@ -32,8 +32,7 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.run_values import table
 from blogdata.orchestration.upkeep import Done, Fault, Upkeep, maintain, vacuum
 from blogdata.patterns.data_value import lake_views
-from blogdata.patterns.ingestion.landed_partition import LandedPartition
-from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
 from blogdata.planning import clock, expiry
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import landed_input
@@ -127,8 +126,6 @@ KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if cont
 
 
 class RetentionConfig(dg.Config):
-    """What a run removes."""
-
     only_plan: bool = Field(False, description="Only show which partitions have expired, and remove nothing")
 
 

@@ -83,8 +83,9 @@ class Publication:
         materializations, and finds a partition unsynced when an input of it was published later.
         """
         step, commit, column = self.step, self.commit, self.contract.partition_column
+        counts = {} if column is None else step.lake.row_counts(commit.dataset, column, commit.version)
         common: dict[str, Any] = {
-            **({} if column is None else {ROWS: step.lake.rows(commit.dataset, column, commit.version)}),
+            **({} if column is None else {ROWS: sum(counts.values())}),
             "dagster/column_lineage": column_lineage(step.lake, str(step.landing), commit),
             "run_publishes": f"{commit.dataset} version {commit.version}"
             + (" (already published by this run)" if commit.repeated else ""),

@@ -5,27 +5,25 @@ changed value writes the text again, shuffles it, and keeps it for as long as th
 
 How it works: :func:`split` takes the wide columns out of a contract and names the dataset that has them, with the key
 by which its rows are found (:class:`blogdata.publish.schema.Wide`). The raw line of a visit event is in
-`bronze.visits`, which stores it once, when it arrives, beside the columns that it was read into; `silver.visits` has
-these columns and its place in the landing zone, and an hour that is computed again does not write the line again. So
-there is no second write, and nothing that can be lost between two.
-:func:`whole` joins both: `silver.visits_whole` in `blogdata sql` and in the views for other readers has the columns
-the table had. Each part has its own `retention_days`. An event whose line has expired stays, with null in its place.
+`bronze.visits`, which stores it once, when it arrives; `silver.visits` has its place in the landing zone, and an hour
+that is computed again does not write the line again. There is no second write, and nothing that can be lost between
+two. :func:`whole` joins both: `silver.visits_whole` in `blogdata sql` and in the views for other readers. Each part has
+its own `retention_days`; an event whose line has expired stays, with null in its place.
 
 The same keeps personal data apart, so that it can be removed (ch. 7). `silver.identities` has each login and e-mail
 that was delivered of a user, once, by a token: a keyed hash of the user, the login and the e-mail (Pseudo-Anonymizer).
-`silver.users` and `silver.users_current` have the token, and a version of a user ends when it changes, so neither needs
-the values. Nothing that is computed from them has a login or an e-mail; `silver.users_whole` joins them for who may see
-them. Without its row of the one small table, a token leads nowhere.
+`silver.users` and `silver.users_current` have the token, so nothing that is computed from them has a login or an
+e-mail; `silver.users_whole` joins them for who may see them. Without its row of the one small table, a token leads
+nowhere.
 
 The trap: a table of its own for the wide columns, with the same key and partitions. That is a second copy, a second
 file for each hour, and a text that is still written again with each row. Another trap: the join shows the line that is
 at a place now, not when the event was computed. If a landed file was replaced, its hours are computed anew by the next
 run; until then a line with another time is not shown (the time is part of the key), but one with the same time is.
 
-When not to use it: to read less. A reader of a columnar file reads the columns that it selects, however wide the others
-are. And for removal not alone: lines as received (bronze, the landing zone) have the values, and so have the columns
-that they were read into: user, login, address and referrer in `bronze.visits` and `silver.visits`, client and agent in
-`bronze.visits`. `blogdata forget` removes these.
+When not to use it: to read less: a reader of a columnar file reads the columns that it selects. And for removal not
+alone: lines as received (bronze, the landing zone) have the values, and so have columns of `bronze.visits` and
+`silver.visits`; `blogdata forget` removes these.
 
 Source: Data Engineering Design Patterns, ch. 8, and ch. 7 for removal.
 """
