@@ -1,16 +1,22 @@
-"""bronze.visits: every landed line of an hour of arrival, judged but unchanged."""
+"""bronze.visits and bronze.ads: every landed line of an hour, judged but unchanged; and the dead letters of both."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pyspark.sql import DataFrame
+
 from assets.transforms import crawlers
+from assets.transforms.ad_lines import AdLines
 from assets.transforms.request_lines import with_acting_crawlers
 from assets.transforms.visit_lines import ReceivedLines
-from blogdata.lake.commit import Commit
+from blogdata.lake.commit import Account, Commit
 from blogdata.landing.landed_formats import extension
+from blogdata.landing.lines import is_replay
+from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.landing import Landed
-from blogdata.orchestration.step import Step
+from blogdata.orchestration.step import Step, Upstream
+from blogdata.patterns.error_management import dead_letter
 from blogdata.publish.partitions import Grain
 
 
@@ -24,3 +30,39 @@ def visits(step: Step) -> Mapping[str, Commit]:
         rows = with_acting_crawlers(rows, logs.crawlers)
     judged_by = {**crawlers.versions(), "settings": logs.filters_version}
     return step.publish(rows, replace(landed.source(), judged_by=judged_by))
+
+
+@computes("bronze.ads")
+def ads(step: Step) -> Mapping[str, Commit]:
+    """Replicate every landed line, with its reject reasons in a column; no line is dropped."""
+    landed = Landed.of(step, "ads", Grain.HOUR)
+    return step.publish(landed.rows(AdLines()).withColumnRenamed("partition", "arrival_hour"), landed.source())
+
+
+@computes("bronze.dead_letters")
+def dead_letters(step: Step) -> Mapping[str, Commit]:
+    """Keep the rejected rows of each hour of arrival, as received."""
+    rejected = _rejected(step, "bronze.visits").withColumn("replay", is_replay())
+    return step.publish(rejected, _all_but(step, "bronze.visits", "visits", "filtered"))
+
+
+@computes("bronze.ad_dead_letters")
+def ad_dead_letters(step: Step) -> Mapping[str, Commit]:
+    """Keep the rejected rows of each hour of arrival, as received."""
+    return step.publish(_rejected(step, "bronze.ads"), _all_but(step, "bronze.ads", "displays"))
+
+
+def _rejected(step: Step, judged: str) -> DataFrame:
+    return step.read(judged, step.partitions).where(dead_letter.is_rejected())
+
+
+def _all_but(step: Step, judged: str, *usable: str) -> Upstream:
+    return Upstream(
+        accounts={
+            key: Account(
+                rows_in=entry.rows_out,
+                reasons={"usable": sum(int(entry.measures[name]) for name in usable)},
+            )
+            for key, entry in accounts.entries(step, judged, step.partitions).items()
+        }
+    )
