@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from blogdata.cli.pipeline import Outcome
+from blogdata.cli.output import Outcome
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec

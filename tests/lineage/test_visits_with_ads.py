@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from blogdata.cli.pipeline import Outcome
+from blogdata.cli.output import Outcome
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec

@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,25 @@ class Screen:
     def status(self, text: str) -> None:
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=shown.line(text))
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What a command ran and published, with its problems and warnings."""
+
+    runs: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self), "seconds": round(self.seconds, 1)}
 
 
 def say_error(error: PlatformError) -> None:
