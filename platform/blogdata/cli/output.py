@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -75,10 +74,6 @@ class TextGrid(Table):
 
     def add_row(self, *cells: Any, style: Any = None, end_section: bool = False) -> None:
         super().add_row(*map(_cell, cells), style=style, end_section=end_section)
-
-
-def styled(text: str, style: str) -> Text:
-    return Text(shown.line(text), style=style)
 
 
 def _cell(given: str | Sequence[str] | Text) -> Text:
@@ -142,13 +137,6 @@ def say_error(error: PlatformError) -> None:
     errors.print(f"error: {error.what}", style="red")
     errors.print(f"where: {error.where}")
     errors.print(f"next:  {error.next_step}")
-
-
-def agreed(question: str, *, otherwise: str) -> bool:
-    if sys.stdin.isatty():
-        return typer.confirm(question)
-    console.print(otherwise)
-    return False
 
 
 def not_published(lake: Lake, dataset: str) -> PlatformError:
