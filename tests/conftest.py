@@ -25,6 +25,7 @@ import spark_cluster
 from blogdata.services import config, postgres, spark_attached, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
+from laws.stepping import Probe
 
 ROOT = Path(__file__).parent.parent
 WHOLE = "WHOLE_MATRIX"
@@ -113,7 +114,6 @@ def spark_server(settings: Settings) -> SparkServer:
 
 @pytest.fixture(scope="session")
 def spark(spark_server: SparkServer) -> Iterator[Any]:
-    """A session on the tests' server."""
     session = spark_attached.attach(spark_server.url)
     yield session
     spark_attached.release(session)
@@ -137,10 +137,17 @@ def session(spark_server: SparkServer) -> Iterator[Any]:
 
 @pytest.fixture
 def lake_root(tmp_path: Path) -> Path:
-    """An empty lake for one test."""
     root = tmp_path / "lake"
     root.mkdir()
     return root
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Iterator[Probe]:
+    """A probe that holds or ends a write; remaining held writes continue at its end."""
+    made = Probe(tmp_path / "probe")
+    yield made
+    made.release()
 
 
 @pytest.fixture(scope="session")
@@ -162,7 +169,6 @@ def database(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, with a few megabytes."""
     folder = tmp_path / "disk"
     folder.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True)

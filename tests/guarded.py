@@ -27,13 +27,7 @@ from blogdata.services.dagster_home import ANALYTICS
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The answer to a request.
-
-    Args:
-        status: The HTTP status.
-        headers: Names in lower case to values.
-        text: The body.
-    """
+    """The answer to a request."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,15 +36,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Guarded:
-    """A web server of this process.
-
-    Args:
-        settings: Settings of its deployment.
-        port: Where it listens on the loopback interface.
-        token: The owner's token, which it requires from programs.
-        sockets: Folder of the code server's socket.
-        instance: Dagster's storage.
-    """
+    """A web server of this process."""
 
     settings: Settings
     port: int
@@ -64,7 +50,6 @@ class Guarded:
 
     @property
     def cookie(self) -> dict[str, str]:
-        """Return the session cookie that a sign-in link sets."""
         link = ui_guard.sign_in_link(self.url, self.token).removeprefix(self.url)
         return {"cookie": self.ask("GET", link).headers["set-cookie"].partition(";")[0]}
 
@@ -99,7 +84,6 @@ class Guarded:
 
 @contextmanager
 def serving(home: Path) -> Iterator[Guarded]:
-    """Serve a deployment."""
     settings = config.load({"BLOGDATA_HOME": str(home), "PATH": os.environ.get("PATH", "")})
     dagster = dagster_home.render(settings)
     folder = Path(tempfile.mkdtemp(prefix="blogdata-"))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import random
 import tempfile
@@ -13,17 +12,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import functions as F
 
-from assets.transforms.visit_lines import VisitLines
 from blogdata.errors import PlatformError
 from blogdata.lake.store_faults import LandedFileVanished, store_faults
 from blogdata.landing import lines as landed
-from blogdata.landing.lines import completed
 from blogdata.landing.sizes import measure, measure_all
 from blogdata.patterns.error_management.streamed_files import arrival_hour
 from landing.unread import Unread
-from quality.contracts.visits import FOUND
 
 MARK = b"\xef\xbb\xbf"
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
@@ -202,29 +197,3 @@ def test_a_stream_reads_the_files_that_spark_lists_if_they_lie_in_an_hour(tmp_pa
     batches = landed._of_paths(work, arrival_hour, iter([pa.record_batch({"path": paths})]))
     found = [(row["source_file"], row["partition"], row["raw"]) for batch in batches for row in batch.to_pylist()]
     assert found == [(name, "2026-01-05T10", name.encode()) for name in names[len(MISNAMED) : -2]]
-
-
-def test_lines_that_an_older_release_published_have_the_columns_of_today(spark: Any, tmp_path: Path) -> None:
-    hours = ("2026-01-05T09", "2026-01-05T10")
-    files = {hour: [land(tmp_path, f"{hour}.json", b"1\n" + visit(hour))] for hour in hours}
-    rows = landed.read(spark, tmp_path, files, VisitLines()).withColumnRenamed("partition", "arrival_hour")
-    rejected, rows = rows.where("size(reasons) > 0"), rows.where("size(reasons) = 0")
-    expected = sorted(rows.collect())
-    assert [row.page for row in expected] == ["/", "/"]
-    columns = [column.name for column in FOUND]
-    for name in columns:
-        rows = rows.withColumn(name, F.when(F.col("arrival_hour") != hours[0], F.col(name)))
-    for table, older in ((rows, hours[:1]), (rows.drop(*columns), hours)):
-        complete = completed(table, VisitLines(), columns, partition="arrival_hour", older=older)
-        assert sorted(complete.select(*expected[0].__fields__).collect()) == expected
-    assert completed(rows, VisitLines(), columns, partition="arrival_hour", older=()).where("page = '/'").count() == 1
-    # As if an older release had taken them in.
-    usable = rejected.withColumn("reasons", F.array().cast("array<string>"))
-    again = completed(usable, VisitLines(), columns, partition="arrival_hour", older=hours[:1])
-    assert {(row.arrival_hour, *row.reasons) for row in again.collect()} == {(hours[0], "not_json"), (hours[1],)}
-
-
-def visit(hour: str) -> bytes:
-    context: dict[str, Any] = {"user": {}, "technical": {}}
-    event = {"visit_id": "v", "user_id": "u", "page": "/", "event_time": f"{hour}:05:00Z", "context": context}
-    return json.dumps(event).encode()

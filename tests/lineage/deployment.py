@@ -57,12 +57,7 @@ class Deployment:
 
     @classmethod
     def create(cls, home: Path, url: str | None = None) -> Deployment:
-        """Make a deployment.
-
-        Args:
-            home: Its `BLOGDATA_HOME`, a new folder.
-            url: A running Spark Connect server; None: the deployment starts its own when needed.
-        """
+        """Make a deployment."""
         home.mkdir(parents=True)
         spark = OWN_SERVER if url is None else f"[spark]\nremote = {json.dumps(url)}\n"
         (home / "blogdata.toml").write_text(spark, encoding="utf-8")
@@ -71,17 +66,14 @@ class Deployment:
 
     @property
     def landing(self) -> Path:
-        """The landing zone."""
         return self.settings.landing
 
     @property
     def lake(self) -> Lake:
-        """The tables."""
         return Lake(root=str(self.settings.lake))
 
     @property
     def events(self) -> EventLog:
-        """The event log."""
         return EventLog(self.lake)
 
     @contextmanager
@@ -108,7 +100,6 @@ class Deployment:
         return self
 
     def close(self) -> None:
-        """Close the Spark session."""
         spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
 
     def simulate(self, spec: SimulationSpec) -> Truth:
@@ -116,12 +107,17 @@ class Deployment:
         return simulator.simulate(spec, self.landing)
 
     def folder(self, hour: str, table: str = "visits") -> Path:
-        """Return the folder of an hour of arrival."""
         return self.landing / table / f"date={hour[:10]}" / f"hour={hour[11:]}"
 
     def land(self, hour: str, lines: Iterable[bytes], name: str = "visits.json", table: str = "visits") -> Path:
         """Put a file into an hour of arrival, and add the flag unless it exists."""
-        folder = self.folder(hour, table)
+        return self._put(self.folder(hour, table), lines, name)
+
+    def deliver(self, table: str, day: str, lines: Iterable[bytes], name: str = "delivered.json") -> Path:
+        """Put a file into a day's delivery of users or devices, and add the flag unless it exists."""
+        return self._put(self.landing / table / f"date={day}", lines, name)
+
+    def _put(self, folder: Path, lines: Iterable[bytes], name: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / name
         file.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -161,11 +157,6 @@ class Deployment:
         pipeline = Pipeline(self.settings, quiet=True, accept=accept)
         return pipeline.run(window=window, select=select, for_=for_)
 
-    def run_requested(self, **request: Any) -> Outcome:
-        """Run the request of a sensor, with its configuration."""
-        pipeline = Pipeline(self.settings, quiet=True)
-        return pipeline.run_job(**pipeline._asked(request)).outcome
-
     def replay(self, dataset: str, *partitions: str) -> Outcome:
         """Replay as the job does."""
         plan = self.planner.plan_of_replay({dataset: dict.fromkeys(partitions, ASKED)})
@@ -173,7 +164,6 @@ class Deployment:
 
     @property
     def planner(self) -> Planner:
-        """The planner for the current state."""
         return Planner(graph=GRAPH, look=Snapshot(zone_of(self.settings), self.events))
 
     def outstanding(self) -> Plan:
@@ -181,11 +171,9 @@ class Deployment:
         return self.planner.outstanding()
 
     def published(self, dataset: str) -> dict[str, Entry]:
-        """Return the newest publication of each partition."""
         return self.events.publications(dataset)
 
     def versions(self) -> dict[str, int]:
-        """Return the newest version of every table, including the event log."""
         return self.lake.versions([*CONTRACTS, "ops.events"])
 
     def rows(self, dataset: str, *columns: str) -> list[Any]:
@@ -235,7 +223,6 @@ class Deployment:
 
 
 def module(name: str) -> ModuleType:
-    """Import a module by its dotted name, even if its package has an asset of the same name."""
     return importlib.import_module(name)
 
 

@@ -62,7 +62,6 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
         [logs]
         format = "$host $request"
         zone = "Europe/Berlin"
-        referrers = ["spam.txt", "/lists/search.yml"]
         proxies = ["10.0.0.2", "2001:DB8:0::/32", "::ffff:192.0.2.0/120", "unix:"]
         [logs.exclude]
         agents = ["My-Check"]
@@ -84,7 +83,6 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
         formats=("$host $request",),
         zone="Europe/Berlin",
         proxies=("10.0.0.2/32", "2001:db8::/32", "192.0.2.0/24", "unix:"),
-        referrers=(tmp_path / "spam.txt", Path("/lists/search.yml")),
         exclude=config.ExcludedRequests(agents=("my-check",), paths=("/admin/", "*.php")),
         crawlers=config.CrawlerSettings(addresses=("198.51.100.0/24",), robots_txt=False),
     )

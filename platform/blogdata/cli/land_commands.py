@@ -17,7 +17,7 @@ from blogdata.cli.output import console, errors, say_json
 from blogdata.errors import ConfigurationError, PlatformError
 
 if TYPE_CHECKING:
-    from blogdata.patterns.error_management.dead_letter_replay import Correction
+    from blogdata.patterns.error_management.dead_letter import Correction
     from blogdata.publish.contract import Contract
     from blogdata.simulator.truth import Truth
 
@@ -174,20 +174,20 @@ def replay_corrections(
 ) -> None:
     """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
     from blogdata.lake.lake import Lake
-    from blogdata.patterns.error_management import dead_letter_replay
+    from blogdata.patterns.error_management import dead_letter
     from blogdata.services.config import load
 
     if not file.is_file():
         raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
     settings = load()
     with file.open("rb") as lines:
-        corrections = dead_letter_replay.read_corrections(lines, str(file))
+        corrections = dead_letter.read_corrections(lines, str(file))
     letters = _letters_of(corrections)
     hours = sorted({correction.arrival_hour for correction in corrections})
     lake = Lake(root=str(settings.lake))
     columns = ("source_file", "source_offset")
     dead = lake.columns(letters.dataset, columns, only={"arrival_hour": hours}).to_pylist()
-    files, landed = dead_letter_replay.land_corrections(
+    files, landed = dead_letter.land_corrections(
         corrections,
         [(row["source_file"], row["source_offset"]) for row in dead],
         settings.landing,

@@ -37,6 +37,8 @@ PIPED = 240
 """Width in columns of output that is not a terminal."""
 
 
+_LEAST, _ANY = 8, 1 << 30
+"""Least width in columns of a cell that has several lines, and that of a terminal on which everything has place."""
 DATASET = 30
 """Width in columns of the names of datasets, where figures stand behind them."""
 
@@ -55,7 +57,8 @@ class Terminal(Console):
 class TextGrid(Table):
     """A table whose cells are one line each, whatever the values; a cell of several lines is given as a sequence.
 
-    On a narrow terminal columns marked `no_wrap` stay as wide as their cells; the others have more lines, uncut.
+    On a narrow terminal columns marked `no_wrap` stay as wide as their cells, so that a cell can be copied; the others
+    have more lines, uncut.
     """
 
     def __init__(self, *titles: str) -> None:
@@ -63,14 +66,20 @@ class TextGrid(Table):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Set how columns share the width: Rich would cut off any of them."""
-        widths = [max(console.measure(cell).maximum for cell in (one.header, *one.cells)) for one in self.columns]
+        free = options.update_width(_ANY)
+        widths = [
+            max(console.measure(cell, options=free).maximum for cell in (one.header, *one.cells))
+            for one in self.columns
+        ]
         for column, width in zip(self.columns, widths, strict=True):
             column.overflow = "fold"
             if column.no_wrap:
                 column.min_width = width
+        least = sum(one.min_width or min(width, _LEAST) for one, width in zip(self.columns, widths, strict=True))
         if sum(widths) + 2 * (len(widths) - 1) > options.max_width:
             self.padding = (0, 1, 0, 0)
-        return super().__rich_console__(console, options)
+        # Rich would leave columns out for which there is no place; a terminal breaks longer lines itself.
+        return super().__rich_console__(console, options.update_width(max(options.max_width, least + len(widths) - 1)))
 
     def add_row(self, *cells: Any, style: Any = None, end_section: bool = False) -> None:
         super().add_row(*map(_cell, cells), style=style, end_section=end_section)

@@ -66,7 +66,6 @@ def _page(settings: Settings) -> Path:
 
 def _computed(settings: Settings, days: int | None = None) -> Report:
     from assets.report import blog_report as core
-    from assets.report.referrers import Referrers
     from blogdata.lake.lake import Lake
     from blogdata.patterns.ingestion.readiness_marker import LandingZone
 
@@ -76,5 +75,5 @@ def _computed(settings: Settings, days: int | None = None) -> Report:
         settings.checkpoints,
         now=datetime.now(timezone.utc),
         days=core.DAYS if days is None else days,
-        referrers=Referrers.read(settings.site_hosts, settings.logs.referrers),
+        own_hosts=settings.site_hosts,
     )

@@ -151,7 +151,6 @@ class Clearing:
         remove(landing / external_trigger.FOLDER / external_trigger.REFUSED)
         # In this order: who lands logs waits for the list of the forgotten while alone in their folder.
         with whole_files.alone(logs), locked(self.settings.home / LOCK), splitting(self.settings):
-            passthrough_replicator.remove_left(logs)
             for file in landing.rglob(".*"):
                 # One of a load that runs now is newer, and what it lands is held against the list.
                 with suppress(FileNotFoundError):

@@ -37,7 +37,7 @@ from blogdata.lake.lake import Lake, marks_rows
 from blogdata.orchestration import turns
 from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.upkeep import BUSY
-from blogdata.patterns.ingestion import landed_content
+from blogdata.patterns.ingestion import vanished_lines
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish import tables
@@ -85,7 +85,7 @@ class Rows:
         suppressed = Suppressed.of(self.persons, secrets.token_bytes())
         rows = []
         for key in sorted(keys):
-            every = sorted(landed_content.published_lines(self.lake, contract, key))
+            every = sorted(vanished_lines.published_lines(self.lake, contract, key))
             for file, lines in groupby(every, key=attrgetter("file")):
                 reader = Reader(self.landing / file, self.landing, self.logs)
                 gone = suppressed.gone(reader, ((line.offset, line.raw) for line in lines))

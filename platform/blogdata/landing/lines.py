@@ -11,11 +11,10 @@ them: while workers wait for work (:mod:`.worker_daemon`) that takes longer, whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import and_
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -164,41 +163,6 @@ def read_listed(
     return listed.select("path").mapInArrow(partial(_of_paths, work, partition_of), from_arrow_schema(work.schema))
 
 
-def completed(
-    rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str, older: Collection[str]
-) -> DataFrame:
-    """Return usable lines that a table has, each with the reader's columns; one that is rejected today has `reasons`.
-
-    Args:
-        partition: The table's name of the column `partition`.
-        older: Partitions that an earlier release has published, without these columns: their lines are read again.
-    """
-    from pyspark.sql import functions as F
-
-    if not older:
-        return rows
-    again = partial(read_again, reader=reader, columns=[*columns, "reasons"], partition=partition)
-    if {*columns} - {*rows.columns}:
-        # Nothing was published to the table since.
-        return again(rows)
-    # Of a usable line something is found; a list of all partitions would be long.
-    lacks = reduce(and_, (F.col(name).isNull() for name in columns))
-    is_older = F.col(partition).between(min(older), max(older)) & lacks
-    return rows.where(~is_older).unionByName(again(rows.where(is_older)))
-
-
-def read_again(rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str) -> DataFrame:
-    """Replace columns of lines that a table has by those that the reader finds; other columns stay."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StructType
-
-    # A line may depend on earlier ones of its file.
-    kept = rows.drop(*columns).repartition(partition, "source_file")
-    in_order = kept.sortWithinPartitions(partition, "source_file", "source_offset")
-    found = from_arrow_schema(pa.schema([reader.schema.field(name) for name in columns]))
-    return in_order.mapInArrow(partial(_again, reader, columns, partition), StructType([*kept.schema, *found]))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """How the lines of a landing zone are read, here or by Spark's workers."""
@@ -246,22 +210,6 @@ def _of_paths(
                 name = str(Path("/" + path.removeprefix("file:").lstrip("/")).relative_to(work.root))
                 if (partition := partition_of(name)) is not None:
                     yield from work.batches([Piece(name, partition)])
-
-
-def _again(
-    reader: LineReader, columns: Sequence[str], partition: str, rows: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Add columns that the reader finds in the lines of a batch, which are in the order of their files."""
-    place, of = (partition, "source_file", "source_offset", "raw"), None
-    for batch in rows:
-        values = list[Values]()
-        for key, file, offset, raw in zip(*(batch.column(name).to_pylist() for name in place), strict=True):
-            if of != (file, key):
-                of, read_line = (file, key), reader.of_file(file, key)
-            values.append(read_line(offset, raw))
-        found = dict(zip(reader.names, _columns(values, reader.schema), strict=True))
-        added = [found[name] for name in columns]
-        yield pa.record_batch([*batch.columns, *added], names=[*batch.schema.names, *columns])
 
 
 @contextmanager

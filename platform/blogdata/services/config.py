@@ -170,7 +170,6 @@ class LogSettings:
     formats: Annotated[types.TextOrTexts, at("format")] = ()
     zone: types.Zone = "UTC"
     proxies: tuple[types.Proxy, ...] = ()
-    referrers: tuple[types.Folder, ...] = ()
     exclude: ExcludedRequests = field(default_factory=ExcludedRequests)
     crawlers: CrawlerSettings = field(default_factory=CrawlerSettings)
 
