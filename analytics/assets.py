@@ -1,8 +1,9 @@
 """The team's assets; each compares the gold table that it reads with what it relies on before it reads it."""
 
 import warnings
-from collections.abc import Mapping
-from datetime import date, timedelta
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta, timezone
 from statistics import fmean
 from typing import Any
 
@@ -10,7 +11,7 @@ import dagster as dg
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from analytics import gold, newsletter
+from analytics import gold
 from analytics.gold import DAILY_REPORT, PAGE_STATS, FoldersResource, Upstream
 
 OWNER = "team:analytics"
@@ -24,6 +25,9 @@ SCHEMA = pa.schema(
         pa.field("actual", pa.int64()),
     ]
 )
+POSTS = 10
+Rows = Sequence[Mapping[str, Any]]
+"""Rows of gold.page_stats: `event_date`, `page`, `events` and `hours_present`."""
 
 
 def key_of(upstream: Upstream) -> dg.AssetKey:
@@ -102,18 +106,54 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
         """Write the newsletter of a week; written again, it replaces the file."""
         week = context.partition_key
         table = gold.opened(places.gold_folder, PAGE_STATS)
-        days = ", ".join(f"'{day}'" for day in newsletter.days_of(week))
+        days = ", ".join(f"'{day}'" for day in days_of(week))
         rows = gold.select(table, f"SELECT event_date, page, events, hours_present FROM t WHERE event_date IN ({days})")
-        text = newsletter.written(week, rows)
+        text = newsletter_of(week, rows)
         target = places.own_folder / "newsletter" / f"{week}.md"
         gold.write_whole(target, text)
         return dg.MaterializeResult(
             metadata={
                 "newsletter": dg.MetadataValue.md(text),
                 "file": dg.MetadataValue.path(str(target)),
-                "incomplete_days": len(newsletter.incomplete(week, rows)),
+                "incomplete_days": len(incomplete(week, rows)),
                 f"{PAGE_STATS.dataset} version": table.version(),
             }
         )
 
     return written
+
+
+def weeks_since(day: str | None) -> dg.WeeklyPartitionsDefinition:
+    """Define a partition for each week, by its Monday, from the week of a day on; None: from this week."""
+    first = date.fromisoformat(day) if day else datetime.now(timezone.utc).date()
+    monday = first - timedelta(days=first.weekday())
+    return dg.WeeklyPartitionsDefinition(start_date=monday.isoformat(), day_offset=1)
+
+
+def days_of(week: str) -> list[str]:
+    return [(date.fromisoformat(week) + timedelta(days=ahead)).isoformat() for ahead in range(7)]
+
+
+def newsletter_of(week: str, rows: Rows) -> str:
+    """Write the newsletter of a week as Markdown; it names the days that are missing or not complete."""
+    views = Counter[str]()
+    for row in rows:
+        views[row["page"]] += row["events"]
+    top = sorted(views.items(), key=lambda item: (-item[1], item[0]))[:POSTS]
+    lines = [f"# Most read, {week} to {days_of(week)[-1]}", ""]
+    if missing := incomplete(week, rows):
+        lines += [f"Figures are too small: {'; '.join(missing)}.", ""]
+    lines += ["| | post | page views |", "|---|---|---:|"]
+    lines += [f"| {place} | {_cell(page)} | {count:,} |" for place, (page, count) in enumerate(top, 1)]
+    return "\n".join([*lines, ""])
+
+
+def incomplete(week: str, rows: Rows) -> list[str]:
+    """Name the days of a week that are missing or lack hours."""
+    hours = {row["event_date"]: row["hours_present"] for row in rows}
+    found = {day: f"{hours[day]} of 24 hours" if day in hours else "" for day in days_of(week) if hours.get(day) != 24}
+    return [f"{day} has {there}" if there else f"{day} is missing" for day, there in found.items()]
+
+
+def _cell(page: str) -> str:
+    return page.replace("\\", "\\\\").replace("|", "\\|").replace("\r", " ").replace("\n", " ")

@@ -10,7 +10,7 @@ import os
 
 import dagster as dg
 
-from analytics import assets, gold, newsletter
+from analytics import assets, gold
 from analytics.gold import DAILY_REPORT, FoldersResource
 
 forecast_job = dg.define_asset_job(
@@ -47,7 +47,7 @@ def defs() -> dg.Definitions:
     automatic = os.environ.get("ANALYTICS_AUTOMATIC") == "true"
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     # As known when the location is loaded. Each run loads it, so that weeks of earlier days can be called for at once.
-    weeks = newsletter.weeks_since(gold.first_day(FoldersResource().gold_folder))
+    weeks = assets.weeks_since(gold.first_day(FoldersResource().gold_folder))
     return dg.Definitions(
         assets=[assets.views_forecast, assets.weekly_newsletter(weeks)],
         jobs=[forecast_job, newsletter_job],

@@ -6,8 +6,7 @@ import dagster as dg
 
 from sensors import jobs
 from sensors.consumers import consumers_called
-from sensors.dead_runs import end_dead_runs
-from sensors.detectors import detector_readings, tell_people
+from sensors.detectors import detector_readings, end_dead_runs, tell_people
 from sensors.external_events import start_runs
 from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale

@@ -1,4 +1,4 @@
-"""Evaluates the checks that depend on the time, and tells people what stands: none of it fails a run."""
+"""Evaluates the checks that depend on the time, tells people what stands, and reports killed runs as failed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import dagster as dg
 
 from assets.checks import deployment_of, evaluation_of, overdue_evaluation
 from blogdata.operations.alerting import tell
+from blogdata.orchestration import dead_runs
 from blogdata.orchestration.checks import newest_evaluation
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.planning import detectors
@@ -90,3 +91,16 @@ def detector_readings(context: dg.SensorEvaluationContext, lake: LakeResource) -
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
+
+
+@dg.sensor(
+    name="dead_runs",
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Reports runs as failed whose process was killed: their partitions and pools are free again",
+)
+def end_dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    dead = dead_runs.settle(context.instance, launched=True)
+    for run in dead:
+        context.log.warning(f"run {run} has failed: its process is no more")
+    return dg.SkipReason(f"{len(dead)} runs were dead" if dead else "no run is dead")

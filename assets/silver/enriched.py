@@ -11,7 +11,7 @@ from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value import static_joiner
 from quality.contracts.columns import DIRECT
-from quality.contracts.places import WAITING
+from quality.contracts.enriched import WAITING
 
 
 def enrich(

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from assets.streams import live_lines
 from assets.transforms import ad_visits
-from assets.transforms.visit_times import hour_of
+from assets.transforms.ad_visits import hour_of
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import windowed_deduplicator
 from blogdata.patterns.error_management.checkpointer import next_turn

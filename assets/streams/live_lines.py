@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from assets.transforms.ad_lines import AdLines
+from assets.transforms.ad_visits import hour_of
 from assets.transforms.visit_lines import VisitLines
-from assets.transforms.visit_times import hour_of
 from blogdata.lake.commit import Account
 from blogdata.landing.lines import read
 from blogdata.landing.records import LineReader

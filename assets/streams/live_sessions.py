@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from assets.streams import live_lines
 from assets.transforms import session_rules
-from assets.transforms.visit_times import hour_of
+from assets.transforms.ad_visits import hour_of
 from blogdata.lake.commit import Account
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.data_value import stateful_sessionizer

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms.visit_times import hour_of
 from blogdata.patterns.data_value import dynamic_joiner
 from blogdata.patterns.data_value.dynamic_joiner import Side, TimedJoin
 from quality.contracts.ads import BELONGS, BOTH, DISPLAY_SIDE, EVENT_SIDE, WITH_ADS
@@ -23,6 +22,11 @@ JOIN = TimedJoin(
 )
 """Displays and events may each come up to an hour late."""
 _COLUMNS = [column.name for column in WITH_ADS.columns]
+
+
+def hour_of(time: Column) -> Column:
+    """Build the hour key (`2026-01-31T05`) of a TIMESTAMP; Spark's time zone is UTC."""
+    return F.date_format(time, "yyyy-MM-dd'T'HH")
 
 
 def naming_an_ad(visits: DataFrame, more: Sequence[str] = ()) -> DataFrame:

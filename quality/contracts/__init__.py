@@ -16,7 +16,6 @@ from quality.contracts import (
     enriched,
     live,
     page_views,
-    places,
     requests,
     returning,
     serving,
@@ -40,7 +39,7 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
 
 CONTRACTS = _by_layer(
     _declared(
-        *(visits, users, devices, places, enriched, page_views, audience),
+        *(visits, users, devices, enriched, page_views, audience),
         *(ads, sessions, requests, daily_report, visits_model, visits_shared, returning),
     )
 )

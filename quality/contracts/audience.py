@@ -8,8 +8,8 @@ from blogdata.publish.schema import Classification, Column, Partitioning, RowRul
 from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts import page_views
+from quality.contracts.enriched import COUNTRY
 from quality.contracts.page_views import HOURS_OF_A_DAY, HOURS_PRESENT, PARTS, PATTERNS, daily
-from quality.contracts.places import COUNTRY
 
 _JOINED = Read(dataset="silver.visits_with_ads", reach=WITHIN)
 CAMPAIGN_STATS = daily(

@@ -13,7 +13,7 @@ from blogdata.publish.schema import Audit, Buckets, Column, Migration, Partition
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
 from blogdata.publish.writes import ByPeriod, Slices, Sorted
 from quality.contracts import columns as c
-from quality.contracts import places
+from quality.contracts import enriched
 
 DAY = Partitioning(column="event_date", grain=Grain.DAY)
 WEEK = Partitioning(column="event_week", grain=Grain.WEEK)
@@ -42,7 +42,7 @@ CUBE_DIMENSIONS = (
 )
 # Hidden from the roles that do not see that of a visit. Were groups of few visitors left out instead (`tells`), such a
 # role would sum 1,032 of the 3,983 page views of the tutorial.
-COUNTRY = replace(places.COUNTRY, nullable=False, description="Country code (ISO 3166-1 alpha-2), or unknown")
+COUNTRY = replace(enriched.COUNTRY, nullable=False, description="Country code (ISO 3166-1 alpha-2), or unknown")
 HOURS_PRESENT = Column(
     name="hours_present",
     type="INT",

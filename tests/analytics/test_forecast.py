@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from analytics import assets, gold, newsletter
+from analytics import assets, gold
 from analytics.gold import FoldersResource, GoldChanged
 
 MONDAY = "2026-01-05"
@@ -81,9 +81,9 @@ def test_a_changed_table_is_refused_by_name(
 
 def test_the_newsletter_names_incomplete_days() -> None:
     names = ("event_date", "page", "events", "hours_present")
-    rows = [(day, "/a|b", 2, 24) for day in newsletter.days_of(MONDAY)[:6]]
+    rows = [(day, "/a|b", 2, 24) for day in assets.days_of(MONDAY)[:6]]
     rows += [(MONDAY, "/c", 7, 24), ("2026-01-06", "/d", 1, 9)]
-    text = newsletter.written(MONDAY, [dict(zip(names, row, strict=True)) for row in rows])
+    text = assets.newsletter_of(MONDAY, [dict(zip(names, row, strict=True)) for row in rows])
     assert "Figures are too small: 2026-01-06 has 9 of 24 hours; 2026-01-11 is missing." in text
     assert "| 1 | /a\\|b | 12 |\n| 2 | /c | 7 |\n| 3 | /d | 1 |" in text
 
@@ -94,6 +94,6 @@ def test_weeks_begin_with_the_first_published_day(places: FoldersResource) -> No
     now = datetime(2026, 1, 20, 6, tzinfo=timezone.utc)
     pages = pa.table({"event_date": ["2026-01-09", "2026-01-07"], "page": ["/a", "/a"]})
     write_deltalake(gold_tables / "page_stats", pages, partition_by="event_date")
-    weeks = newsletter.weeks_since(gold.first_day(gold_tables))
+    weeks = assets.weeks_since(gold.first_day(gold_tables))
     assert weeks.get_partition_keys(now) == [MONDAY, "2026-01-12"]
-    assert newsletter.weeks_since(None).get_partition_keys() == [], "weeks before the first page views are not missing"
+    assert assets.weeks_since(None).get_partition_keys() == [], "weeks before the first page views are not missing"

@@ -18,7 +18,7 @@ from dagster._core.test_utils import create_run_for_test
 
 from blogdata.orchestration import dead_runs
 from sensors import instigators
-from sensors.dead_runs import end_dead_runs
+from sensors.detectors import end_dead_runs
 
 
 @pytest.fixture

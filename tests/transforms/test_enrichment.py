@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from assets.silver.enriched import enrich
 from assets.transforms import users
-from quality.contracts.places import PLACES
+from quality.contracts.enriched import PLACES
 from transforms.test_users import ROWS, TODAY
 from transforms.user_rows import delivered, identified
 

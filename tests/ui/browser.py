@@ -1,4 +1,4 @@
-"""A browser driven like a person: opens pages, reads, clicks, types, and takes pictures."""
+"""A browser driven like a person: opens pages, reads, clicks, and takes pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 PATIENCE = 90.0
@@ -98,22 +97,6 @@ class Browser:
 
         self.until(clicked, f"a switch of '{row}'")
         self.until(is_set, f"switch of '{row}' that is {'on' if on else 'off'}")
-
-    def write(self, hint: str, text: str) -> None:
-        """Replace the text of the field whose placeholder begins like this."""
-
-        def field() -> WebElement:
-            return self._driver.find_elements(By.XPATH, f"//input[starts-with(@placeholder, {hint!r})]")[-1]
-
-        def written() -> bool:
-            found = field()
-            found.click()
-            found.send_keys(Keys.CONTROL, "a")
-            found.send_keys(Keys.BACKSPACE, text, Keys.ENTER)
-            found.send_keys(Keys.TAB)
-            return bool(field().get_attribute("value") == text)
-
-        self.until(written, f"a field '{hint}'")
 
     def picture(self, name: str, *, moves: bool = False) -> None:
         """Take a picture once everything is loaded and stands still.

@@ -73,7 +73,10 @@ def clicked(driver: Chrome, selector: str) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [SMALLEST, 800, 1400])
-def test_the_page_fits_every_width(driver: Chrome, page: Path, width: int, theme: str) -> None:
+def test_the_page_fits_every_width_and_an_accessibility_checker_finds_nothing(
+    driver: Chrome, page: Path, width: int, theme: str
+) -> None:
+    """Axe's rules, including best practices: the period that is shown first, another one, and all expandable parts."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == SMALLEST}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
@@ -85,18 +88,7 @@ def test_the_page_fits_every_width(driver: Chrome, page: Path, width: int, theme
     assert (sum(int(part) for part in background[4:-1].split(",")) < 200) == (theme == "dark")
     assert driver.get_log("browser") == []
 
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 820, 1440])
-def test_an_accessibility_checker_finds_nothing(driver: Chrome, page: Path, width: int, theme: str) -> None:
-    """Axe's rules, including best practices: the period that is shown first, another one, and all expandable parts."""
-    axe = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == 390}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    driver.get(page.as_uri())
-    driver.execute_script(axe)
+    driver.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
     opened = "for (const one of document.querySelectorAll('details')) one.open = true;"
     chosen = "document.querySelector('[data-period=all]').click();"
     for prepared in ("", opened, chosen):

@@ -28,32 +28,6 @@ def test_the_other_teams_location_is_beside_ours(browser: Browser, served: Serve
     browser.open("/assets/analytics/views_forecast", "gold.daily_report version", "incomplete_days")
 
 
-def test_one_partition_is_materialized_from_its_page(browser: Browser, served: Served) -> None:
-    hour = f"{served.days[0]}T05"
-    browser.open("/assets/bronze/visits", "Latest materialization")
-    browser.click("Materialize…")
-    choose(browser, hour)
-    browser.click("Launch 1 run")
-    browser.until(
-        lambda: [status for status, _ in served.runs(dagster__partition=hour)] == ["SUCCESS"], "run that succeeds", RUN
-    )
-    browser.open("/runs", f"partition: {hour}", "Success")
-
-
-def test_a_range_backfill_is_one_run(browser: Browser, served: Served) -> None:
-    first, last = f"{served.days[0]}T06", f"{served.days[0]}T17"
-    browser.open("/assets/silver/visit_conflicts?view=lineage&lineageScope=upstream&lineageDepth=2", "Materialize all…")
-    browser.click("Materialize all…")
-    choose(browser, f"[{first}...{last}]")
-    browser.click("Launch backfill")
-    span = {"dagster__asset_partition_range_start": first, "dagster__asset_partition_range_end": last}
-    browser.until(lambda: [status for status, _ in served.runs(**span)] == ["SUCCESS"], "run that succeeds", RUN)
-    browser.open("/runs?view=backfills", "12 partitions", "Success")
-    browser.click("View")
-    browser.until(lambda: browser.text().count("100% completed") == 3, "three datasets that are complete")
-    browser.picture("backfill")
-
-
 def test_a_running_sensor_starts_the_flagged_hour(browser: Browser, served: Served) -> None:
     browser.open(SENSOR, "Computes what has landed completely")
     browser.switch("Running", on=True)
@@ -96,14 +70,6 @@ def test_a_bad_hour_is_red_until_mended(browser: Browser, served: Served) -> Non
     browser.picture("mended-hour")
     browser.open(SENSOR, "Computes what has landed completely")
     browser.switch("Running", on=False)
-
-
-def test_a_job_runs_replays(browser: Browser, served: Served) -> None:
-    hour = f"{served.days[0]}T05"
-    planned = served.launch("replay", do_replay={"dataset": "silver.visits", "partitions": hour})
-    browser.until(lambda: succeeded(served, blogdata__trigger="job replay") == 1, "run that succeeds", RUN)
-    served.run("ledger")
-    browser.open(f"/runs/{planned}", "do_replay", "Success")
 
 
 def test_the_data_docs_of_healthy_data_are_green(browser: Browser, served: Served) -> None:
@@ -166,10 +132,3 @@ def statuses(served: Served) -> list[str]:
 def succeeded(served: Served, **having: str) -> int:
     """Count the runs with these tags that succeeded."""
     return sum(status == "SUCCESS" for status, _ in served.runs(**having))
-
-
-def choose(browser: Browser, partitions: str) -> None:
-    """Enter partitions into the dialog that starts runs."""
-    browser.sees("Partition selection")
-    browser.click("Latest")
-    browser.write("ex: ", partitions)
