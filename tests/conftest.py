@@ -25,6 +25,7 @@ import spark_cluster
 from blogdata.services import config, postgres, spark_attached, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
+from laws.stepping import Probe
 
 ROOT = Path(__file__).parent.parent
 WHOLE = "WHOLE_MATRIX"
@@ -100,7 +101,7 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     return replace(found, spark=replace(found.spark, conf=tuple(conf.items())))
 
 
-_KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
+_KEPT = ("BLOGDATA_JARS", "BLOGDATA_MAVEN_MIRROR")
 
 
 @pytest.fixture(scope="session")
@@ -139,6 +140,14 @@ def lake_root(tmp_path: Path) -> Path:
     root = tmp_path / "lake"
     root.mkdir()
     return root
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Iterator[Probe]:
+    """A probe that holds or ends a write; remaining held writes continue at its end."""
+    made = Probe(tmp_path / "probe")
+    yield made
+    made.release()
 
 
 @pytest.fixture(scope="session")

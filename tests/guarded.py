@@ -19,7 +19,7 @@ from typing import Any
 import dagster as dg
 
 from blogdata.cli import ui_command, ui_server
-from blogdata.cli.ui_command import ROOT, CodeLocation
+from blogdata.cli.ui_command import ROOT
 from blogdata.services import config, dagster_home, secrets, ui_guard
 from blogdata.services.config import Settings
 from blogdata.services.dagster_home import ANALYTICS
@@ -88,21 +88,17 @@ def serving(home: Path) -> Iterator[Guarded]:
     settings = config.load({"BLOGDATA_HOME": str(home), "PATH": os.environ.get("PATH", "")})
     dagster = dagster_home.render(settings)
     folder = Path(tempfile.mkdtemp(prefix="blogdata-"))
-    location = CodeLocation(
-        name=ANALYTICS,
-        module="analytics.definitions",
-        interpreter=sys.executable,
-        options=("--working-directory", str(ROOT)),
-    )
+    path, options = folder / ANALYTICS, ("--working-directory", str(ROOT))
+    command = ui_command.code_server(ANALYTICS, "analytics.definitions", sys.executable, path, *options)
     environment = {**os.environ, "DAGSTER_HOME": str(dagster), "BLOGDATA_HOME": str(home)}
     running = Supervisor()
     with ExitStack() as stack:
         stack.callback(running.stop, [ANALYTICS], seconds=60, kill=True)
-        running.start(ANALYTICS, location.command(folder / ANALYTICS), environment)
-        while not ui_command.answers(folder / ANALYTICS):
+        running.start(ANALYTICS, command, environment)
+        while not ui_command.answers(path):
             running.check()
             time.sleep(0.1)
-        workspace = ui_command.workspace_file(dagster, {ANALYTICS: folder / ANALYTICS})
+        workspace = ui_command.workspace_file(dagster, {ANALYTICS: path})
         port = stack.enter_context(_listening(settings, workspace, read_only=False))
         yield Guarded(
             settings=settings,

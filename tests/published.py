@@ -52,9 +52,6 @@ def bronze(
     """Publish hours of bronze.visits; maps hour of arrival to rows by event hour and to the number of dead letters.
 
     `reasons` lists hour, reason and count of dead letters; `line_format` is the format of the other lines.
-
-    Returns:
-        The table's version.
     """
     letters = dead or {}
     rows = {arrival: sum(hours.values()) + letters.get(arrival, 0) for arrival, hours in arrivals.items()}

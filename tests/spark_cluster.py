@@ -14,7 +14,7 @@ from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
-from blogdata.services import processes, spark_conf, spark_launch
+from blogdata.services import processes, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.files import locked
 from blogdata.services.processes import ProcessIdentity
@@ -46,8 +46,7 @@ def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m"
     """Start a cluster, after stopping one that is already running here."""
     stop(settings)
     folder = settings.service_folder("spark-cluster")
-    parts = spark_conf.prepare(settings)
-    environment = spark_launch.environment(settings, parts)
+    environment = spark_launch.environment(settings)
     environment |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_DIRS": str(folder / "scratch")}
     environment |= {"SPARK_NO_DAEMONIZE": "1", "SPARK_WORKER_DIR": str(folder / "work")}
     secret, properties = secrets.token_hex(), folder / "cluster.conf"
@@ -63,7 +62,7 @@ def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m"
         try:
             for number, arguments in enumerate([main, *[worker] * workers]):
                 log = folder / ("master.log" if number == 0 else f"worker-{number}.log")
-                command = spark_launch.command(settings, parts, [*arguments, "--properties-file", str(properties)])
+                command = spark_launch.command(settings, [*arguments, "--properties-file", str(properties)])
                 started.append(processes.start(command, environment=environment, log=log, folder=folder))
                 _write(settings, started)
                 _wait(started[-1], log, port if number == 0 else None)

@@ -11,7 +11,7 @@ from blogdata.orchestration.computation import computes
 from blogdata.orchestration.landing import Landed, newest_day
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import full_loader
-from blogdata.patterns.ingestion.landed_partition import is_published
+from blogdata.patterns.ingestion.readiness_marker import is_published
 from blogdata.planning.reach import changed_rows
 from blogdata.planning.snapshot import landed as landed_in
 from blogdata.publish.partitions import Grain

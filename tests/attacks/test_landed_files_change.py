@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 
 import published
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.ingestion import landed_content, vanished_lines
-from blogdata.patterns.ingestion.landed_content import Line
+from blogdata.patterns.ingestion import vanished_lines
 from blogdata.patterns.ingestion.readiness_marker import scan
-from blogdata.patterns.ingestion.vanished_lines import Loss
+from blogdata.patterns.ingestion.vanished_lines import Line, Loss
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain
@@ -53,7 +52,7 @@ def lost(tmp_path: Path, before: Files, after: Files) -> Loss | None:
         {f"{inside}/{name}": len(found) for name, found in before.items()},
         {f"{inside}/{name}": len(found) for name, found in after.items()},
         published_lines=lambda: lines,
-        landed_lines=lambda: landed_content.landed_lines([folder / name for name in after], tmp_path),
+        landed_lines=lambda: vanished_lines.landed_lines([folder / name for name in after], tmp_path),
     )
 
 
@@ -133,7 +132,7 @@ def lake(tmp_path: Path) -> LakeResource:
 def publish(lake: LakeResource) -> None:
     (partition,) = scan(lake.landing_path / "visits", Grain.HOUR)
     files = [partition.folder / file.name for file in partition.files]
-    rows = [line._asdict() for line in landed_content.landed_lines(files, lake.landing_path)]
+    rows = [line._asdict() for line in vanished_lines.landed_lines(files, lake.landing_path)]
     content = pa.table(
         {
             "source_file": [row["file"] for row in rows],

@@ -22,9 +22,8 @@ from blogdata.landing.lines import read
 from blogdata.landing.log_formats import formats
 from blogdata.landing.sizes import LandedSize, measure
 from blogdata.orchestration import landing as landed_step
-from blogdata.patterns.ingestion.landed_partition import Lack
 from blogdata.patterns.ingestion.log_splitter import refused_logs, split_by_hour, unsplit_logs
-from blogdata.patterns.ingestion.readiness_marker import scan
+from blogdata.patterns.ingestion.readiness_marker import Lack, scan
 from blogdata.planning import arrivals
 from blogdata.publish.partitions import Grain
 from blogdata.publish.write_faults import AuditFailed

@@ -12,6 +12,7 @@ import pytest
 from pyspark.errors.exceptions.connect import SparkException
 
 from blogdata.cli import main
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import (
     Action,
     Diagnose,
@@ -31,7 +32,6 @@ from blogdata.errors.remedies import (
     WriteViews,
 )
 from blogdata.orchestration import stream_faults
-from blogdata.patterns.error_management import dead_letter
 from docs.pages import parse
 
 ROOT = Path(__file__).parent.parent.parent
@@ -85,7 +85,7 @@ def test_library_messages_name_no_command() -> None:
 
 @pytest.mark.parametrize("action", [action for action, _ in TYPED])
 def test_the_stream_workers_errors_name_the_action(action: Action) -> None:
-    error = dead_letter.TooManyDeadLetters(what="many", where="here", next_step=Remedy("look, then: ", action))
+    error = PlatformError(what="many", where="here", next_step=Remedy("look, then: ", action))
     text = stream_faults.packed(error)
     with pytest.raises(stream_faults.StreamFailed) as caught, stream_faults.unpacked("visits"):
         raise SparkException(f"Traceback ... {text}\n\nJVM stacktrace: ...")

@@ -16,6 +16,7 @@ from blogdata.planning import faults
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from published import days as deliver
+from published import deployment
 from quality.contracts import GRAPH
 
 USERS = "silver.users_current"
@@ -25,8 +26,6 @@ FAILED = MANY[40]
 
 @pytest.fixture
 def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeResource:
-    from published import deployment
-
     return deployment(tmp_path_factory.mktemp("single") / "home")
 
 

@@ -21,7 +21,7 @@ PARTITION = "2026-01-05T10"
 @contextmanager
 def partner(file: Path, faults: PartnerFaults | None = None, **more: Any) -> Iterator[Partner]:
     """A running partner."""
-    server = Partner(port=more.pop("port", 0), file=file, faults=faults or PartnerFaults(), **more)
+    server = Partner(file=file, faults=faults or PartnerFaults(), **more)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

@@ -53,7 +53,6 @@ class Partner(ThreadingHTTPServer):
     def __init__(
         self,
         *,
-        port: int,
         file: Path,
         faults: PartnerFaults,
         seed: int = 0,
@@ -67,7 +66,7 @@ class Partner(ThreadingHTTPServer):
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, int], Any] = {}
         file.parent.mkdir(parents=True, exist_ok=True)
-        super().__init__(("127.0.0.1", port), _Handler)
+        super().__init__(("127.0.0.1", 0), _Handler)
 
     @property
     def url(self) -> str:

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blogdata.errors import TransientError
 from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
-from blogdata.patterns.data_value.ordered_delivery import Undelivered, deliver
+from blogdata.patterns.data_value.ordered_delivery import deliver
 from blogdata.patterns.data_value.outbox import MOST_TRIES, Delivery
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
 from data_value.partner_server import Partner, PartnerFaults
@@ -89,23 +90,8 @@ def test_an_answer_that_makes_no_sense_settles_nothing(
     with (
         partner(tmp_path / "partner.jsonl") as server,
         target(server) as there,
-        pytest.raises(Undelivered, match="the partner gave an answer"),
+        pytest.raises(TransientError, match="the partner gave an answer"),
     ):
         deliver(packer, box, there)
     (line,) = box.lines()
     assert line.states == {"sending": 3, "waiting": 4}
-
-
-def test_records_wait_while_the_partner_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered_delivery, "PAUSES", ())
-    taken, file = rows(5, 2), tmp_path / "partner.jsonl"
-    box = outbox(tmp_path, taken)
-    with partner(file) as server:
-        port = server.server_address[1]
-    with target(server) as there:
-        with pytest.raises(Undelivered, match="did not answer"):
-            deliver(BinPacker(box.due(before=LATER), size=20), box, there)
-        assert received(file) == []
-        with partner(file, port=port):
-            deliver(BinPacker(box.due(before=LATER), size=20), box, there)
-    assert by_key(received(file)) == expected(taken)

@@ -57,10 +57,10 @@ def test_a_session_goes_on_in_the_next_partitions(spark: Any) -> None:
         ]
 
 
-@pytest.fixture(scope="module")
-def quiet(deploy: Deploy) -> Deployment:
+@pytest.mark.campaign
+def test_hours_rerun_in_the_middle_equal_a_new_lake(deploy: Deploy) -> None:
     """Hours 9 to 11 and 13 to 15 with a session of three hours, and one that only an hour without rows closes."""
-    deployment = deploy("quiet")
+    quiet, new = deploy("quiet"), deploy("new")
     views = {
         9: [view("09:40:00", "/a"), view("09:00:00", "/once", "w")],
         10: [view("10:05:00", "/b", private=True), view("10:35:00", "/c"), view("10:59:00", "/last", "w")],
@@ -70,16 +70,10 @@ def quiet(deploy: Deploy) -> Deployment:
         15: [view("15:40:00", "/open", "z")],
     }
     for number, lines in views.items():
-        deployment.land(hour(number), lines)
-    assert deployment.run(for_=SESSIONS).problems == []
-    return deployment
-
-
-@pytest.mark.campaign
-def test_hours_rerun_in_the_middle_equal_a_new_lake(quiet: Deployment, deploy: Deploy) -> None:
-    assert quiet.run(for_=DATASETS).problems == []
-    new = deploy("new")
-    new.copy_hours(quiet, [hour(number) for number in (9, 10, 11, 13, 14, 15, 16)])
+        quiet.land(hour(number), lines)
+    for datasets in (SESSIONS, DATASETS):
+        assert quiet.run(for_=datasets).problems == []
+    new.copy_hours(quiet, [hour(number) for number in (9, 10, 11, 13, 14, 15)])
     # First the hours with rows, then all hours at once, including the one that never landed.
     for datasets in (("bronze.visits", "silver.visits", "silver.sessions"), DATASETS):
         assert new.run(select=datasets).problems == []

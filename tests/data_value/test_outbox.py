@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
-from blogdata.patterns.data_value.ordered_delivery import Refused, Undelivered, deliver
+from blogdata.patterns.data_value.ordered_delivery import Refused, deliver
 from blogdata.patterns.data_value.outbox import Outbox, OutboxUnusable
 from data_value.partner_feed import PARTITION, by_key, expected, outbox, partner, received, row, rows, target
 from data_value.partner_server import Partner, PartnerFaults
@@ -40,7 +40,7 @@ def unanswered(box: Outbox, server: Partner, faults: PartnerFaults) -> None:
     server.faults = faults
     with pytest.MonkeyPatch.context() as once:
         once.setattr(ordered_delivery, "PAUSES", ())
-        with pytest.raises(Undelivered):
+        with pytest.raises(TransientError):
             send(box, server)
     server.faults = PartnerFaults()
 
@@ -100,21 +100,11 @@ def test_what_has_no_answer_is_sent_again_first_and_as_it_was(faults: PartnerFau
 
 def test_late_rows_take_the_next_numbers(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path)
+    taken = [row("a", 10), row("b", 10), row("a", 5), row("c", 5), row("a", 11), row("a", 7)]
     with partner(file) as server:
-        box.take(PARTITION, "1", [row("a", 10), row("b", 10)], rows_in=2, private=0)
-        send(box, server)
-        box.take(
-            PARTITION, "2", [row("a", 10), row("b", 10), row("a", 5), row("c", 5), row("a", 11)], rows_in=5, private=0
-        )
-        send(box, server)
-        box.take(
-            PARTITION,
-            "3",
-            [row("a", 10), row("b", 10), row("a", 5), row("c", 5), row("a", 11), row("a", 7)],
-            rows_in=6,
-            private=0,
-        )
-        send(box, server)
+        for version, count in enumerate((2, 5, 6)):
+            box.take(PARTITION, str(version), taken[:count], rows_in=count, private=0)
+            send(box, server)
     assert by_key(received(file)) == {"a": [(1, 10), (2, 5), (3, 11), (4, 7)], "b": [(1, 10)], "c": [(1, 5)]}
     assert states(box) == {"delivered": 6}
 

@@ -56,17 +56,9 @@ def joined(facts_: Any, versions_: Any) -> list[Any]:
 def test_a_boundary_fact_gets_the_version_that_begins(spark: Any) -> None:
     history = versions(spark, ("old", 1, 5), ("new", 5, None))
     rows = joined(facts(spark, 1, 4, 5, 9), history)
-    assert [(row.login, row.known) for row in rows] == [
-        ("old", True),
-        ("old", True),
-        ("new", True),
-        ("new", True),
-    ]
+    assert [(row.login, row.known) for row in rows] == [("old", True)] * 2 + [("new", True)] * 2
     assert rows[2].valid_from == day(5)
-
-
-def test_ranges_closed_at_both_ends_double_boundary_facts(spark: Any) -> None:
-    history = versions(spark, ("old", 1, 5), ("new", 5, None))
+    # Ranges that are closed at both ends double it.
     naive = facts(spark, 5).join(history, "user_id").where("at >= valid_from AND (valid_to IS NULL OR at <= valid_to)")
     assert naive.count() == 2
 
@@ -97,15 +89,7 @@ def test_the_account_refuses_a_doubled_fact(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("usual_plans")
 def test_small_reference_data_is_broadcast_without_moving_facts(spark: Any) -> None:
-    frame = static_joiner.join_as_of(
-        spark.range(10).select(F.col("id").cast("string").alias("user_id"), F.current_timestamp().alias("at")),
-        versions(spark, ("a", 1, None)),
-        ("user_id",),
-        at="at",
-        valid_from="valid_from",
-        valid_to="valid_to",
-        matched_column="known",
-    )
-    plan = plan_of(frame)
+    many = spark.range(10).select(F.col("id").cast("string").alias("user_id"), F.current_timestamp().alias("at"))
+    plan = plan_of(joined_frame(many, versions(spark, ("a", 1, None))))
     assert "BroadcastHashJoin" in plan
     assert "hashpartitioning" not in plan

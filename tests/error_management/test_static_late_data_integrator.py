@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blogdata.orchestration import driver
-from blogdata.patterns.error_management.static_late_data_integrator import Lookback, due, run_order, too_late
+from blogdata.patterns.error_management.static_late_data_integrator import Lookback, due, too_late
 from blogdata.publish.partitions import Grain, coarser
 from orchestration.stepped import step
 from published import deployment, publish
@@ -34,12 +34,6 @@ def test_days_before_the_window_are_final() -> None:
     assert fortnight.is_final("2024-12-15", "2024-12-31")
     assert not fortnight.is_final("2024-12-17", "2024-12-31")
     assert due("2024-12-31", {"2024-12-15", "2024-12-17"}, fortnight) == {"2024-12-31", "2024-12-17"}
-
-
-def test_users_get_the_current_day_before_the_late_ones() -> None:
-    days = {"2024-10-08", "2024-10-10", "2024-10-07"}
-    assert run_order(days, stateful=False) == ["2024-10-10", "2024-10-08", "2024-10-07"]
-    assert run_order(days, stateful=True) == ["2024-10-07", "2024-10-08", "2024-10-10"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from blogdata.patterns.error_management.windowed_deduplicator import (
     deduplicate,
     first_come,
 )
+from plans import plan_of
 
 SCHEMA = "visit_id string, page string, arrival_hour string, source_offset bigint, raw binary"
 KEY = ["visit_id", "page"]
@@ -28,10 +29,6 @@ def frame_of(spark: SparkSession, rows: list[Row]) -> DataFrame:
 
 def winners_of(frame: DataFrame) -> DataFrame:
     return deduplicate(frame, key=KEY, order=ORDER, payload=F.col("raw"))
-
-
-def plan_of(frame: DataFrame) -> str:
-    return str(frame._explain_string("formatted"))  # type: ignore[operator]
 
 
 def random_rows(count: int) -> list[Row]:

@@ -39,25 +39,6 @@ def clicked(hundred: Path, tmp_path: Path) -> Path:
     return shutil.copytree(hundred, tmp_path / "clicked")
 
 
-def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, clicked: Path) -> None:
-    commit = overwrite_partitions(
-        clicks(spark).limit(0),
-        target(clicked, "two"),
-        HOURS[:1],
-        Provenance(accounts={HOURS[0]: Account(rows_in=0)}),
-    )
-    assert commit.entries[HOURS[0]].rows_out == 0
-    assert {row[0] for row in resting(clicked)} == {HOURS[1]}
-
-
-@pytest.mark.matrix(100)
-def test_rows_of_an_undeclared_partition_are_refused(spark: Any, clicked: Path) -> None:
-    before = resting(clicked)
-    with pytest.raises(AuditFailed):
-        overwrite_partitions(clicks(spark, 10), target(clicked, "two"), HOURS[:1], Provenance())
-    assert resting(clicked) == before
-
-
 class Slice:
     """Rows 100 to 109 of both hours: those of the first hour are added, those of the second replace what it has."""
 

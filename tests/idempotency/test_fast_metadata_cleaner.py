@@ -152,12 +152,6 @@ def test_rows_are_added_to_the_table_of_a_week_once(spark: Any, lake: Lake) -> N
     assert (there(spark, lake)[NEW], problems(lake)) == ({5, 6}, [])
 
 
-def test_a_refused_publication_shows_no_week(spark: Any, lake: Lake) -> None:
-    with pytest.raises(AuditFailed):
-        publish(spark, lake, {LAST: {9}, NEW: {7}}, "bad", change=lambda frame: frame.where("click <> 7"))
-    assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
-
-
 def test_a_final_year_freezes_into_one_table(spark: Any, lake: Lake) -> None:
     aim = target(Path(lake.root), "freeze", contract=WEEKS)
     assert freeze(spark, aim, final_before="2025-12-29") == [], "the year may still change"

@@ -67,11 +67,6 @@ def abc(spark: Any, three_letters: Path, tmp_path: Path) -> Letters:
     return found
 
 
-@pytest.fixture
-def letters(spark: Any, lake_root: Path) -> Letters:
-    return Letters(spark, lake_root)
-
-
 def new(letters: Iterable[str]) -> list[Change]:
     return [(letter, "new", False) for letter in letters]
 
@@ -163,9 +158,5 @@ def test_of_a_large_table_only_files_with_changed_keys_are_written_again(
 def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters) -> None:
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
     current = Lake(root=str(abc.root)).read(spark, LETTERS.dataset)
-    merge(
-        differences(delivered, current, LETTERS),
-        target(abc.root, "full", LETTERS),
-        Provenance(),
-    )
+    merge(differences(delivered, current, LETTERS), target(abc.root, "full", LETTERS), Provenance())
     assert abc.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,9 +23,8 @@ from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import unneeded
 from blogdata.lake.commit import Account
 from blogdata.lake.committer import ConcurrentWrite
-from blogdata.orchestration import upkeep
 from blogdata.orchestration.step import FullDelivery
-from blogdata.orchestration.upkeep import Inspection, Vacuuming
+from blogdata.orchestration.upkeep import unneeded_data
 from blogdata.patterns.idempotency.stateful_merger import restorable
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column
@@ -34,7 +32,6 @@ from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import InOrder
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 from laws.stepping import Probe
-from tidied import whole
 
 IN_DAYS = replace(CONTRACT, write=InOrder(period=Grain.DAY))
 
@@ -54,31 +51,19 @@ def daily(spark: Any, four_days: Path, tmp_path: Path) -> Table:
     return Table(spark, shutil.copytree(four_days, tmp_path / "daily"), DAILY, contract=IN_DAYS)
 
 
-@pytest.fixture
-def probe(tmp_path: Path) -> Iterator[Probe]:
-    made = Probe(tmp_path / "probe")
-    yield made
-    made.release()
+def test_table_4_5_no_restoration_follows_a_backfill(daily: Table) -> None:
+    """A corrected third day runs again, and then the run of all days for the fourth.
 
-
-@pytest.fixture(scope="module")
-def backfilled(spark: Any, four_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """The table after a corrected third day ran again, and after the run of all days ran again for the fourth."""
-    root = shutil.copytree(four_days, tmp_path_factory.mktemp("backfilled") / "lake")
-    table = Table(spark, root, DAILY, contract=IN_DAYS)
-    table.deliveries[DAYS[2]] = [("A", None, True), ("Z", "corrected", False)]
-    table.execute(DAYS[2], run="theirs")
-    assert (table.versions(), table.gone()) == (dict(zip(DAYS, (1, 2, 6), strict=False)), [DAYS[3]])
-    assert not table.execute(DAYS[3], run="before").repeated, "a run that was restored over is executed again"
-    return table
-
-
-def test_table_4_5_no_restoration_follows_a_backfill(backfilled: Table) -> None:
-    """The book does not count the restoration as a version; here it is a commit of its own, number 5."""
-    assert backfilled.operations() == ["CREATE TABLE", *["MERGE"] * 4, "RESTORE", "MERGE", "MERGE"]
-    assert backfilled.rows(5) == backfilled.rows(2), "restored to the second day's state"
-    assert backfilled.versions() == dict(zip(DAYS, (1, 2, 6, 7), strict=True))
-    assert (backfilled.gone(), backfilled.problems()) == ([], [])
+    The book does not count the restoration as a version; here it is a commit of its own, number 5.
+    """
+    daily.deliveries[DAYS[2]] = [("A", None, True), ("Z", "corrected", False)]
+    daily.execute(DAYS[2], run="theirs")
+    assert (daily.versions(), daily.gone()) == (dict(zip(DAYS, (1, 2, 6), strict=False)), [DAYS[3]])
+    assert not daily.execute(DAYS[3], run="before").repeated, "a run that was restored over is executed again"
+    assert daily.operations() == ["CREATE TABLE", *["MERGE"] * 4, "RESTORE", "MERGE", "MERGE"]
+    assert daily.rows(5) == daily.rows(2), "restored to the second day's state"
+    assert daily.versions() == dict(zip(DAYS, (1, 2, 6, 7), strict=True))
+    assert (daily.gone(), daily.problems()) == ([], [])
 
 
 def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Table) -> None:
@@ -149,12 +134,13 @@ def test_maintenance_keeps_the_restore_points_of_the_executions_that_may_run_aga
     then = time.time() - 60 * 24 * 3600
     for file in Path(folder(contract.dataset) or "").rglob("*"):
         os.utime(file, (then, then))
-    seen = Inspection(lake=daily.lake, events=daily.events, now=datetime.now(timezone.utc))
+    now = datetime.now(timezone.utc)
     assert set(held_versions(daily.lake, daily.events, contract, contract.dataset)) == {2, 3}
-    assert whole(upkeep.look(seen, [Vacuuming()], [contract])) != []
-    unneeded.remove(unneeded.data_files(daily.lake, contract.dataset, {2, 3}, seen.now))
+    found = unneeded_data(daily.lake, daily.events, contract, now)
+    assert found == unneeded.data_files(daily.lake, contract.dataset, {2, 3}, now) != []
+    unneeded.remove(found)
     assert [restorable(daily.lake, contract.dataset, version) for version in (1, 2, 3, 4)] == [False, True, True, True]
-    assert whole(upkeep.look(seen, [Vacuuming()], [contract])) == []
+    assert unneeded_data(daily.lake, daily.events, contract, now) == []
     assert [one.to_pyarrow_table().num_rows for one in held] == rows_then
 
 
@@ -185,27 +171,20 @@ def contended(before: Any) -> Any:
     raise ConcurrentWrite(what="another run was first", where=CONTRACT.dataset, next_step="it is retried")
 
 
-@pytest.fixture(scope="module")
-def restored(spark: Any, four_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lake of a daily job whose third day one run has tried twice: the server was lost, then another was first."""
-    root = shutil.copytree(four_days, tmp_path_factory.mktemp("restored") / "lake")
-    table = Table(spark, root, DAILY, contract=IN_DAYS)
+@pytest.fixture
+def tried(spark: Any, daily: Table) -> Table:
+    """The table whose third day one run has tried twice: the server was lost, then another was first."""
 
     def lose(_: Any) -> Any:
         raise PySparkException("Socket closed")
 
-    losing = step(spark, root, IN_DAYS, DAYS[2], run="the same")
+    losing = step(spark, daily.root, IN_DAYS, DAYS[2], run="the same")
     with pytest.raises(PySparkException, match="Socket closed"):
         losing.publish(lambda _: FullDelivery(rows=lose, account=Account(rows_in=1)))
-    assert (table.operations()[5:], table.gone()) == (["RESTORE"], list(DAYS[2:]))
+    assert (daily.operations()[5:], daily.gone()) == (["RESTORE"], list(DAYS[2:]))
     with pytest.raises(ConcurrentWrite):
-        table.execute(DAYS[2], changes=contended, run="the same")
-    return root
-
-
-@pytest.fixture
-def tried(spark: Any, restored: Path, tmp_path: Path) -> Table:
-    return Table(spark, shutil.copytree(restored, tmp_path / "tried"), DAILY, contract=IN_DAYS)
+        daily.execute(DAYS[2], changes=contended, run="the same")
+    return daily
 
 
 def test_a_retry_reuses_the_restoration_after_transient_errors_and_server_loss(tried: Table) -> None:

@@ -6,7 +6,9 @@ Pattern: Transactional Writer.
 from __future__ import annotations
 
 import os
+import random
 import signal
+import string
 import subprocess
 import sys
 import threading
@@ -19,7 +21,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from blogdata.errors import TransientError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
 from blogdata.publish.contract import Contract
@@ -255,3 +257,61 @@ def test_a_lost_database_is_a_transient_fault(database: str) -> None:
     assert shown(database) == both(1)
     deliver(database, delivery(2))
     assert shown(database) == both(2)
+
+
+LONG = "/" + "".join(random.Random(1).choices(string.ascii_letters, k=8000))
+"""More than PostgreSQL indexes, also when it is compressed."""
+
+
+def texts(*items: str, version: int = 1) -> SinkDelivery:
+    return SinkDelivery(
+        partition=DAY,
+        parts=[
+            part(name, version, {item: number for number, item in enumerate(items)}) for name in ("sales", "returns")
+        ],
+        run_id="run",
+    )
+
+
+def test_any_text_that_a_visitor_sends_is_served(database: str) -> None:
+    deliver(database, texts("/\0", LONG, "\\x41"))
+    with psycopg.connect(database) as connection:
+        for name in ("sales", "returns"):
+            found = [item for (item,) in connection.execute(f"SELECT item FROM {SCHEMA}.{name} ORDER BY sold")]
+            assert found == ["/\u2400", LONG, "\\x41"]
+
+
+def test_texts_too_long_for_an_index_are_refused(database: str) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE INDEX ON shop.sales (item)")
+    with pytest.raises(RowsRefused, match="ProgramLimitExceeded"):
+        deliver(database, texts(LONG, version=2))
+    assert shown(database) == both(1)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "transient"),
+    [
+        ("53100", PlatformError, False),
+        ("57014", PlatformError, False),
+        ("40P01", TransientError, True),
+        ("57P01", PostgresUnreachable, True),
+        ("08006", PostgresUnreachable, True),
+    ],
+)
+def test_only_a_lost_server_is_reported_as_unreachable(
+    database: str, code: str, error: type[PlatformError], transient: bool
+) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE 'it fails' USING ERRCODE = '{code}'; END $$"
+        )
+        connection.execute("CREATE TRIGGER fails BEFORE INSERT ON shop.returns EXECUTE FUNCTION fails()")
+    with pytest.raises(error, match="it fails") as failed:
+        deliver(database, delivery(2))
+    assert failed.value.transient is transient
+    assert ("disk" in str(failed.value)) == (code == "53100")
+    assert shown(database) == both(1)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -110,13 +109,6 @@ def world(spark: Any, sixty: Path, tmp_path: Path) -> World:
     return World(spark, shutil.copytree(sixty, tmp_path / "lake"))
 
 
-@pytest.fixture
-def probe(tmp_path: Path) -> Iterator[Probe]:
-    made = Probe(tmp_path / "probe")
-    yield made
-    made.release()
-
-
 def test_both_tables_appear_with_their_accounts(empty: World) -> None:
     done = empty.write(60, "one")
     assert empty.disputed() == (disputes_among(60), disputes_among(60))
@@ -143,20 +135,13 @@ def test_a_crash_before_the_commit_publishes_neither_table(world: World, probe: 
     assert world.problems() == []
 
 
-@pytest.fixture(scope="module")
-def cut_off(spark: Any, sixty: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def crashed(world: World, probe: Probe) -> World:
     """That lake after run two has crashed between its two commits; nobody has looked at it since."""
-    folder = tmp_path_factory.mktemp("cut-off")
-    probe = Probe(folder / "probe")
     probe.end("committed")
     with pytest.raises(Exception, match="ended at committed"):
-        World(spark, shutil.copytree(sixty, folder / "lake")).write(30, "two", probe=probe)
-    return folder / "lake"
-
-
-@pytest.fixture
-def crashed(spark: Any, cut_off: Path, tmp_path: Path) -> World:
-    return World(spark, shutil.copytree(cut_off, tmp_path / "crashed"))
+        world.write(30, "two", probe=probe)
+    return world
 
 
 def test_readers_complete_a_crash_after_the_commit(crashed: World) -> None:
@@ -168,8 +153,8 @@ def test_readers_complete_a_crash_after_the_commit(crashed: World) -> None:
     assert world.problems() == []
 
 
-def test_concurrent_readers_follow_a_commit_once(world: World, crashed: World) -> None:
-    before = world.lake.version(BESIDE.dataset)
+def test_concurrent_readers_follow_a_commit_once(sixty: Path, crashed: World) -> None:
+    before = Lake(root=str(sixty)).version(BESIDE.dataset)
     assert before is not None
     with ThreadPoolExecutor(8) as pool:
         seen = list(pool.map(lambda _: Lake(root=str(crashed.root)).version(BESIDE.dataset), range(16)))
@@ -177,41 +162,26 @@ def test_concurrent_readers_follow_a_commit_once(world: World, crashed: World) -
     assert crashed.disputed() == (disputes_among(30), disputes_among(30))
 
 
-class Watched:
-    """A lake to which several runs have published while somebody looked, again and again, at both tables."""
+def test_readers_never_see_one_table_without_the_other(world: World) -> None:
+    """While runs publish, somebody looks, again and again, at both tables."""
+    seen, done = list[tuple[set[int], set[int]]](), threading.Event()
 
-    def __init__(self, world: World) -> None:
-        self.world, self.seen, self.sizes = world, list[tuple[set[int], set[int]]](), dict[int, int]()
-        """What was seen, and how many clicks each version of the main table has."""
-        done = threading.Event()
+    def read() -> None:
+        while not done.wait(0.05):
+            seen.append(world.disputed())
 
-        def read() -> None:
-            while not done.wait(0.05):
-                self.seen.append(world.disputed())
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        try:
-            self.sizes = {world.write(size, f"run-{size}")[MAIN.dataset].version: size for size in (90, 30)}
-        finally:
-            done.set()
-            reader.join()
-
-
-@pytest.fixture(scope="module")
-def watched(spark: Any, sixty: Path, tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    return Watched(World(spark, shutil.copytree(sixty, tmp_path_factory.mktemp("watched") / "lake")))
-
-
-def test_readers_never_see_one_table_without_the_other(watched: Watched) -> None:
-    assert len(watched.seen) > len(watched.sizes)
-    assert [both for both in watched.seen if both[0] != both[1]] == []
-
-
-def test_each_companion_version_belongs_to_main_versions(watched: Watched) -> None:
-    for version, size in watched.sizes.items():
-        at = companions.version_with(watched.world.lake, BESIDE.dataset, version)
-        assert {click for _, click in resting(watched.world.root, BESIDE.dataset, at)} == disputes_among(size)
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        sizes = {world.write(size, f"run-{size}")[MAIN.dataset].version: size for size in (90, 30)}
+    finally:
+        done.set()
+        reader.join()
+    assert len(seen) > len(sizes)
+    assert [both for both in seen if both[0] != both[1]] == []
+    for version, size in sizes.items():
+        at = companions.version_with(world.lake, BESIDE.dataset, version)
+        assert {click for _, click in resting(world.root, BESIDE.dataset, at)} == disputes_among(size)
 
 
 def test_a_companion_that_breaks_its_contract_blocks_both(world: World) -> None:

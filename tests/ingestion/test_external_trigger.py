@@ -22,7 +22,6 @@ from blogdata.orchestration import external_events
 from blogdata.patterns.ingestion.external_trigger import (
     MOST_BYTES,
     EventRefused,
-    keep,
     parse,
     read,
     waiting,
@@ -118,13 +117,6 @@ def test_any_json_is_an_event_or_refused(value: Any) -> None:
         except EventRefused:
             continue
         assert parse(parsed.model_dump_json().encode(), DATASETS) == parsed
-
-
-def test_one_event_is_one_file_however_it_is_written(tmp_path: Path) -> None:
-    spaced = json.dumps(dict(reversed(EVENT.items())), indent=4).encode()
-    for body in (event(), spaced, event(id="43")):
-        keep(parse(body, DATASETS), tmp_path)
-    assert sorted(ids(tmp_path)) == ["42", "43"]
 
 
 def test_a_call_is_answered_by_what_it_sends(tmp_path: Path, port: int) -> None:

@@ -10,10 +10,9 @@ import pytest
 from blogdata.landing.landed_links import LinkRefused
 from blogdata.landing.log_formats import formats
 from blogdata.landing.sizes import measure_all
-from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.log_splitter import SplitReport, refused_logs, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
-from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, scan
+from blogdata.patterns.ingestion.readiness_marker import FLAG, LandedPartition, mark, scan
 from blogdata.publish.partitions import Grain
 
 HOURS = ("2026-01-05T03", "2026-01-05T04", "2026-01-06T03")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from blogdata.errors import PlatformError
 from blogdata.landing import landed_formats
 from blogdata.landing.log_formats import formats
-from blogdata.patterns.ingestion import landed_content, log_progress, log_splitter, vanished_lines, whole_files
-from blogdata.patterns.ingestion.landed_content import Line
+from blogdata.patterns.ingestion import log_progress, log_splitter, vanished_lines, whole_files
 from blogdata.patterns.ingestion.log_splitter import SplitReport, split_all, split_by_hour, unsplit_logs
-from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG
+from blogdata.patterns.ingestion.vanished_lines import Line
 from ingestion.growing_logs import NOW, line, put
 
 
@@ -42,12 +41,6 @@ def by_hour(landing: Path) -> dict[str, bytes]:
     for path in parts(landing):
         found[f"{path.parent.parent.name[5:]}T{path.parent.name[5:]}"] += path.read_bytes()
     return dict(found)
-
-
-def test_a_log_with_a_hidden_name_is_split(tmp_path: Path) -> None:
-    (tmp_path / "._access.log").write_bytes(line(0))
-    assert land(tmp_path / "._access.log", tmp_path / "zone" / "access_logs").path.name == "access.log"
-    assert len(unsplit_logs(tmp_path / "zone")) == 1
 
 
 def test_a_log_is_split_into_flagged_hours(tmp_path: Path) -> None:
@@ -83,12 +76,8 @@ def test_only_hours_between_lines_are_flagged_empty(tmp_path: Path) -> None:
     day = tmp_path / "visits" / "date=2026-03-01"
     assert sorted(path.name for path in day.iterdir()) == [f"hour={hour}" for hour in (10, 11, 12, 13, 14)]
     assert [path.name for path in (day / "hour=12").iterdir()] == [FLAG]
-
-
-def test_a_silence_of_years_makes_no_folders(tmp_path: Path) -> None:
-    put(tmp_path, line(-10 * 365 * 86400) + line(0))
-    assert split(tmp_path).empty_hours == ()
-    assert len(parts(tmp_path)) == 2
+    put(tmp_path, line(-10 * 365 * 86400) + line(0), "years.log")
+    assert split(tmp_path, "years.log").empty_hours == (), "a silence of years makes no folders"
 
 
 def test_an_unfinished_delivery_is_not_flagged_empty(tmp_path: Path) -> None:
@@ -168,10 +157,9 @@ def test_a_killed_split_resumes_to_the_same_files(tmp_path: Path, monkeypatch: p
     for dies_at in range(1, 14):
         landing = tmp_path / f"killed-{dies_at}"
         put(landing, data[:-30])
-        steps = iter(range(1, 100))
 
-        def dying(self: Path, target: Path, *, at: int = dies_at, steps: object = steps) -> Path:
-            if next(steps) == at:  # type: ignore[call-overload]
+        def dying(self: Path, target: Path, *, at: int = dies_at, steps: Iterator[int] = count(1)) -> Path:
+            if next(steps) == at:
                 raise Killed
             return replace(self, target)
 
@@ -182,32 +170,12 @@ def test_a_killed_split_resumes_to_the_same_files(tmp_path: Path, monkeypatch: p
             except Killed:
                 assert unsplit_logs(landing)
         put(landing, final)
-        split(landing)
+        split(landing, now=NOW + timedelta(hours=1))
         assert joined(landing) == final
+        assert list(landing.glob("visits/*/*/.*")) == [], "lines that it left in a hidden file are removed"
         if not grown:
             assert by_hour(landing) == by_hour(tmp_path / "whole")
         assert unsplit_logs(landing) == []
-
-
-def test_lines_that_a_killed_split_leaves_in_a_hidden_file_are_removed_by_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def dying(self: Path, target: Path) -> Path:
-        raise Killed
-
-    first, tail = line(0), line(3700) + line(3800)
-    put(tmp_path, first)
-    split(tmp_path)
-    put(tmp_path, first + tail)
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", dying)
-        with pytest.raises(Killed):
-            split(tmp_path)
-    (left,) = tmp_path.glob("visits/*/*/.*")
-    assert left.read_bytes() == tail
-    split(tmp_path, now=NOW + timedelta(hours=1))
-    assert list(tmp_path.glob("visits/*/*/.*")) == []
-    assert joined(tmp_path) == first + tail
 
 
 @given(
@@ -248,9 +216,6 @@ def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> N
     split(tmp_path)
     whole = [first, HEADER + second, OTHER + third]
     assert [path.read_bytes() for path in parts(tmp_path)] == whole
-    # Progress of 0.1.0 has no header.
-    progress = log_progress.file_of(tmp_path / "access_logs" / "a.log")
-    progress.write_text(json.dumps({**json.loads(progress.read_bytes()), "header": None}))
     appended = b"13:05:03 2015-05-17 203.0.113.9 GET /d 200\n"
     put(tmp_path, first + second + third + appended + b"#Fields: da")
     split(tmp_path, now=NOW + timedelta(seconds=1))
@@ -259,7 +224,7 @@ def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> N
     split(tmp_path, now=NOW + timedelta(seconds=2))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
     # Without its progress a log is compared with its parts.
-    progress.unlink()
+    log_progress.file_of(tmp_path / "access_logs" / "a.log").unlink()
     split(tmp_path, now=NOW + timedelta(seconds=3))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
 
@@ -289,7 +254,7 @@ def test_the_begin_of_a_line_is_not_lost_when_the_line_has_ended(tmp_path: Path)
 
 def lines_by_hour(landing: Path) -> dict[str, list[Line]]:
     found: dict[str, list[Line]] = defaultdict(list)
-    for one in landed_content.landed_lines(parts(landing), landing):
+    for one in vanished_lines.landed_lines(parts(landing), landing):
         found[one.file.rpartition("/")[0]].append(one)
     return found
 

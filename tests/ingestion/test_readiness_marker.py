@@ -6,8 +6,7 @@ import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from blogdata.patterns.ingestion.landed_partition import Lack
-from blogdata.patterns.ingestion.readiness_marker import mark, overdue, scan
+from blogdata.patterns.ingestion.readiness_marker import Lack, mark, overdue, scan
 from blogdata.publish.partitions import Grain
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -22,32 +21,15 @@ def land(table: Path, key: str, *names: str, content: str = "{}\n") -> Path:
 
 
 def test_a_partition_is_ready_only_when_marked(tmp_path: Path) -> None:
-    folder = land(tmp_path, "2026-01-05T07", "a.json")
-    assert [(one.key, one.ready) for one in scan(tmp_path, Grain.HOUR)] == [("2026-01-05T07", False)]
-    mark(folder)
-    (partition,) = scan(tmp_path, Grain.HOUR)
-    assert partition.ready
-    assert [file.name for file in partition.files] == ["a.json"]
-
-
-def test_naive_readiness_takes_half_a_delivery(tmp_path: Path) -> None:
-    folder = land(tmp_path, "2026-01-05T07", "part-0.json")
-    naive_is_ready = any(folder.iterdir())
-    assert naive_is_ready
-    assert not scan(tmp_path, Grain.HOUR)[0].ready
+    """The naive way, by the files that are there, takes half a delivery."""
+    folder = land(tmp_path, "2026-01-05T07", ".a.json.partial", "_temporary", "part-0.json")
+    (half,) = scan(tmp_path, Grain.HOUR)
+    assert (half.key, half.ready, [file.name for file in half.files]) == ("2026-01-05T07", False, ["part-0.json"])
     land(tmp_path, "2026-01-05T07", "part-1.json")
     mark(folder)
-    assert len(scan(tmp_path, Grain.HOUR)[0].files) == 2
-
-
-def test_names_with_dot_or_underscore_are_no_data(tmp_path: Path) -> None:
-    land(tmp_path, "2026-01-05T07", ".a.json.partial", "_temporary", "a.json")
-    assert [file.name for file in scan(tmp_path, Grain.HOUR)[0].files] == ["a.json"]
-
-
-def test_a_flagged_folder_without_data_is_empty(tmp_path: Path) -> None:
-    mark(land(tmp_path, "2026-01-05T07", ".a.json.partial"))
-    assert scan(tmp_path, Grain.HOUR)[0].empty
+    mark(land(tmp_path, "2026-01-05T08", ".a.json.partial"))
+    whole, empty = scan(tmp_path, Grain.HOUR)
+    assert (whole.ready, len(whole.files), empty.ready, empty.files) == (True, 2, True, ())
 
 
 def test_unflagged_data_is_overdue_after_its_deadline(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import plans
-from blogdata.cli.outcome import Outcome
-from blogdata.cli.pipeline import Pipeline
+from blogdata.cli.pipeline import Outcome, Pipeline
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine
@@ -140,7 +139,6 @@ class Deployment:
         for_: Sequence[str] = (),
         hours: tuple[str, str] | None = None,
         accept: str | None = None,
-        due: bool = False,
     ) -> Outcome:
         """Run as `blogdata run` does.
 
@@ -149,14 +147,13 @@ class Deployment:
             for_: Run only stale partitions of these datasets and everything upstream.
             hours: First and last hour (or day) of the span to run again; None runs stale partitions.
             accept: Guard to lift.
-            due: Run only stale partitions that run by themselves, too.
         """
         window = None
         if hours is not None:
             first, last = (start_of(key, Grain.HOUR if "T" in key else Grain.DAY) for key in hours)
             length = (Grain.HOUR if "T" in hours[1] else Grain.DAY).length
             window = Window(start=first, end=last + length)
-        pipeline = Pipeline(self.settings, quiet=True, accept=accept, due=due)
+        pipeline = Pipeline(self.settings, quiet=True, accept=accept)
         return pipeline.run(window=window, select=select, for_=for_)
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:

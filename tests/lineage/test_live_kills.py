@@ -33,7 +33,6 @@ def alone(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
         for variable in ("SPARK_REMOTE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
         patch.setenv("BLOGDATA_SPARK_HEAP", "1g")
-        patch.setenv("BLOGDATA_SPARK_START_SECONDS", "240")
         patch.setenv("BLOGDATA_JARS", str(settings.jars))
         made = Deployment.create(tmp_path / "home")
         yield made

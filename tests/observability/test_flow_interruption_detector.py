@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from blogdata.lake.commit import Entry
-from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition
+from blogdata.patterns.ingestion.readiness_marker import LandedFile, LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector as detector
 from blogdata.patterns.observability.reading import Reading
 from blogdata.publish.partitions import Grain

@@ -48,21 +48,6 @@ def test_a_change_that_breaks_a_query_or_a_row_is_refused(before: str, after: st
     assert bool(incompatibilities(parse_fields(before), parse_fields(after))) == is_refused
 
 
-def test_every_incompatibility_is_listed_at_once() -> None:
-    before, after = (
-        parse_fields("id INT, at DATE, gone STRING"),
-        parse_fields("id STRING, at DATE NOT NULL, b INT NOT NULL"),
-    )
-    found = incompatibilities(before, after)
-    assert {(one.column, one.what) for one in found} == {
-        ("id", "changed its type from int to string"),
-        ("at", "may no longer be null"),
-        ("gone", "was removed"),
-        ("b", "was added and may not be null"),
-    }
-    assert incompatibilities(before[:2], (*before[:2], replace(after[2], filled=True))) == []
-
-
 @pytest.fixture
 def clicks(tmp_path: Path) -> DeltaTable:
     """Make a table of :data:`CONTRACT`, written without Spark."""

@@ -21,7 +21,7 @@ from blogdata.landing import sizes
 from blogdata.landing.landed_formats import MARK, content, stored_as
 from blogdata.landing.lines import FILLER
 from blogdata.landing.sizes import LandedSize
-from blogdata.patterns.ingestion import landed_content
+from blogdata.patterns.ingestion import vanished_lines
 from blogdata.patterns.security.in_place_overwriter import overwrite
 
 ALICE, BOB = b'{"user_id": "alice"}', b'{"user_id": "bob", "x": "\xc3\xa4"}'
@@ -75,7 +75,7 @@ def test_the_naive_way_moves_the_lines_of_others(tmp_path: Path) -> None:
     """Removing the bytes gives the lines behind other places; the overwriter leaves each where it was."""
 
     def places(file: Path) -> dict[int, bytes]:
-        return {line.offset: line.raw for line in landed_content.landed_lines([file], tmp_path) if b"bob" in line.raw}
+        return {line.offset: line.raw for line in vanished_lines.landed_lines([file], tmp_path) if b"bob" in line.raw}
 
     before = places(put(tmp_path))
     overwrite(file := put(tmp_path), of_alice)
@@ -88,7 +88,7 @@ def test_erased_lines_are_counted_and_are_no_rows(tmp_path: Path) -> None:
     before = sizes.measure(file)
     overwrite(file, of_alice)
     assert sizes.measure(file) == LandedSize(lines=before.lines, bytes=before.bytes, erased=3, erased_bytes=64)
-    assert [line.raw for line in landed_content.landed_lines([file], tmp_path)] == [BOB, b"", BOB]
+    assert [line.raw for line in vanished_lines.landed_lines([file], tmp_path)] == [BOB, b"", BOB]
 
 
 def test_erased_lines_are_counted_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

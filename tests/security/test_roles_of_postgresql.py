@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from psycopg import errors
 
-from blogdata.orchestration.sinks import GRANTING, ROLES
+from blogdata.orchestration.sinks import ROLES
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.patterns.idempotency.transactional_sink import ServedTable, SinkDelivery
 from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_VISITORS, Role, Shown, sight_of
@@ -91,7 +91,7 @@ def deliver(connection: psycopg.Connection, version: int = 0, contracts: tuple[C
         rows = ROWS.get(contract.dataset, ROWS["gold.persons"])
         batches = pa.Table.from_pylist(rows).to_batches()
         parts.append(ServedTable(contract=contract, table_id="t", version=version, rows=len(rows), batches=batches))
-    transactional_sink.deliver(connection, SCHEMA, SinkDelivery(partition=DAY, parts=parts, run_id="run"), GRANTING)
+    transactional_sink.deliver(connection, SCHEMA, SinkDelivery(partition=DAY, parts=parts, run_id="run"), ROLES)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import ClassVar
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing.lines import Bounds, faults_of, kept_lines
 from blogdata.landing.sizes import judge_all
-from blogdata.patterns.ingestion.landed_partition import is_data
+from blogdata.patterns.ingestion.readiness_marker import is_data
 from blogdata.services.config import LogSettings
 from blogdata.suppression.landed_persons import Identifiers, Kind, Named, Reader, Values, kind_of
 

@@ -37,7 +37,7 @@ from blogdata.lake.lake import Lake, marks_rows
 from blogdata.orchestration import turns
 from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.upkeep import BUSY
-from blogdata.patterns.ingestion import landed_content
+from blogdata.patterns.ingestion import vanished_lines
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.publish import tables
@@ -85,7 +85,7 @@ class Rows:
         suppressed = Suppressed.of(self.persons, secrets.token_bytes())
         rows = []
         for key in sorted(keys):
-            every = sorted(landed_content.published_lines(self.lake, contract, key))
+            every = sorted(vanished_lines.published_lines(self.lake, contract, key))
             for file, lines in groupby(every, key=attrgetter("file")):
                 reader = Reader(self.landing / file, self.landing, self.logs)
                 gone = suppressed.gone(reader, ((line.offset, line.raw) for line in lines))
@@ -109,7 +109,6 @@ class Rows:
         return pa.table({KEY: keys_of, **{name: cells[name] for name in fields}}).filter(reduce(pc.or_, theirs))
 
     def _values(self, kind: str, cells: pa.ChunkedArray) -> pa.Array:
-        """Return the values of one kind that the persons are known by, addresses as they are spelled in the cells."""
         known = spelled(kind, self.persons.by_kind()[kind])
         if kind == "addresses" and known:
             known = frozenset(one for one in pc.unique(cells).to_pylist() if one and known & spelled(kind, [one]))
@@ -187,11 +186,7 @@ def _joined(spark: SparkSession, frame: DataFrame, found: pa.Table, how: str) ->
 
 @dataclass(frozen=True, kw_only=True)
 class TakingOut:
-    """Takes rows of persons out of tables.
-
-    Args:
-        spark: Opens the Spark session; called only if there are rows.
-    """
+    """Takes rows of persons out of tables; Spark is opened only if there are any."""
 
     rows: Rows
     run: RunContext

@@ -15,9 +15,9 @@ from blogdata.landing.lines import Bounds, read
 from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, judge_all
 from blogdata.orchestration.step import Step, Upstream
-from blogdata.patterns.ingestion import landed_content, landed_partition, vanished_lines
+from blogdata.patterns.ingestion import readiness_marker, vanished_lines
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
-from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition
 from blogdata.planning.reach import delivered_on
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain
@@ -126,7 +126,7 @@ class Landed:
         losses = []
         for key in self.partitions:
             entry = published.get(WHOLE_TABLE if contract.partitioning is None else key)
-            if entry is None or landed_partition.is_published(self.partitions[key], entry.landed):
+            if entry is None or readiness_marker.is_published(self.partitions[key], entry.landed):
                 continue
             if entry.partition == WHOLE_TABLE and delivered_on(entry) != key:
                 # It was made from another day's delivery.
@@ -143,10 +143,10 @@ class Landed:
         lake, contract, root, files = self.step.lake, self.step.contract, self.step.landing, self._files[key]
         return vanished_lines.loss(
             key,
-            landed_content.published_sizes(lake, contract, key),
+            vanished_lines.published_sizes(lake, contract, key),
             {name: size.lines for name, size in self.measured[key].items()},
-            published_lines=partial(landed_content.published_lines, lake, contract, key),
-            landed_lines=partial(landed_content.landed_lines, files, root),
+            published_lines=partial(vanished_lines.published_lines, lake, contract, key),
+            landed_lines=partial(vanished_lines.landed_lines, files, root),
         )
 
     def accounts(self) -> dict[str, Account]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -20,10 +19,8 @@ from blogdata.orchestration.retries import failed, joined
 from blogdata.orchestration.served_dataset import ServedDataset, requested
 from blogdata.orchestration.step import InputChanged
 from blogdata.patterns.idempotency import transactional_sink
-from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
-from blogdata.patterns.security import sink_roles
+from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery, SinkRoles
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
-from blogdata.patterns.security.sink_roles import SinkRoles
 from blogdata.planning.snapshot import input_not_published
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
@@ -36,7 +33,6 @@ ROLES = SinkRoles(
     readers={Role(name): f"{postgres_roles.PREFIX}{name}" for name in postgres_roles.READERS},
 )
 """Who owns, writes and reads the tables of the deployment's own server."""
-GRANTING = partial(sink_roles.granting, roles=ROLES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +99,7 @@ class Sink(ServedDataset):
         parts = [_served_table(access, contract, partition, without) for contract in self.served]
         delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
         with context.resources.postgres.connection() as connection:
-            return transactional_sink.deliver(connection, self.schema, delivery, GRANTING)
+            return transactional_sink.deliver(connection, self.schema, delivery, ROLES)
 
     def _note(self, context: Context, connection: psycopg.Connection) -> None:
         """Log the missing events of served partitions, including deliveries of other runs."""

@@ -13,10 +13,19 @@ from pathlib import Path
 
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
-from blogdata.patterns.ingestion import landed_partition
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, printable
+from blogdata.patterns.ingestion import readiness_marker
 from blogdata.patterns.ingestion.log_splitter import refused_logs
-from blogdata.patterns.ingestion.readiness_marker import FLAG, LandingZone, gaps, late_files, overdue, start_of_key
+from blogdata.patterns.ingestion.readiness_marker import (
+    FLAG,
+    Lack,
+    LandedPartition,
+    LandingZone,
+    gaps,
+    late_files,
+    overdue,
+    printable,
+    start_of_key,
+)
 from blogdata.planning.clock import EARLIEST, is_possible
 from blogdata.planning.reach import Landed, landed_input, not_published
 from blogdata.planning.snapshot import Snapshot, usable
@@ -119,7 +128,6 @@ class Arrivals:
 
     @property
     def refused(self) -> list[LandedPartition]:
-        """Partitions that are not read because of a link that is not followed or an entry that cannot be read."""
         return [partition for partition in self.partitions if partition.links]
 
     def after_the_flag(self, look: Look) -> list[str]:
@@ -137,7 +145,7 @@ class Arrivals:
         entries = [(one, published[one.key]) for one in self.ready if one.key in published]
         # An empty hour expires, too, with no rows.
         expired = [(one, entry) for one, entry in entries if entry.expired is not None]
-        return [one.key for one, entry in expired if not landed_partition.is_published(one, entry.landed)]
+        return [one.key for one, entry in expired if not readiness_marker.is_published(one, entry.landed)]
 
     def misnamed_warning(self, now: datetime) -> str | None:
         named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in self._misnamed]

@@ -16,7 +16,6 @@ from blogdata.evidence.executions import ReplayTooLong, due
 from blogdata.lake.commit import WHOLE_TABLE, Entry, kept
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import dead_letter, static_late_data_integrator
-from blogdata.patterns.error_management.dead_letter import TooManyDeadLetters
 from blogdata.planning import clock
 from blogdata.planning.clock import lookback_of
 from blogdata.planning.expiry import PartitionExpired, refusals
@@ -36,7 +35,7 @@ GOES_ON = Remedy("land the hour again; or go on without them: ", Run(accept=DEAD
 
 def held(
     look: Look, graph: Graph, contract: Contract, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
-) -> dict[str, TooManyDeadLetters]:
+) -> dict[str, PlatformError]:
     """Find the event hours that wait for a person: an arrival that they have not read has too many dead letters.
 
     An acceptance is not stored: an event hour published from the arrival with as many dead letters proves it. An
@@ -46,7 +45,7 @@ def held(
         return {}
     letters = graph.contracts[contract.runs.judged_by]
     assert letters.max_share is not None
-    waiting: dict[str, TooManyDeadLetters] = {}
+    waiting: dict[str, PlatformError] = {}
     for read in contract.reads:
         if not isinstance(read.reach, EventsOf):
             continue
@@ -70,9 +69,7 @@ def held(
     return waiting
 
 
-def dead_letter_error(
-    letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]
-) -> TooManyDeadLetters | None:
+def dead_letter_error(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]) -> PlatformError | None:
     assert letters.max_share is not None
     assert letters.partitioning is not None
     return dead_letter.error_for_partition(
@@ -101,8 +98,6 @@ def _accepted(history: Sequence[Entry], entry: Entry, version: int) -> bool:
 
 
 class Scope(str, Enum):
-    """Which stale partitions a run computes."""
-
     ALL = "all"
     """All of them, including periods that have not ended."""
     READY = "ready"
@@ -124,8 +119,6 @@ class Lane(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Staleness:
-    """Finds what is stale in one snapshot of a deployment."""
-
     graph: Graph
     look: Snapshot
     accepted: Collection[str] = field(default=())
@@ -166,11 +159,9 @@ class Staleness:
         return {key: stale[key] for key in stale if key not in left}
 
     def all_stale(self) -> dict[str, dict[str, str]]:
-        """Find the stale partitions of all tasks, by main dataset."""
         return {task.main: found for task in self.graph.tasks if (found := self.stale(task))}
 
     def refused(self) -> list[ReplayTooLong]:
-        """List the errors of stale tasks that do not run because their replay would exceed the contract's limit."""
         found = (self._too_long(task, self._lacking(task)) for task in self.graph.tasks)
         return [error for error in found if error is not None]
 
@@ -198,7 +189,6 @@ class Staleness:
         return dict(sorted(waiting.items()))
 
     def failed(self, task: Task, stale: Mapping[str, str] | None = None) -> dict[str, PlatformError]:
-        """Find the stale partitions of a task that failed permanently, and whose inputs have not changed since."""
         faults = self.look.faults(task.main)
         found = (self.stale(task) if stale is None else stale) if faults else {}
         return {key: faults[key].error for key, state in found.items() if key in faults and faults[key].state == state}

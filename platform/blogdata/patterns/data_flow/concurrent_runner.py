@@ -5,22 +5,18 @@ number is allowed, a backfill of a year takes every slot, and the hour that has 
 
 How it works: the queue (`deploy/dagster.yaml`) executes at most five runs at a time, of which at most two belong to
 backfills, one computes :data:`AGAIN` what was published before, and one is a :data:`BACKGROUND` run. So one slot is
-always left for new data, and runs that are :data:`ARRIVING` leave the queue first, however many are queued before them.
-A long replay does not hold a table, either: it claims its partitions piece by piece, and a run for new data leaves
-those that are claimed to it (`blogdata.orchestration.driver`). Runs overlap only if they are isolated: a
-run that materializes assets takes a slot in the pool of each table it writes (:func:`pool_of`), and each pool has one
-slot. A failed run frees its slots; it stops no other.
-
-How Dagster cuts a backfill into runs: one of a table in the lake is a single run, which computes all its partitions
-in one commit. One of `serving.page_stats_files` is a run per day, and these are what the limit of two holds back.
+always left for new data, and runs that are :data:`ARRIVING` leave the queue first. A long replay does not hold a table,
+either: it claims its partitions piece by piece (`blogdata.orchestration.driver`). A run that materializes assets takes
+a slot in the pool of each table it writes (:func:`pool_of`), and each pool has one slot. A failed run frees its slots;
+it stops no other. A backfill of a table in the lake is a single run, which computes all its partitions in one commit;
+one of `serving.page_stats_files` is a run per day, and these are what the limit of two holds back.
 
 The trap: a priority alone. It decides who leaves the queue next, and does not help while long runs of a backfill hold
 all slots.
 
-When not to use it: when a partition builds on the one before it (Single Runner). Correctness does not depend on pools:
-they save the retries of commits that conflict. (Dagster knows a pool once it has looked at a queued run of it; so the
-first two runs of a table in a new deployment may overlap.) The steps of the job `refresh` use no pool; they claim each
-partition, or the whole table if its periods are executed in order.
+When not to use it: when a partition builds on the one before it (Single Runner). Correctness does not depend on pools,
+which Dagster knows only once it has looked at a queued run of them: they save the retries of commits that conflict. The
+steps of the job `refresh` use none; they claim each partition, or the whole table if its periods are executed in order.
 
 Source: Data Engineering Design Patterns, ch. 6.
 """

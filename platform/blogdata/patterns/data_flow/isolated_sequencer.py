@@ -5,9 +5,8 @@ become ours; in two, somebody has to know when the other one is to run.
 
 How it works: two ways. By data: the consumer's own sensor follows our publications, and we do not know it. By task: we
 call the consumer's interface when what it needs is there. :func:`due` finds the periods all of whose partitions are
-published, which are more than one of ours if the consumer runs less often. The consumer is started once a period, and
-only if it has no run for that cause, so a lost memory starts nothing twice (`sensors/consumers.py`). One that cannot be
-called is called again later, and reported with the team to ask. Neither stops anything of ours.
+published. The consumer is started once a period, and only if it has no run for that cause (`sensors/consumers.py`). One
+that cannot be called is called again later, and reported with the team to ask. Neither stops anything of ours.
 
 The trap: coupling. By data, whoever renames a column breaks a consumer nobody has told: the team is in `consumers` of
 the contract, is named before it changes, and compares the table with what it relies on before it reads. By task,
@@ -29,9 +28,7 @@ from blogdata.publish.partitions import Grain, coarser
 def due(published: Collection[str], called: Collection[str], *, grain: Grain, period: Grain) -> list[str]:
     """Find the periods that are there and were not called for, oldest first.
 
-    Args:
-        called: Periods that were called for. Empty: of all periods that are there only the newest is due, since nobody
-            waits for those of years ago; nor are those before the first call.
+    None before the first call is due: nobody waits for those of years ago. Without any call that is the newest period.
     """
     periods = sorted({coarser(key, grain, period) for key in published})
     found = completeness(periods, period, grain, published)

@@ -3,21 +3,19 @@
 Problem: each period builds on what the one before it left. A backfill that runs two of them at once, or goes on after a
 failed one, computes the later one from a state that lacks the earlier.
 
-How it works: four things together. A backfill of any number of periods is one run (`BackfillPolicy.single_run`), and
-the table's pool has one slot, so no second materialization of the table starts. A run of the job `refresh` takes no
-slot; it and the materializations claim the whole table while they execute it (`blogdata.orchestration.turns`). An
-automatic run that finds the table claimed goes on without it, as new data must not wait for a backfill; a person's run
-waits. In the run, :func:`in_turn` executes one period after another, asks again after each what is due, and ends with
-the first failure. What was executed before it is published. Between runs, the failed period keeps the later ones
-waiting (:func:`stopped`): sensors request none of them until it is published, and the check `waiting` names it. A
-person's run tries the failed one first.
+How it works: a backfill of any number of periods is one run (`BackfillPolicy.single_run`), and the table's pool has one
+slot. Runs of the job `refresh` and materializations claim the whole table while they execute it
+(`blogdata.orchestration.turns`); an automatic run that finds it claimed goes on without it, as new data must not wait
+for a backfill, and a person's run waits. In the run, :func:`in_turn` executes one period after another, asks again
+after each what is due, and ends with the first failure. Between runs, the failed period keeps the later ones waiting
+(:func:`stopped`): sensors request none of them until it is published, and the check `waiting` names it. A person's run
+tries the failed one first.
 
 The trap: a limit of one run at a time is not enough. The queue starts runs by priority, and the run after a failed one
 starts as if nothing had happened.
 
-When not to use it: when periods are independent (Concurrent Runner). A backfill takes the sum of all periods, and a
-period that is late makes all later ones late. An old period repeats all later ones; `replay_limit` bounds how many
-without a person's word.
+When not to use it: when periods are independent (Concurrent Runner). A period that is late makes all later ones late,
+and an old period repeats all later ones; `replay_limit` bounds how many without a person's word.
 
 Source: Data Engineering Design Patterns, ch. 6.
 """
@@ -35,15 +33,11 @@ T = TypeVar("T")
 def in_turn(
     asked: Collection[str], due: Callable[[Collection[str]], Sequence[str]], execute: Callable[[str], T]
 ) -> list[T]:
-    """Execute periods one at a time, the oldest first.
+    """Execute periods one at a time, the oldest first, up to the first that fails.
 
     Args:
         due: Finds the periods to execute for those that are left, in order; called again after each execution, as that
             may make later ones due.
-
-    Raises:
-        PlatformError: The error of the first period that failed, with that period as its partition; no later one was
-            executed.
     """
     left, results = set(asked), list[T]()
     while todo := due(left):

@@ -6,14 +6,13 @@ takes a part for the whole decides on wrong figures.
 How it works: the contract declares a deadline (`On.DEADLINE`). Until then the period waits for all parts; from then on
 it is computed from the parts that are there. :func:`gather` compares these with the expected ones for each source, and
 :func:`labelled` puts the share on every row: a figure whose source is missing is a row without a value, not a missing
-row and not a zero. The share is a measure of the commit too, and the check `complete` warns of ended periods below 1.
-When a missing part comes, the period is stale and replaced.
+row and not a zero. The share is a measure of the commit too. When a missing part comes, the period is stale and
+replaced.
 
 The trap: the arrows of a graph do not show which inputs may be missing, so a reader sees a failed input and a computed
 report. And a source that has never delivered is no missing part: otherwise no report would ever be complete.
 
-When not to use it: when a part must not be taken for the whole at all (Aligned Fan-In), or when others settle accounts
-by the figures.
+When not to use it: when a part must not be taken for the whole at all (Aligned Fan-In).
 
 Source: Data Engineering Design Patterns, ch. 6.
 """
@@ -37,15 +36,12 @@ LABELS = (
 
 @dataclass(frozen=True, kw_only=True)
 class PeriodSource:
-    """A source of a period, as far as it is there.
-
-    Args:
-        held: Keys of delivered parts whose own delivery was not taken in yet; other rows may have published them.
-    """
+    """A source of a period, as far as it is there."""
 
     published: Collection[str]
     delivered: Collection[str]
     held: Collection[str] = ()
+    """Keys of delivered parts whose own delivery was not taken in yet; other rows may have published them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +76,10 @@ def gather(periods: Sequence[str], grain: Grain, of: Grain, sources: Mapping[str
 def labelled(
     rows: DataFrame, gathered: Mapping[str, Gathered], metrics: Mapping[str, Mapping[str, int | None]]
 ) -> DataFrame:
-    """Return one row for each figure that is expected of a period, with its completeness; with or without a value.
+    """Return one row for each figure that is expected of a period; its value is null if no part of its source is there.
 
     Args:
         rows: The figures: `period` STRING, `metric` STRING, `value` BIGINT, `detail` STRING; at most one a metric.
-
-    Returns:
-        `period`, `metric`, `value` (null if no part of its source is there), `detail`, `source`, `parts_present` INT,
-        `completeness` DOUBLE of its source, `whole` DOUBLE of the period.
     """
     labels = rows.sparkSession.createDataFrame(list(_labels(gathered, metrics)), LABELS)
     value = "coalesce(value, empty) AS value"

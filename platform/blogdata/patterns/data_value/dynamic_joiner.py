@@ -2,20 +2,18 @@
 
 Problem: neither side is there first. A row comes before its partner or after it, late or never, and a row that nobody
 waits for is lost.
-How it works: rows belong together if their keys are equal and the time of the left one is at most a bound after that
-of the right one (:func:`join`). The join is full outer, so a row without a partner comes out once, too, and says
-which side it is of. Two streams have a watermark each, and the later of them waits for the other: with both
-watermarks and the bound Spark knows how long a row can still find a partner, keeps it so long and no longer, and then
-lets an unmatched one go. So the state is as large as the rows of that time, however long the stream runs; of two
-streams of which one comes hours later, those hours of the faster one are in it, too (figure 5-3). A batch is
-joined by the same condition, from all rows of its partitions and of the neighbours within the bound; it is computed
-again when one of them changes.
-The trap: a join without time bounds, or with a watermark on one side only. Such a stream keeps every row for ever, or
-loses those that come a little late. And a row that has several partners comes out once with each of them: who counts
-rows counts it several times.
-When not to use it: when one side is small and changes slowly (Static Joiner). The watermark is that of the side which
-is behind, so where one side falls silent the rows of both wait, and the state grows until it is heard of again. Spark
-keeps no side's own watermark over a restart: each run of a stream has to see rows of both sides before it lets go more.
+How it works: rows belong together if their keys are equal and the time of the left one is at most a bound after that of
+the right one (:func:`join`). The join is full outer, so a row without a partner comes out once, too, and says which
+side it is of. Two streams have a watermark each, and the later of them waits for the other: with both and the bound
+Spark knows how long a row can still find a partner, keeps it so long and no longer, and lets an unmatched one go. So
+the state is as large as the rows of that time, and of the hours that one stream is ahead of the other (figure 5-3). A
+batch is joined by the same condition, from its partitions and the neighbours within the bound, and again when one of
+them changes.
+The trap: a join without time bounds, or with a watermark on one side only: such a stream keeps every row for ever, or
+loses those that come a little late. And a row that has several partners comes out once with each of them.
+When not to use it: when one side is small and changes slowly (Static Joiner). Where one side falls silent the rows of
+both wait, and the state grows. Spark keeps no side's own watermark over a restart: each run of a stream has to see rows
+of both sides before it lets go more.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
@@ -39,27 +37,21 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class TimedJoin:
-    """Which rows belong together, and how long a stream waits for them.
-
-    Args:
-        bound: Longest time from a right row to a left row that belongs to it; both ends are included.
-        late: How late a row of a stream may come; a later one is dropped. A batch takes every row.
-        side: Name of the STRING column to add: `both`, or the name of the side that has no partner.
-    """
-
     on: tuple[str, ...]
     left: Side
     right: Side
     bound: timedelta
+    """Longest time from a right row to a left row that belongs to it; both ends are included."""
     late: timedelta
-    side: str = "side"
+    """How late a row of a stream may come; a later one is dropped. A batch takes every row."""
     both: str = "both"
 
     def belong(self, left: str, right: str) -> Column:
         """Build the condition that two rows belong together; both forms of the join use it."""
         equal = [F.col(f"{left}.{name}") == F.col(f"{right}.{name}") for name in self.on]
         after, before = F.col(f"{left}.{self.left.time}"), F.col(f"{right}.{self.right.time}")
-        return reduce(Column.__and__, equal) & (after >= before) & (after <= before + _interval(self.bound))
+        bound = F.expr(f"INTERVAL {int(self.bound.total_seconds())} SECONDS")
+        return reduce(Column.__and__, equal) & (after >= before) & (after <= before + bound)
 
 
 def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
@@ -67,18 +59,15 @@ def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
 
     Returns:
         A row for each pair that belongs together, and one for each row without a partner: the `on` columns, the other
-        columns of both sides (null of a side that is missing), and the `side` column. Of streams, a row without a
-        partner is returned when the watermarks have passed the time in which one could come.
+        columns of both sides (null of a side that is missing), and `side` STRING: `both`, or the side that has no
+        partner.
     """
     others = {
         name: [column for column in frame.columns if column not in spec.on]
         for name, frame in (("left", left), ("right", right))
     }
-    joined = (
-        _waiting(left, spec.left, spec)
-        .alias("left")
-        .join(_waiting(right, spec.right, spec).alias("right"), spec.belong("left", "right"), "full_outer")
-    )
+    sides = (_waiting(left, spec.left, spec).alias("left"), _waiting(right, spec.right, spec).alias("right"))
+    joined = sides[0].join(sides[1], spec.belong("left", "right"), "full_outer")
     side = (
         F.when(F.col(f"left.{spec.left.time}").isNull(), spec.right.name)
         .when(F.col(f"right.{spec.right.time}").isNull(), spec.left.name)
@@ -87,7 +76,7 @@ def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
     return joined.select(
         *(F.coalesce(F.col(f"left.{name}"), F.col(f"right.{name}")).alias(name) for name in spec.on),
         *(F.col(f"{alias}.{name}") for alias, names in others.items() for name in names),
-        side.alias(spec.side),
+        side.alias("side"),
     )
 
 
@@ -98,7 +87,3 @@ def with_partner(right: DataFrame, left: DataFrame, spec: TimedJoin) -> DataFram
 
 def _waiting(frame: DataFrame, side: Side, spec: TimedJoin) -> DataFrame:
     return frame.withWatermark(side.time, f"{int(spec.late.total_seconds())} seconds") if frame.isStreaming else frame
-
-
-def _interval(length: timedelta) -> Column:
-    return F.expr(f"INTERVAL {int(length.total_seconds())} SECONDS")

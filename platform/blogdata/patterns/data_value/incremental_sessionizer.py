@@ -4,17 +4,16 @@ Problem: the rows of a session lie in several partitions. A batch that reads one
 batch that reads all the partitions a session may lie in reads most rows many times.
 
 How it works: each partition is computed from its own rows and the *pending* sessions at the end of the partition
-before. A session is over when no further row can belong to it: after the time of inactivity. :func:`sessionize` returns
-the sessions of each partition: completed ones, and pending ones as they are at its end, flagged as not completed. A
-session is completed in the partition that contains its last row's time plus the inactivity. A partition without rows
-closes pending sessions, or carries them on. A gapless range of partitions is computed at once: its rows are cut into
-fragments (one session in one partition), which are few, and only these are joined across partitions.
+before. :func:`sessionize` returns the sessions of each partition: completed ones, to which no further row can belong
+after the time of inactivity, and pending ones as they are at its end, flagged. A partition without rows closes pending
+sessions, or carries them on. A gapless range of partitions is computed at once: its rows are cut into fragments (one
+session in one partition), which are few, and only these are joined across partitions.
 
-The trap: the forward dependency. A late row changes what its partition leaves open, and thereby the next partition.
-Replaying all later partitions is right, but costs a year for one row. The digest of the pending sessions is recorded
-with each partition, and the next partition is stale if it has read another one (`blogdata.planning.reaches`): a replay
-goes forward, in order, and stops where the pending sessions come out as before. Another trap: consumers that take a
-pending session for the final one.
+The trap: the forward dependency. A late row changes what its partition leaves open, and thereby the next partition;
+replaying all later ones costs a year for one row. The digest of the pending sessions is recorded with each partition,
+and the next one is stale if it has read another (`blogdata.planning.reaches`): a replay goes forward, in order, and
+stops where the pending sessions come out as before. Another trap: consumers that take a pending session for the final
+one.
 
 When not to use it: when an hour is too late (Stateful Sessionizer). With an inactivity of many partitions, each of them
 keeps a copy of every open session.
@@ -35,31 +34,27 @@ from blogdata.publish.partitions import Grain, contiguous, start_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+PATH_LENGTH = 5
 STARTED, ENDED, APPENDED, COMPLETED = "started_at", "ended_at", "appended", "is_completed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionSpec:
-    """What a session is, and what is kept of its rows.
-
-    Args:
-        position: Columns with the order in which rows were appended; the first appended row identifies the session.
-        count: Name of the number of rows; those of the partition alone are `new_` and this name.
-        ever: Boolean columns that are true if they are for any row.
-    """
+    """What a session is, and what is kept of its rows."""
 
     visitor: str
     time: str
     ties: tuple[str, ...]
     position: tuple[str, ...]
+    """Columns with the order in which rows were appended; the first appended row identifies the session."""
     partition: str
     inactivity: timedelta
     count: str
     first: Mapping[str, str] = field(default_factory=dict)
     last: Mapping[str, str] = field(default_factory=dict)
     ever: tuple[str, ...] = ()
+    """Boolean columns that are true if they are for any row."""
     path: Mapping[str, str] = field(default_factory=dict)
-    path_length: int = 5
 
     @property
     def new(self) -> str:
@@ -127,7 +122,7 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
 
     def _steps(of: str) -> list[Column]:
         # What stands at a step that the fragment lacks is an earlier one's, and is cut off below.
-        at = [F.when(F.col("_row") - first == step, F.struct(of)) for step in range(spec.path_length)]
+        at = [F.when(F.col("_row") - first == step, F.struct(of)) for step in range(PATH_LENGTH)]
         return [F.last(value, ignorenulls=True).over(so_far)[of] for value in at]
 
     running = marked.withColumns(
@@ -147,7 +142,7 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
         **{name: F.col(of) for name, of in spec.last.items()},
         **{name: F.col(f"_{name}.{name}") for name in spec.ever},
         **{
-            name: F.slice(F.col(f"_{name}"), F.lit(1), F.least(count, F.lit(spec.path_length)).cast("int"))
+            name: F.slice(F.col(f"_{name}"), F.lit(1), F.least(count, F.lit(PATH_LENGTH)).cast("int"))
             for name in spec.path
         },
         APPENDED: F.col(f"_appended.{APPENDED}"),
@@ -193,7 +188,7 @@ def _joined(parts: DataFrame, spec: SessionSpec) -> DataFrame:
         spec.count: F.sum(spec.count).over(so_far),
         **{name: F.first(name).over(so_far) for name in spec.first},
         **{name: F.max(name).over(so_far) for name in spec.ever},
-        **{name: F.slice(F.flatten(F.collect_list(name).over(so_far)), 1, spec.path_length) for name in spec.path},
+        **{name: F.slice(F.flatten(F.collect_list(name).over(so_far)), 1, PATH_LENGTH) for name in spec.path},
         APPENDED: F.min(APPENDED).over(so_far),
     }
     return numbered.select(
@@ -214,23 +209,12 @@ def _cut(states: DataFrame, spec: SessionSpec) -> DataFrame:
     each = timed.where("_from <= _to").withColumn("_at", F.explode(F.sequence("_from", "_to", hour)))
     return each.select(
         F.date_format("_at", _HOUR).alias(spec.partition),
-        session_id(spec).alias("session_id"),
+        # Without the visitor: the hash has no key, so whoever sees the position could try all visitors.
+        keyed_idempotency.key(*[F.col(f"{APPENDED}.{name}") for name in spec.position]).alias("session_id"),
         (F.col("_at") == F.col("_over")).alias(COMPLETED),
         F.when(F.col("_at") == F.col("_hour"), F.col(spec.new)).otherwise(F.lit(0)).alias(spec.new),
         *spec.state,
     )
-
-
-def session_id(spec: SessionSpec) -> Column:
-    """Build the id of a session from the position of its first appended row (Keyed Idempotency).
-
-    A row that comes late, before the first one, was appended behind it and leaves the id as it is. Sessions share no
-    row. The visitor is not hashed: the hash has no key, so whoever sees the position could try all visitors.
-    """
-    from pyspark.sql import functions as F
-
-    first = [F.col(f"{APPENDED}.{name}") for name in spec.position]
-    return keyed_idempotency.key(*first)
 
 
 def _apart(before: Column, time: Column, spec: SessionSpec) -> Column:

@@ -4,26 +4,23 @@ Problem: a table is partitioned by the hour, and every group of an aggregation b
 use that: it shuffles the rows to bring together what already lies together.
 
 How it works: :func:`aggregate` deals whole partitions of the table to a few tasks, by the rows that the table's log
-counts for each, so that the tasks are about equally long. A task reads all of its partitions and aggregates them
-alone; the results of the tasks are put one after another. The plan has no Exchange. Rows are sorted within their task,
-so equal rows give equal results to the byte, also of sketches, which depend on the order of the rows.
+counts for each. A task reads all of its partitions and aggregates them alone; the results of the tasks are put one
+after another. The plan has no Exchange. Rows are sorted within their task, so equal rows give equal results to the
+byte, also of sketches.
 
-The trap: trust. If a group is spread over two tasks, the result has it twice, and no error says so. So the
-partitioning is read from the table's log, at the version that is read: a table that is not partitioned, or an
-aggregation by other columns, is refused. A column that is computed from the partition column
-is another column.
+The trap: trust. If a group is spread over two tasks, the result has it twice, and no error says so. So the partitioning
+is read from the table's log, at the version that is read: a table that is not partitioned, or an aggregation by other
+columns, is refused.
 
 When not to use it: for groups across partitions, which need the Distributed Aggregator; and with few partitions, or one
 that has most of the rows: a partition is never split, so one task works alone where a shuffle would use all of them.
-How many tasks can work is decided by whoever partitions the table; to change that is to write the table again.
 
 Source: Data Engineering Design Patterns, ch. 5.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -51,21 +48,19 @@ def aggregate(
     """Aggregate partitions of a table by columns that include its partition column, without a shuffle.
 
     Args:
-        by: Grouping columns, of the table or computed; the table's partition column is one of them.
         computed: Columns to compute from each row; one of them may make several rows of it (`explode`, `inline`).
         tasks: Number of tasks; None: as many as a shuffle would have, at most one per partition.
-
-    Returns:
-        One row per group: the `by` columns and the measures, as the Distributed Aggregator computes them.
     """
     column = _partition_column(stored, by)
     rows = stored.lake.row_counts(stored.dataset, column, stored.version, partitions=stored.partitions)
-    counted = {key: rows[key] for key in stored.partitions if key in rows}
     shuffled = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
     # One read for all parts: the parts share its analysis.
     table = stored.lake.read(spark, stored.dataset, stored.version)
     parts = []
-    for keys in dealt(counted, shuffled if tasks is None else tasks) or [()]:
+    # By their sizes, in turn: the largest ones are in different tasks.
+    by_size = sorted(rows.keys() & set(stored.partitions), key=lambda key: (-rows[key], key))
+    number = max(1, min(shuffled if tasks is None else tasks, len(by_size)))
+    for keys in (by_size[at::number] for at in range(number)):
         part = table.where(F.col(column).isin(*keys)).coalesce(1).select("*", *computed)
         if part.columns.count(column) > 1:
             raise PlatformError(
@@ -75,17 +70,6 @@ def aggregate(
             )
         parts.append(distributed_aggregator.aggregate(_in_order(part, by, measures), by, measures))
     return reduce(lambda one, other: one.union(other), parts)
-
-
-def dealt(rows: Mapping[str, int], tasks: int) -> list[tuple[str, ...]]:
-    """Deal partitions to tasks, the largest first, each to the task with the fewest rows so far; no task is without."""
-    loads = [(0, number) for number in range(min(tasks, len(rows)))]
-    keys: list[list[str]] = [[] for _ in loads]
-    for key in sorted(rows, key=lambda key: (-rows[key], key)):
-        load, number = heapq.heappop(loads)
-        keys[number].append(key)
-        heapq.heappush(loads, (load + rows[key], number))
-    return [tuple(sorted(each)) for each in keys]
 
 
 def _partition_column(stored: Stored, by: Sequence[str]) -> str:

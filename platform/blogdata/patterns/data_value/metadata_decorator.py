@@ -6,14 +6,13 @@ columns of the table, an analyst, who does not need them, builds a report on one
 How it works: the writer records the run, job, code version, trigger and attempt
 (:class:`blogdata.publish.target.RunContext`) in the commit of every publication; nothing is repeated on each row.
 :func:`context_table` joins to any dataset by dataset and partition, because a partition is published whole.
-:func:`blogdata.publish.privacy.consumer_view` hides personal and technical columns. Both are also written as SQL
-views that any Spark or DuckDB can load (:mod:`.lake_views`).
+:func:`blogdata.publish.privacy.consumer_view` hides personal and technical columns. Both are also written as SQL views
+that any Spark or DuckDB can load (:mod:`.lake_views`).
 
-The trap: context in columns is wide, repeated a million times, and becomes an interface as soon as it is
-visible. Context in the commit alone is lost when the log's retention expires: the event log keeps it.
+The trap: context in columns is wide, repeated a million times, and becomes an interface as soon as it is visible.
+Context in the commit alone is lost when the log's retention expires: the event log keeps it.
 
-When not to use it: where consumers need the context per row, e.g. if a partition has rows of several runs; then a
-Wrapper puts it beside the row.
+When not to use it: where consumers need the context per row; then a Wrapper puts it beside the row.
 
 Source: Data Engineering Design Patterns, ch. 5.
 """
@@ -45,12 +44,6 @@ CONTEXT = {
 
 
 def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -> DataFrame:
-    """Read the run context of every publication as a table that joins to any dataset by dataset and partition.
-
-    Returns:
-        dataset STRING, partition STRING, table_version BIGINT, run_id STRING, code_version STRING,
-        job STRING, trigger STRING, event STRING (JSON, the context of the event that started the run, or null),
-        attempt INT, published_at TIMESTAMP, current BOOLEAN (true for the newest publication of a partition).
-    """
+    """Read the run context of every publication: the columns of :data:`CONTEXT`."""
     selected = [f"{expression} AS {name}" for name, expression in CONTEXT.items()]
     return lake.read(spark, EVENTS, version).where(IS_PUBLICATION).selectExpr(*selected)

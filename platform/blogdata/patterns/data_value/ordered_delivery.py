@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from urllib.parse import urlsplit
 
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.fifo_orderer import Fifo
 from blogdata.patterns.data_value.outbox import Delivery, Outbox
@@ -24,12 +24,6 @@ from blogdata.secrets.secrets_pointer import Secret, SecretInUse
 MOST_RECORDS = 500
 PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0, 5.0, 5.0)
 """Seconds between the tries of one request that is not answered."""
-
-
-class Undelivered(PlatformError):
-    """Raised when a target did not take a request, or its answer is not known: it is to be repeated."""
-
-    transient = True
 
 
 class Refused(PlatformError):
@@ -62,13 +56,13 @@ def _send(records: Sequence[Delivery], outbox: Outbox, target: HttpTarget) -> Co
         # No try before this one may have been taken.
         outbox.refused(records)
         raise
-    except Undelivered as error:
+    except TransientError as error:
         fault = error
     for pause in PAUSES:
         time.sleep(pause)
         try:
             return target.send(records)
-        except Undelivered as error:
+        except TransientError as error:
             fault = error
     raise fault
 
@@ -129,6 +123,6 @@ class HttpTarget:
             raise self._undelivered("gave an answer that names records that were not sent")
         return failed
 
-    def _undelivered(self, what: str) -> Undelivered:
+    def _undelivered(self, what: str) -> TransientError:
         step = "the records wait, and are sent by the next run"
-        return Undelivered(what=f"the partner {what}", where=self._where, next_step=step)
+        return TransientError(what=f"the partner {what}", where=self._where, next_step=step)

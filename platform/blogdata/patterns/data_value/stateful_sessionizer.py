@@ -4,21 +4,20 @@ Problem: an Incremental Sessionizer is as late as its partitions are long. A str
 order, and a session lies in many of its batches.
 
 How it works: the engine groups the rows of a visitor by session windows (:func:`windows`). Its state holds the rows of
-the open ones; new rows are merged into it, so a late row extends a session, joins two, or begins one of its own, in any
-order of arrival. When the watermark has passed the session's last row plus the inactivity, its rows come out once, and
-leave the state. What a session is of its rows is computed by the Incremental Sessionizer (:func:`sessions`), so the
-stream and its batch twin agree. The state is as large as the rows of the inactivity and the allowed lateness, however
-long the stream runs. The id comes from the first appended row alone (Keyed Idempotency), so a batch that is retried,
-and the batch twin, find the same.
+the open ones; a late row extends a session, joins two, or begins one of its own, in any order of arrival. When the
+watermark has passed the session's last row plus the inactivity, its rows come out once, and leave the state, which is
+as large as the rows of the inactivity and the allowed lateness. What a session is of its rows is computed by the
+Incremental Sessionizer (:func:`sessions`), and its id from the first appended row alone (Keyed Idempotency), so the
+stream, a retried batch and the batch twin agree.
 
 The trap: an expiration that counts from the watermark (watermark plus inactivity) instead of the newest row. It comes
-while rows may still belong to the session, and cuts it. One by processing time is worse: a slow batch ends sessions.
-Rows behind the watermark are dropped by the engine without a word; count them from the batch's input (:func:`gap`).
+while rows may still belong to the session, and cuts it; one by processing time is worse. Rows behind the watermark are
+dropped by the engine without a word; count them from the batch's input (:func:`gap`).
 
 When not to use it: when an hour is soon enough (Incremental Sessionizer): it takes late rows, too, and needs no state.
-Sessions come out when *newer* rows have moved the watermark: while nothing lands, the last ones wait. A longer
-inactivity means later sessions and more state. The state belongs to the number of shuffle partitions with which its
-checkpoint began, so more workers share it only from a new checkpoint on.
+Sessions come out when *newer* rows have moved the watermark: while nothing lands, the last ones wait. The state belongs
+to the number of shuffle partitions with which its checkpoint began, so more workers share it only from a new checkpoint
+on.
 
 Source: "Data Engineering Design Patterns", ch. 5.
 """
@@ -46,14 +45,7 @@ def gap(spec: SessionSpec) -> timedelta:
 
 
 def windows(rows: DataFrame, spec: SessionSpec, *, late: timedelta) -> DataFrame:
-    """Group the rows of a stream by session.
-
-    Args:
-        late: How long the stream waits for rows that come late.
-
-    Returns:
-        A stream of sessions, each once when it is over: the visitor, `started_at`, and `rows` ARRAY<STRUCT>.
-    """
+    """Group the rows of a stream by session, each once when it is over: visitor, `started_at`, `rows` ARRAY<STRUCT>."""
     timed = rows.withWatermark(spec.time, f"{late // timedelta(microseconds=1)} microseconds")
     open_for = f"{gap(spec) // timedelta(microseconds=1)} microseconds"
     columns = F.struct(*(name for name in rows.columns if name != spec.visitor))
@@ -63,14 +55,11 @@ def windows(rows: DataFrame, spec: SessionSpec, *, late: timedelta) -> DataFrame
 
 
 def sessions(over: DataFrame, spec: SessionSpec, *, payload: str, partitions: Sequence[str]) -> DataFrame:
-    """Compute the sessions of a batch of :func:`windows`.
+    """Compute the completed sessions of a batch of :func:`windows`, with `lines` and `conflicts`.
 
     Args:
         payload: Column that equal rows of a visitor (same time and ties) agree on; if not, they are in conflict.
         partitions: All hours from the first session's begin to the last one's end.
-
-    Returns:
-        The completed sessions, as the Incremental Sessionizer has them, with `lines` and `conflicts`.
     """
     rows = over.select(spec.visitor, F.explode(_ROWS).alias("_row"))
     each = windowed_deduplicator.deduplicate(

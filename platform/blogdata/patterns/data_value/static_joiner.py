@@ -3,11 +3,10 @@
 Problem: a fact contains only an identifier, its readers want the attributes behind it, and these change over time.
 How it works: versions are valid for half-open ranges (`valid_from` <= t < `valid_to`, null is open), and a fact is
 joined with the version valid at its own event time (:func:`join_as_of`), so a rerun next year yields the same version.
-A fact without a match is kept, with a flag.
-Small reference data is broadcast, by the engine's own threshold.
+A fact without a match is kept, with a flag. Small reference data is broadcast, by the engine's own threshold.
 The trap: joining rows that are computed again with what holds now, or with ranges closed at both ends: a fact on the
-boundary is duplicated. Overlapping versions raise no error, either: only the account of the joined dataset (as many
-rows as facts) detects a duplicated fact.
+boundary is duplicated. Overlapping versions raise no error, either: the account of the joined dataset (as many rows as
+facts) detects a duplicated fact.
 When not to use it: when both sides change at the same time (Dynamic Joiner).
 Source: "Data Engineering Design Patterns", ch. 5.
 """
@@ -41,10 +40,7 @@ def join_as_of(
         versions: One row per version, with the `on` columns and both ends of its range (TIMESTAMP); no two of a key
             overlap.
         at: Column with the fact's time (TIMESTAMP); a null matches nothing.
-        matched_column: Name of the BOOLEAN column to add: true if a version matched; never null.
-
-    Returns:
-        One row per fact: its columns, the versions' columns except `on` (null without a match), and `matched_column`.
+        matched_column: Name of the BOOLEAN column to add, never null.
     """
     added = [name for name in versions.columns if name not in on]
     ranges = _ranges(versions, valid_from, valid_to)

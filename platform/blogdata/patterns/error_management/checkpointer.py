@@ -1,19 +1,18 @@
 """Checkpointer: a stream goes on where it was, and says where that is.
 
 Problem: a stream that fails midway must neither start over nor skip the input it was processing.
-How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards. A
-batch that was cut off is therefore retried with exactly the same input. Publications are keyed by checkpoint and batch
+How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards, so a
+batch that was cut off is retried with exactly the same input. Publications are keyed by checkpoint and batch
 (``AppendBatch``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log
-without a JVM. It lists the files of a batch, so that the batch's account does not depend on what the job read, and
+without a JVM: it lists the files of a batch, so that the batch's account does not depend on what the job read, and
 returns the whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with
 is stored beside the log.
 The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark, Spark resumes
-from a log that no longer means the same, or fails deep inside. A changed spec is refused here, before Spark sees it.
-The opposite trap is a deleted checkpoint: batch numbers restart at zero, and a writer that remembers numbers takes
-those batches for done. A new checkpoint is therefore a new writer (its identity is Spark's query id), and rows that the
-table already has are skipped by source file. A query may outlive its client in the server and run beside its successor.
-The list of rows to skip is valid only until another batch is published, so batches take turns: of two that have seen
-the same table version, the second is refused (:func:`next_turn`).
+from a log that no longer means the same; a changed spec is refused here, before Spark sees it. And a deleted
+checkpoint: batch numbers restart at zero, and a writer that remembers numbers takes those batches for done. A new
+checkpoint is therefore a new writer (its identity is Spark's query id), and rows that the table already has are skipped
+by source file. A query may outlive its client in the server and run beside its successor, so batches take turns: of two
+that have seen the same table version, the second is refused (:func:`next_turn`).
 When not to use it: where a batch job can be given its input, as for all partitioned datasets here.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -33,7 +32,6 @@ from urllib.parse import unquote, urlsplit
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
-from blogdata.lake.checksums import mismatch
 from blogdata.lake.lake import Lake
 
 STREAM_OFFSETS = "ops.stream_offsets"
@@ -62,26 +60,18 @@ class StreamSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedBatch:
-    """A batch as recorded in the checkpoint.
-
-    Args:
-        positions: End offset of each source, in the source's own format; None for a source without data yet.
-        watermark: Event time up to which a query that keeps state has let its rows go; None: it has none yet.
-    """
-
     number: int
     positions: tuple[str | None, ...]
+    """End offset of each source, in the source's own format; None for a source without data yet."""
     planned_at: datetime
     watermark: datetime | None
+    """Event time up to which a query that keeps state has let its rows go; None: it has none yet."""
     committed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """One checkpoint of a stream, on a file system of this machine.
-
-    What reads its files raises :class:`PlatformError` where they are not what Spark wrote.
-    """
+    """One checkpoint of a stream; reading it raises :class:`PlatformError` where a file is not what Spark wrote."""
 
     stream: str
     number: int
@@ -284,8 +274,6 @@ def _lines(file: Path) -> list[str]:
 
 def _text(file: Path) -> str:
     try:
-        if mismatch(file) is not None:
-            raise _damaged(file, "does not match its checksum")
         return file.read_text(encoding="utf-8")
     except (FileNotFoundError, UnicodeDecodeError) as error:
         raise _damaged(file, f"cannot be read: {error}") from error

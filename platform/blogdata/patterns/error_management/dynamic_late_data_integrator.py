@@ -4,15 +4,14 @@ Problem: a fixed lookback re-runs days that did not change, and misses a row tha
 
 How it works: every publication of the receiving dataset records in its commit the row count of each event partition;
 every publication of the integrating dataset records the version of the receiving dataset that it read. An event
-partition is stale ("behind") when an arrival that touches it is newer than that version, or when the row counts
-differ. This is the pattern's state table (:func:`state`). It is derived from the commits, so it cannot disagree with
-them: a failed run leaves its partition stale, and the partition is found again. Only the claim on a partition
-(:mod:`blogdata.evidence.claims`) is stored separately, so that only one of several runs integrates it; a claim ends
-with its owner, even if the owner crashes. Sessions and counts, of which a late row costs a whole hour or day, take
-those of earlier days once a day (:func:`blogdata.planning.reach.due_versions`).
+partition is stale when an arrival that touches it is newer than that version, or when the row counts differ. This is
+the pattern's state table (:func:`state`); as it is derived from the commits, a failed run leaves its partition stale.
+Only the claim on a partition (:mod:`blogdata.evidence.claims`) is stored separately, so that one of several runs
+integrates it; it ends with its owner, even if the owner crashes. Sessions and counts, of which a late row costs a whole
+hour or day, take those of earlier days once a day (:func:`blogdata.planning.reach.due_versions`).
 
-The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended
-after it has not seen the arrival; only the version that it read shows this.
+The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended after it
+has not seen the arrival; only the version that it read shows this.
 
 When not to use it: when integrating costs so much that a few late rows are not worth it; then bound the lookback
 (Static Late Data Integrator).
@@ -22,8 +21,8 @@ Source: Data Engineering Design Patterns, ch. 3.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from blogdata.lake.commit import Entry
@@ -31,11 +30,11 @@ from blogdata.lake.commit import Entry
 Arrivals = Mapping[str, Entry]
 
 
-def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int]:
-    rows: dict[str, int] = defaultdict(int)
+def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> Counter[str]:
+    rows = Counter[str]()
     for _, key, count in _counts(arrivals, breakdown):
         rows[key] += count
-    return dict(rows)
+    return rows
 
 
 def later_arrivals(
@@ -43,7 +42,11 @@ def later_arrivals(
 ) -> dict[str, list[str]]:
     """Find the event partitions that lack nothing but rows of later arrivals, each with these, sorted."""
     found = {}
-    for key, rows in _rows_by_arrival(arrivals, breakdown, integrated).items():
+    by_arrival: dict[str, Counter[str]] = defaultdict(Counter)
+    for arrival, key, count in _counts(arrivals, breakdown):
+        if key in integrated:
+            by_arrival[key][arrival] += count
+    for key, rows in by_arrival.items():
         seen = integrated[key].inputs.get(source, -1)
         old = [arrival for arrival in rows if arrivals[arrival].version <= seen]
         new = sorted(rows.keys() - set(old))
@@ -53,15 +56,6 @@ def later_arrivals(
         if unchanged and later and all(arrivals[arrival].version <= until for arrival in new):
             found[key] = new
     return found
-
-
-def _rows_by_arrival(arrivals: Arrivals, breakdown: str, wanted: Collection[str]) -> dict[str, dict[str, int]]:
-    rows: dict[str, dict[str, int]] = {}
-    for arrival, key, count in _counts(arrivals, breakdown):
-        if key in wanted:
-            own = rows.setdefault(key, {})
-            own[arrival] = own.get(arrival, 0) + count
-    return rows
 
 
 def _counts(arrivals: Arrivals, breakdown: str) -> Iterator[tuple[str, str, int]]:
@@ -74,16 +68,11 @@ def _counts(arrivals: Arrivals, breakdown: str) -> Iterator[tuple[str, str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionState:
-    """One row of the state table.
-
-    Args:
-        updated: Version of the receiving dataset that last touched it; -1 when no arrival touches it any more.
-        processed: Version of the receiving dataset it was computed from; None before the first run.
-    """
-
     partition: str
     updated: int
+    """Version of the receiving dataset that last touched it; -1 when no arrival touches it any more."""
     processed: int | None
+    """Version of the receiving dataset it was computed from; None before the first run."""
     rows: int
     processed_rows: int
 
@@ -96,12 +85,7 @@ class PartitionState:
 def state(
     arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str
 ) -> dict[str, PartitionState]:
-    """Derive the state table.
-
-    Returns:
-        Event partition to its state, sorted. Every arrival partition counts as an event partition, even if it has no
-        rows: readers see it as empty, not as missing.
-    """
+    """Derive the state table, sorted; an arrival partition without rows is in it: it is empty, not missing."""
     updated: dict[str, int] = defaultdict(lambda: -1)
     for partition, entry in arrivals.items():
         updated[partition] = max(updated[partition], entry.version)
@@ -114,7 +98,7 @@ def state(
             partition=key,
             updated=updated.get(key, -1),
             processed=integrated[key].inputs[source] if key in integrated else None,
-            rows=rows.get(key, 0),
+            rows=rows[key],
             processed_rows=integrated[key].rows_in if key in integrated else 0,
         )
         for key in sorted({*updated, *integrated})

@@ -1,16 +1,16 @@
 """Late Data Detector: how far event time has come, and which rows arrive behind it.
 
 Problem: a closed hour keeps receiving rows; a job must find them to correct what it has already published.
-How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
-is the greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several
-sources, MIN follows the slowest of them and MAX the fastest, as the contract declares. A row behind the watermark of
-the partition it arrives in is late: it is reported (:func:`late`), never dropped here.
-In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
-Streaming would drop late rows silently; :func:`is_late` finds them first.
-The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
-its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
-stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
-trap is MIN: one source or partition that falls silent holds the watermark back forever.
+How it works: every source partition reports the greatest event time it has seen. The watermark of a partition is the
+greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several sources,
+MIN follows the slowest of them and MAX the fastest, as the contract declares. A row behind the watermark of the
+partition it arrives in is late: it is reported (:func:`late`), never dropped here. In a stream the partitions are its
+micro-batches, :class:`StreamProgress` is stored with each of them, and :func:`is_late` finds the rows that Structured
+Streaming would drop silently.
+The trap: one clock that runs a century ahead makes every later row late. A time that lies after the end of its own
+partition plus the tolerance is therefore ignored and reported; a stream also ignores event times after the moment of
+ingestion, as the time of a partition may be wrong itself. And MIN: one source that falls silent holds the watermark
+back forever.
 When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from blogdata.publish.partitions import Grain, start_of
 
@@ -56,15 +58,12 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamProgress:
-    """Event-time progress of a stream, stored with each batch so that a restart resumes from the last one.
-
-    Args:
-        seen: Greatest event time of each source; None for a known source without an event time yet.
-        watermark: Watermark that the next batch is judged by; None while nothing can be late.
-    """
+    """Event-time progress of a stream, stored with each batch so that a restart resumes from the last one."""
 
     seen: Mapping[str, datetime | None] = field(default_factory=dict)
+    """Greatest event time of each source; None for a known source without an event time yet."""
     watermark: datetime | None = None
+    """Watermark that the next batch is judged by; None while nothing can be late."""
 
     def advance(
         self,
@@ -76,19 +75,19 @@ class StreamProgress:
         seen = dict(self.seen)
         for source, time in readings:
             seen[source] = _later(seen.get(source), time)
-        candidate = _behind(_combined(tuple(seen.values()), strategy), allowed)
-        return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
+        reached = _combined(tuple(seen.values()), strategy)
+        return StreamProgress(seen=seen, watermark=_later(self.watermark, reached and reached - allowed))
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "seen": {source: _text(time) for source, time in self.seen.items()},
-            "watermark": _text(self.watermark),
-        }
+        kept: dict[str, Any] = _PROGRESS.dump_python(self, mode="json")
+        return kept
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> StreamProgress:
-        seen = {source: _time(text) for source, text in kept["seen"].items()}
-        return cls(seen=seen, watermark=_time(kept["watermark"]))
+        return _PROGRESS.validate_python(kept)
+
+
+_PROGRESS = TypeAdapter(StreamProgress)
 
 
 def progress(
@@ -98,15 +97,7 @@ def progress(
     strategy: Strategy = Strategy.MAX,
     keys: Sequence[str] = (),
 ) -> Progress:
-    """Compute the watermark of each partition (an hour) from the partitions before it.
-
-    Args:
-        readings: One per source and partition, in any order; several for the same one are combined. A reading more
-            than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
-
-    Returns:
-        A watermark for every key of the readings and of `keys`, never going back from one key to the next.
-    """
+    """Compute the watermark of each partition (an hour) of the readings and of `keys` from the partitions before it."""
     ignored = tuple(one for one in readings if _implausible(one))
     by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
     for one in readings:
@@ -143,11 +134,7 @@ def late(
 
 
 def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column:
-    """Build the condition that a row's event time may move the watermark.
-
-    It may not if it lies more than :data:`CLOCK_TOLERANCE` after the end of the row's arrival hour, or more than that
-    after the moment of ingestion.
-    """
+    """Build the condition that a row's event time may move the watermark."""
     from pyspark.sql import functions as F
 
     start = F.unix_micros(F.concat(partition, F.lit(":00:00Z")).cast("timestamp"))
@@ -192,14 +179,6 @@ def _instant(micros: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
 
 
-def _text(time: datetime | None) -> str | None:
-    return None if time is None else time.astimezone(timezone.utc).isoformat()
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
 def _combined(seen: Sequence[datetime | None], strategy: Strategy) -> datetime | None:
     times = [time for time in seen if time is not None]
     if not times or (strategy is Strategy.MIN and len(times) < len(seen)):
@@ -211,7 +190,3 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     if one is None or other is None:
         return one or other
     return max(one, other)
-
-
-def _behind(time: datetime | None, allowed: timedelta) -> datetime | None:
-    return None if time is None else time - allowed

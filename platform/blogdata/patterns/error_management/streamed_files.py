@@ -1,11 +1,9 @@
-"""A folder of landed files as the source of a stream: its lines, and the files and sizes that each batch must have.
-
-Another source, such as a broker topic, is another class with the same methods.
-"""
+"""A folder of landed files as the source of a stream: its lines, and the files and sizes that each batch must have."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,7 @@ from blogdata.landing.lines import Bounds, read_listed
 from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, measure_all
 from blogdata.patterns.error_management.checkpointer import Checkpoint
-from blogdata.patterns.ingestion.landed_partition import irregular
-from blogdata.patterns.ingestion.readiness_marker import scan
+from blogdata.patterns.ingestion.readiness_marker import irregular, scan
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain, start_of
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 SCHEMA = "raw BINARY, source_offset BIGINT"
 _LISTED = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 _FOR_EVER = "36500d"
-_NOTHING = LandedSize(lines=0, bytes=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +66,6 @@ class StreamedFiles:
             .load(f"{_pattern(landing / self.table)}/date=*/hour=*")
         )
         return read_listed(listed, landing, reader, arrival_hour, bounds)
-
-    def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
-        """List what a query would ingest first, without Spark; the list changes when that input changes.
-
-        Returns:
-            The files of an uncommitted batch, each with its size and modification time, if there are any; otherwise the
-            paths of the files that are in no batch yet.
-        """
-        if checkpoint is not None and (unfinished := checkpoint.unfinished()):
-            return [f"{path} {_state(Path(path))}" for path in unfinished]
-        seen = checkpoint.every_file() if checkpoint is not None else frozenset()
-        there = {str(file) for file in self._files(landing)}
-        return sorted(there - seen)
 
     def unread(self, checkpoint: Checkpoint, landing: Path) -> list[Path]:
         """List the landed files that no committed batch contains, without Spark."""
@@ -128,17 +111,17 @@ def _pattern(path: Path) -> str:
 
 
 def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
-    sums: dict[str, LandedSize] = {}
+    sums: dict[str, LandedSize] = defaultdict(lambda: LandedSize(lines=0, bytes=0))
     for file in files:
-        sums[file.hour] = sums.get(file.hour, _NOTHING) + file.size
-    return sums
+        sums[file.hour] += file.size
+    return dict(sums)
 
 
 def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigures]]:
-    found: dict[str, dict[str, FileFigures]] = {}
+    found: dict[str, dict[str, FileFigures]] = defaultdict(dict)
     for file in files:
-        found.setdefault(file.hour, {})[file.name] = file.size.of_rows
-    return found
+        found[file.hour][file.name] = file.size.of_rows
+    return dict(found)
 
 
 def arrival_hour(name: str) -> str | None:
@@ -150,11 +133,3 @@ def arrival_hour(name: str) -> str | None:
     except ConfigurationError:
         return None
     return key if len(key) == len("2026-01-05T00") else None
-
-
-def _state(file: Path) -> str:
-    try:
-        found = file.stat()
-    except FileNotFoundError:
-        return "is gone"
-    return f"{found.st_size} {found.st_mtime_ns}"

@@ -2,17 +2,15 @@
 
 Problem: producers retry, so a row arrives more than once, and the copies may even differ.
 How it works: the caller passes one window as one frame (an event hour over all its arrivals). Its rows are grouped by
-key and sorted once by key and order, and the first of each key is kept (:func:`deduplicate`; the others:
-:func:`conflicting`). It records how many rows it stands for (`occurrences`) and how many of those have another
-payload (`conflicts`), so no second pass counts them: the sum of `occurrences` is the number of input rows. One
-shuffle, one sort. In a stream :func:`first_come` compares a batch with the
-identities published in its hours. It reads them from the published table, so there is no second state that could
-disagree with the table or grow for ever.
-The trap: `dropDuplicates` (in streams: `dropDuplicatesWithinWatermark`) keeps an arbitrary row, so a re-run may
-publish another one; an order that does not end in a unique column has the same effect. Nulls in the key are equal to
-each other here, as in GROUP BY.
-When not to use it: across windows (a row that returns in another event hour is another row), or for
-exactly-once *delivery*, which is the job of the writer.
+key and sorted once, and the first of each key is kept (:func:`deduplicate`; the others: :func:`conflicting`) with the
+number of rows it stands for (`occurrences`) and of those with another payload (`conflicts`): the sum of `occurrences`
+is the number of input rows. One shuffle, one sort. In a stream :func:`first_come` compares a batch with the identities
+published in its hours, so there is no second state that could disagree with the table or grow for ever.
+The trap: `dropDuplicates` (in streams: `dropDuplicatesWithinWatermark`) keeps an arbitrary row, so a re-run may publish
+another one; an order that does not end in a unique column has the same effect. Nulls in the key are equal to each other
+here, as in GROUP BY.
+When not to use it: across windows (a row that returns in another event hour is another row), or for exactly-once
+*delivery*, which is the job of the writer.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
@@ -27,15 +25,11 @@ if TYPE_CHECKING:
 
 
 def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
-    """Keep the first row of each identity, with the number of rows it stands for.
+    """Keep the first row of each identity, with `occurrences` BIGINT and `conflicts` BIGINT.
 
     Args:
         order: Columns that decide which row is first; unique together with the key, or the winner is arbitrary.
         payload: Column of the frame that all rows of one identity must agree on.
-
-    Returns:
-        The winners with the input's columns and occurrences BIGINT (rows of the identity, itself included)
-        and conflicts BIGINT (rows of the identity with another payload than the winner's).
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -73,12 +67,7 @@ class Verdict(str, Enum):
 def first_come(
     batch: DataFrame, published: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column
 ) -> DataFrame:
-    """Classify the rows of a batch: first of their identity, duplicate of it, or in conflict with it.
-
-    Returns:
-        Every row of the batch, once, with verdict STRING: one of :class:`Verdict`. Each row that is not first is
-        compared with the first one, not with the one before it.
-    """
+    """Classify the rows of a batch by `verdict` STRING, a :class:`Verdict`; each is compared with the first one."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

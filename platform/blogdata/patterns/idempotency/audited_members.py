@@ -40,19 +40,13 @@ Arrange = Callable[[Target, int], int]
 
 @dataclass(frozen=True, kw_only=True)
 class NewMember:
-    """The rows and the description of a member to be written.
-
-    Args:
-        arrange: Rewrites the files of its complete table without changing a row; None: they stay as written.
-        onto: The visible member to whose rows it only adds; None: its rows are all of its partitions.
-    """
-
     name: str
     frame: DataFrame
     partitions: tuple[str, ...] = ()
     frozen: bool = False
     arrange: Arrange | None = None
     onto: Member | None = None
+    """The visible member to whose rows it only adds; None: its rows are all of its partitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,14 +165,16 @@ def _digest(commit_id: str, provenance: Provenance) -> str:
 
 
 def _of(provenance: Provenance, partitions: Sequence[str], onto: Member | None) -> Provenance:
-    added = {key: value for key, value in provenance.additions.of.items() if key in partitions}
+    def mine(given: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in given.items() if key in partitions}
+
     return replace(
         provenance,
-        additions=Additions(at=onto.version, of=added) if onto else Additions(),
-        accounts={key: value for key, value in provenance.accounts.items() if key in partitions},
-        expected={key: value for key, value in provenance.expected.items() if key in partitions},
-        files={key: value for key, value in provenance.files.items() if key in partitions},
-        landed={key: value for key, value in provenance.landed.items() if key in partitions},
+        additions=Additions(at=onto.version, of=mine(provenance.additions.of)) if onto else Additions(),
+        accounts=mine(provenance.accounts),
+        expected=mine(provenance.expected),
+        files=mine(provenance.files),
+        landed=mine(provenance.landed),
     )
 
 

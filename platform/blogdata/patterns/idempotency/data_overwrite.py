@@ -7,12 +7,12 @@ How it works: the rows of exactly the declared partitions, or of the whole table
 instead of deleting neighbouring partitions.
 
 A partition may also be written in slices (:class:`blogdata.publish.writes.Slices`): rows are only added to it, in the
-same commit that replaces others, and its audit reads all of its rows, those that were there before included. It is
-refused if the table has changed since the rows were computed for it. What the partition then holds is what replacing
-it would have given; whoever cannot prove that replaces it.
+same commit that replaces others, and its audit reads all of its rows. It is refused if the table has changed since the
+rows were computed for it. What the partition then holds is what replacing it would have given; whoever cannot prove
+that replaces it.
 
-The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped: the
-commit removes its files although no row names it.
+The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped: the commit
+removes its files although no row names it.
 
 When not to use it: for slowly changing rows spread over the whole table, where a Merger touches fewer files.
 
@@ -41,12 +41,7 @@ def overwrite_partitions(
     *,
     companions: Sequence[Companion] = (),
 ) -> Commit:
-    """Replace some partitions by a frame, audited and in one commit.
-
-    Args:
-        partitions: Partition keys; a key without rows ends up empty.
-        provenance: Inputs, accounts and landed files; the partitions of its `additions` keep the rows they have.
-    """
+    """Replace some partitions by a frame; those of the provenance's `additions` keep the rows they have."""
     assert target.contract.partitioning is not None, "use overwrite_table for a table without partitions"
     assert partitions, "name at least one partition"
     added, keys = provenance.additions, sorted(set(partitions))

@@ -1,22 +1,22 @@
 """Fast Metadata Cleaner: a period is a table of its own behind one view; to replace it is one operation on metadata.
 
-Problem: a job deletes the rows of its last run before it writes them again. To find them it reads and rewrites files
-of a table that grows every day, so the job takes longer every day.
+Problem: a job deletes the rows of its last run before it writes them again. To find them it reads and rewrites files of
+a table that grows every day, so the job takes longer every day.
 
-How it works: the rows of each period are a table of their own, a member. The dataset is the union of the members that
+How it works: the rows of each period are a table of their own, a member; the dataset is the union of the members that
 its pointer names. To replace a period, its new rows are written to a new member and audited; then one commit of the
-pointer swaps it for the old member (:func:`replace_periods`). No file of any other period is opened, however many
-there are. The old member is kept until no reader can still use it (`blogdata.lake.retired`). Rows that a period lacks
-are added to its member, and the pointer then names the newer version of that (`blogdata.publish.writes.Slices`).
-:func:`freeze` turns the final periods of a past year into one immutable member: every store limits the number of
-tables, and a view over many of them is slow.
+pointer swaps it for the old member (:func:`replace_periods`). No file of any other period is opened. The old member is
+kept until no reader can still use it (`blogdata.lake.retired`). Rows that a period lacks are added to its member, and
+the pointer then names the newer version of that (`blogdata.publish.writes.Slices`). :func:`freeze` turns the final
+periods of a past year into one immutable member: every store limits the number of tables, and a view over many of them
+is slow.
 
 The trap: dropping the table before the view stops naming it. Readers fail in between, and a crash there leaves a view
-of a missing table. Here the pointer moves first. Another trap is granularity: a period is the smallest unit that can be
+of a missing table; so the pointer moves first. Another trap is granularity: a period is the smallest unit that can be
 replaced, not a day or a customer within it.
 
 When not to use it: for rows that are corrected one by one (Merger), and on stores without cheap metadata (Data
-Overwrite). An added column is null in periods written before, frozen or not; replay them if they need values.
+Overwrite). An added column is null in periods written before; replay them if they need values.
 
 Source: Data Engineering Design Patterns, ch. 4.
 """
@@ -93,11 +93,9 @@ def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member,
 def freeze(
     spark: SparkSession, target: Target, *, final_before: str, arrange: Arrange | None = None
 ) -> Sequence[Member]:
-    """Turn the periods of each final year into one immutable member: one audited write and one swap per year.
+    """Turn the periods of each final year into one immutable member, and return these members.
 
-    Returns:
-        One entry per frozen year; the periods keep the accounts they were published with. A year with a period that
-        the event log does not know is skipped: it is computed again first.
+    A year with a period that the event log does not know is skipped: it is computed again first.
     """
     dataset = target.contract.dataset
     columns = {column.name: column.type for column in target.contract.columns}

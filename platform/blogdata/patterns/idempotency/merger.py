@@ -3,18 +3,17 @@
 Problem: a provider delivers only the changes, or always everything although little has changed. Replacing the table
 each time rewrites unchanged rows.
 
-How it works: one commit (:func:`merge`; of a full delivery :func:`merge_all`), audited like every write.
-A change with a known key updates the row if it differs, or deletes it if it is marked as removed; a change with a new
-key is inserted. The audits see the table as the merge would leave it. Of a large table only the files with rows that
-really change are written again, so changes without effect are filtered out first; a small one is written whole. Of
-rows that are known to be new (:func:`add`) nothing else is written. All is computed from one version of the table, and
-commits only while the table still has the rows of that version.
+How it works: one commit (:func:`merge`; of a full delivery :func:`merge_all`), audited like every write. A change with
+a known key updates the row if it differs, or deletes it if it is marked as removed; a change with a new key is
+inserted. The audits see the table as the merge would leave it. Of a large table only the files with rows that really
+change are written again; a small one is written whole. Of rows that are known to be new (:func:`add`) nothing else is
+written. All is computed from one version of the table, and commits only while the table still has the rows of that
+version.
 
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add it
-for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins must
-be decided where the changes are computed: of changed users it is the newest one, and of one instant the one that landed
-last. Here they are refused, even a change and a removal of a missing row, or two changes of which one has no effect. A
-change without a mark is also refused: it would be dropped silently.
+for ever. Another trap: several changes with one key. Which one wins must be decided where the changes are computed;
+here they are refused, even two changes of which one has no effect. A change without a mark is also refused: it would be
+dropped silently.
 
 When not to use it: when the whole dataset is available and small (Data Overwrite), and when an old delivery must be
 rerun: its changes would be merged into rows of later deliveries (Stateful Merger).
@@ -32,7 +31,6 @@ from urllib.parse import unquote
 from blogdata.errors import ConfigurationError
 from blogdata.lake import arrow
 from blogdata.lake.commit import Commit
-from blogdata.lake.lake import marks_rows
 from blogdata.lake.reads import rows_of_files
 from blogdata.publish import kept_rows, tables
 from blogdata.publish.changes import Exchange, Rewrite
@@ -58,12 +56,7 @@ def merge(changes: DataFrame, target: Target, provenance: Provenance, *, at: int
     Args:
         changes: Rows with the contract's columns and :data:`DELETED`, never null, one per key. Of a removed row only
             the key is used.
-        at: Version of the table the changes were computed from; None: they do not depend on a version, and the newest
-            one is used.
-
-    Raises:
-        WriteRefused: Several changes share a key, or one has no mark, whatever the table contains.
-        ConcurrentWrite: The table is no longer at that version; transient.
+        at: Version of the table the changes were computed from; None: they do not depend on one.
     """
     contract = _mergeable(target.contract)
     distinct = unambiguous(all_marked(changes), contract)
@@ -78,28 +71,18 @@ def merge(changes: DataFrame, target: Target, provenance: Provenance, *, at: int
 
 
 def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
-    """Merge a full delivery into a table: write the rows that differ, and delete those that are not delivered.
-
-    If a column of the key was added after the table was created, no change can match rows with a null in it. Such a
-    table is replaced as a whole, once.
-    """
+    """Merge a full delivery into a table: write the rows that differ, and delete those that are not delivered."""
     contract = _mergeable(target.contract)
     current = target.lake.read(rows.sparkSession, contract.dataset, at)
-    if _is_older_than_its_key(current, target):
-        return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
     changes = differences(unambiguous(rows, contract), current, contract)
     return _merged(changes, target, provenance, at=at)
 
 
 def add(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
-    """Add rows with new keys to a table; only these are written, until it has so many files that it is written whole.
-
-    Args:
-        provenance: Its `additions` name the whole table.
-    """
+    """Add rows with new keys to a table; only these are written, until it has too many files."""
     dataset = target.contract.dataset
     table = target.lake.at(dataset, at)
-    if marks_rows(table) or len(table.file_uris()) >= MOST_FILES:
+    if len(table.file_uris()) >= MOST_FILES:
         rows = target.lake.read(rows.sparkSession, dataset, at).select(*rows.columns).unionByName(rows)
         provenance = replace(provenance, additions=provenance.additions.rewriting(provenance.additions.of))
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
@@ -114,14 +97,13 @@ def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, at: i
     current = lake.read(spark, contract.dataset, at)
     table = lake.at(contract.dataset, at)
     files = arrow.rows_of(table.get_add_actions(flatten=True))
-    if len(files) < 2 or marks_rows(table) or sum(file["num_records"] for file in files) <= SMALL:
+    if len(files) < 2 or sum(file["num_records"] for file in files) <= SMALL:
         rows = rows_after_merge(changes, current, contract)
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
     with kept_rows.computed(effective(changes, current, contract)) as kept:
-        named = current.withColumn("_file", F.col("_metadata.file_name"))
-        touched = {
-            row[0] for row in named.join(kept, list(contract.key), "left_semi").select("_file").distinct().collect()
-        }
+        named = current.withColumn("_file", F.col("_metadata.file_name")).alias("t")
+        found = named.join(kept.alias("s"), _same(contract), "left_semi").select("_file").distinct()
+        touched = {row[0] for row in found.collect()}
         old = [file for file in files if unquote(file["path"]).rsplit("/", 1)[-1] in touched]
         columns = {column.name: column.type for column in contract.columns}
         there = rows_of_files(spark, lake.path(contract.dataset), columns, old, None)
@@ -131,11 +113,7 @@ def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, at: i
 
 
 def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
-    """Make the evaluation of changes fail if several of them share a key.
-
-    Returns:
-        The same changes. Keys that contain a null are not compared; the audits judge them.
-    """
+    """Make the evaluation of changes fail if several of them share a key; audits judge one that contains a null."""
     from pyspark.sql import Column, Window
     from pyspark.sql import functions as F
 
@@ -166,11 +144,7 @@ def effective(changes: DataFrame, current: DataFrame, contract: Contract) -> Dat
 
 
 def differences(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
-    """Compare a full delivery with a table, both read once.
-
-    Returns:
-        New rows and rows that differ, with :data:`DELETED` false; the keys of missing rows, with :data:`DELETED` true.
-    """
+    """Return the changes that make a table a full delivery; both are read once."""
     from pyspark.sql import functions as F
 
     there, gone = F.col("t._there").isNotNull(), F.col("s._there").isNull()
@@ -197,17 +171,6 @@ def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract)
     return kept.select(*columns).unionByName(arrived)
 
 
-def _is_older_than_its_key(current: DataFrame, target: Target) -> bool:
-    from pyspark.sql import Column
-    from pyspark.sql import functions as F
-
-    table = target.lake.caught_up(target.contract.dataset)
-    assert table is not None
-    # A key column that the table was created with is not nullable, so only added ones have to be searched for nulls.
-    later = {field.name for field in table.schema().fields if field.nullable} & set(target.contract.key)
-    return bool(later) and not current.where(reduce(Column.__or__, [F.col(name).isNull() for name in later])).isEmpty()
-
-
 def _mergeable(contract: Contract) -> Contract:
     if not contract.key or contract.partitioning is not None:
         raise ConfigurationError(
@@ -231,4 +194,5 @@ def _same(contract: Contract) -> Column:
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
-    return reduce(Column.__and__, [F.col(f"t.{name}") == F.col(f"s.{name}") for name in contract.key])
+    # Rows that are older than a column of the key have a null in it: they are found, and replaced.
+    return reduce(Column.__and__, [F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}")) for name in contract.key])

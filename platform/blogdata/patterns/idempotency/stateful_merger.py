@@ -7,20 +7,17 @@ How it works: the commit of a merge records its execution, and the commit of a r
 (:func:`execute`). The pattern's state table (execution time -> table version) is derived from these commits
 (:mod:`blogdata.evidence.executions`). An execution later than all those in the table is only merged. Any other one
 first restores the version before the first merge that must not be visible: its own earlier merge, or that of the next
-later execution. The restoration is an audited commit of its own: the table must have as many rows again as it had then.
-Then the execution is merged, and after it the later ones, in order (`executions.due`). After a crash at any point they
-count as not contained, and the next run continues with them. If a merge fails permanently (its audit, a constraint, a
-lost input file, an unforeseen error), the earlier state is not lost: the table is taken back to its state before the
-restoration, whichever attempt, run or earlier day made that restoration. Executions merged since then count as not
-contained.
+later execution. The restoration is an audited commit of its own. Then the execution is merged, and after it the later
+ones, in order; after a crash at any point they count as not contained, and the next run continues with them. If a merge
+fails permanently, the table is taken back to its state before the restoration, whichever attempt, run or earlier day
+made that.
 
-Where no version is left, or the store has none, raw rows that say their execution rebuild the table (figure 4-6). Here
-`bronze.users` has them, by `load_date`: all executions are replayed onto the empty table, which needs no version.
+Where no version is left, or the store has none, raw rows that say their execution rebuild the table (figure 4-6): all
+executions are replayed onto the empty table. Here `bronze.users` has them, by `load_date`.
 
 The trap: restoring the version that the previous execution made. Commits in between, e.g. a compaction, would be lost;
 the version to restore is that of the execution's own merge minus one. And a vacuum deletes files that only old versions
-use: before anything is changed, all files of the version to restore are checked for existence, deletion vectors
-included.
+use: before anything is changed, all files of the version to restore are checked for existence.
 
 When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show a state
 that never existed (Merger). Executions run one at a time, and a rerun repeats all later ones; a limit bounds their
@@ -64,19 +61,13 @@ def execute(
 ) -> Commit:
     """Merge the changes of one execution into the table as the previous executions left it.
 
+    The table does not contain later executions afterwards: `executions.due` lists them. After an error, a table that
+    was restored is taken back to its state before the restoration. If the error is transient or the server was lost, it
+    is left as it is, and a retry continues from there.
+
     Args:
-        changes: Computes the changes, as `merge` takes them, from the table before the
-            execution.
+        changes: Computes the changes, as `merge` takes them, from the table before the execution.
         lost: Checks whether an error that is no `PlatformError` means a lost server, so that a retry can help.
-
-    Returns:
-        The commit of the merge; ``repeated`` if this run has made it before and the table still contains it.
-        The table does not contain later executions afterwards: `executions.due` lists them.
-
-    Raises:
-        PlatformError: The version to restore no longer exists; or as :func:`merge`. After any error, a table that was
-            restored, and does not have its latest execution again, is taken back to its state before the restoration.
-            If the error is transient or the server was lost, it is left as it is, and a retry continues from there.
     """
     contract, lake = target.contract, target.lake
     # First: a version to restore is restored by the contract of today.

@@ -18,8 +18,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from psycopg import sql
 from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.served import Served
+from blogdata.patterns.security.fine_grained_accessor_for_tables import RIGHTS, Role, grants
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
 
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PUBLICATIONS = "publications"
-Granting = Callable[[psycopg.Connection, str, Sequence[Contract]], AbstractContextManager[None]]
-OWN: Granting = lambda *_: nullcontext()  # noqa: E731
+_MARK = "rights "
 _TYPES = {
     "STRING": sql.SQL("text"),
     "BIGINT": sql.SQL("bigint"),
@@ -79,29 +79,42 @@ class SinkDelivery:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SinkRoles:
+    owner: str
+    writer: str
+    readers: Mapping[Role, str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Receipt:
     batch_id: str
     rows: Mapping[str, int]
     repeated: bool
 
 
-def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, granting: Granting = OWN) -> Receipt:
+def deliver(
+    connection: psycopg.Connection, schema: str, delivery: SinkDelivery, roles: SinkRoles | None = None
+) -> Receipt:
     """Replace a partition of several tables in one transaction.
 
-    Args:
-        granting: Around the creation of tables; :data:`OWN`: they are the connection's, and nothing is granted.
+    If the connection is the writer's of some roles, tables are the owner's, and the readers get their rights. Of any
+    other one tables are its own, and nothing is granted.
 
     Raises:
         RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
-        TransientError: Newer versions are already served.
         psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
     """
     try:
         with connection.transaction():
             _alone(connection, schema)
             contracts = [part.contract for part in delivery.parts]
-            with granting(connection, schema, contracts):
+            login = connection.execute("SELECT session_user").fetchone()
+            if roles is None or login != (roles.writer,):
                 _make(connection, schema, contracts)
+            else:
+                connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.owner)))
+                _make(connection, schema, contracts)
+                _grant(connection, schema, contracts, roles)
         with connection.transaction():
             _alone(connection, f"{schema}/{delivery.partition}")
             if _is_served(connection, schema, delivery):
@@ -122,6 +135,38 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
     return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=False)
 
 
+def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles) -> None:
+    tables = [*(contract.name for contract in contracts), PUBLICATIONS]
+    # Table by table: the schema may have views of somebody else, which the owner may not grant.
+    writes = [f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}"."{name}" TO "{roles.writer}"' for name in tables]
+    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{roles.writer}"', *writes]
+    for role, login in roles.readers.items():
+        statements += grants(contracts, schema, role, login)
+        if RIGHTS[role].technical:
+            statements.append(f'GRANT SELECT ON "{schema}"."{PUBLICATIONS}" TO "{login}"')
+    # EXPLAIN estimates by statistics of values how many hidden rows match.
+    statements += [
+        f'ALTER TABLE "{schema}"."{contract.name}" ALTER COLUMN "{column.name}" SET STATISTICS 0'
+        for contract in contracts
+        for column in contract.columns
+        if column.name != contract.partition_column
+    ]
+    # Granting again would lock the tables against their readers.
+    mark = _MARK + hashlib.sha256("\n".join(statements).encode()).hexdigest()
+    table = "to_regclass(format('%%I.%%I', %s::text, name))"
+    # A table that was restored without its rights may have its comment.
+    query = (
+        "SELECT obj_description(oid, 'pg_class'), has_table_privilege(%s::name, oid, 'INSERT') "
+        f"FROM (SELECT {table}::oid AS oid FROM unnest(%s::text[]) AS name) AS tables"
+    )
+    if set(connection.execute(query.encode(), [roles.writer, schema, tables]).fetchall()) == {(mark, True)}:
+        return
+    for statement in statements:
+        connection.execute(statement.encode())
+    for name in tables:
+        connection.execute(f'COMMENT ON TABLE "{schema}"."{name}" IS \'{mark}\''.encode())
+
+
 def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, str], int]:
     """Read the newest served version, by dataset, id of its table, and partition."""
     if not _columns(connection, schema, PUBLICATIONS):
@@ -132,11 +177,7 @@ def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, 
 
 
 def deliveries(connection: psycopg.Connection, schema: str, datasets: Collection[str]) -> list[Served]:
-    """List the deliveries that are served, oldest first.
-
-    Args:
-        datasets: The datasets that are served together; deliveries of other combinations are left out.
-    """
+    """List the deliveries of these datasets together that are served, oldest first."""
     if not _columns(connection, schema, PUBLICATIONS):
         return []
     query = sql.SQL(

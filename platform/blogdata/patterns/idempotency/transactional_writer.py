@@ -4,18 +4,15 @@ Problem: a job writes a fact and its companion rows (rejected rows, an audit, pe
 writes. Readers see one without the other, and a retry adds to the half that exists.
 
 How it works: one of the tables is the main table, and its commit publishes all of them. :func:`overwrite_together`
-writes and audits the files of the companions before the commit of the main table; how many rows they must
-have is measured in the main table's own files. The commit names these files. A companion's log follows the main
-table's (`blogdata.lake.companions`): this writer, the ledger or a query that opens a companion first applies the main
-table's pending commits to it. The batch is published once per run (`txnAppId`), and followed once (the version of the
-main table is the companion's `txnVersion`). Each version of a companion belongs to a version of its main table
-(`companions.version_with`). A database has such transactions itself;
-:mod:`blogdata.patterns.idempotency.transactional_sink` uses them.
+writes and audits the files of the companions before that commit, which names them; how many rows they must have is
+measured in the main table's own files. A companion's log follows the main table's (`blogdata.lake.companions`): whoever
+opens a companion first applies the main table's pending commits to it. The batch is published once per run
+(`txnAppId`), and followed once (the version of the main table is the companion's `txnVersion`). A database has such
+transactions itself; :mod:`blogdata.patterns.idempotency.transactional_sink` uses them.
 
 The trap: two commits in the right order. A crash between them leaves readers a mixture, and two runs of different
 partitions leave a version of the second table that belongs to no version of the first. Another trap: the transaction
-only makes one run all or nothing. That a rerun of the same partition replaces the rows of the first run is due to Data
-Overwrite.
+only makes one run all or nothing; that a rerun replaces the rows of the first run is due to Data Overwrite.
 
 When not to use it: for tables that are only computed from each other. Readers that bypass this platform see a companion
 a moment after its main table, never before it.

@@ -1,19 +1,17 @@
 """Compactor: many small files of a table become few large ones, so that reading it stays as fast as it was.
 
-Problem: a stream that commits every five seconds leaves 17,280 files a day. After some months a query spends most of
-its time on listing and opening files.
+Problem: a stream that commits every five seconds leaves 17,280 files a day, and queries spend their time opening them.
 
 How it works: the sizes of a table's files are read from its log, without Spark (:func:`files`), and show which
-partitions have too many small ones (:func:`due`). Only partitions at rest are due: nothing was added to them in the
-last hour, and they are final where the dataset says when that is. A partition that is never at rest, because a stream
-adds rows to it all day, is due once it is crowded. :func:`compact` exchanges the small files for larger ones, in one
-commit, if they have as many rows. The commit is no publication, so nothing that reads the table becomes stale.
+partitions have too many small ones (:func:`due`): those at rest, to which nothing was added in the last hour, and which
+are final where the dataset says when that is; and those that are never at rest, once they are crowded. :func:`compact`
+exchanges the small files for larger ones, in one commit, if they have as many rows. The commit is no publication, so
+nothing that reads the table becomes stale.
 
-The trap: a compaction removes files, which a publication of the same partition replaces, too. If the publication comes
-first, the compaction is refused; the other way round both stand. Hence a compaction claims its partitions, as a
-publication does, and leaves a dataset alone while another run publishes it. A batch that is only appended needs no
-claim: both commits stand. And a compaction frees nothing: the old files stay until a vacuum, since older versions and
-running readers need them.
+The trap: a compaction removes files that a publication of the same partition replaces, and is refused if the
+publication comes first. Hence it claims its partitions, and leaves a dataset alone while another run publishes it;
+beside a batch that is only appended both commits stand. And it frees nothing: the old files stay until a vacuum, since
+older versions and running readers need them.
 
 When not to use it: for tables that are written once, whole, in large files, such as the copies behind a pointer.
 
@@ -86,13 +84,6 @@ def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], b
 
 
 def compact(spark: SparkSession, target: Target, partitions: Sequence[str]) -> Compaction | None:
-    """Merge the small files of some partitions, in one audited commit; None if there was nothing to do.
-
-    Args:
-        partitions: Keys of the partitions, claimed by the run; :data:`WHOLE_TABLE` alone for an unpartitioned table.
-
-    Raises:
-        ConcurrentWrite: Another run rewrote the same files meanwhile; transient.
-    """
+    """Merge the small files of some partitions that the run has claimed; None if there was nothing to do."""
     keys = [key for key in partitions if key != WHOLE_TABLE]
     return compaction.compact(spark, target, keys, small=SMALL_BYTES, most=TARGET_BYTES)

@@ -3,15 +3,15 @@
 Problem: nobody can tell when the data will come. A schedule runs in vain most of the time, and late the rest of it.
 
 How it works: each event waits as a file of its own in the landing zone, in the folder :data:`FOLDER`. A sender writes
-the file itself, or makes an HTTP call with a token (`blogdata.orchestration.external_events`), which is answered once
-the file is on the disk (:func:`keep`). A sensor requests a run for each file and removes the file once that run exists.
-The event's context goes with the run, into its tags and its commits. An event is identified by its source and id, and
-this identity is the run key: delivered again, it starts no second run. A file that is no event (:func:`read`) is moved
-into :data:`REFUSED`, beside its reason; so it is written under a hidden name, and renamed when it is whole.
+the file itself, under a hidden name first, or makes an HTTP call with a token
+(`blogdata.orchestration.external_events`), which is answered once the file is on the disk (:func:`keep`). A sensor
+requests a run for each file and removes the file once that run exists; the event's context goes into the run's tags and
+commits. The run key is the event's source and id: delivered again, it starts no second run. A file that is no event
+(:func:`read`) is moved into :data:`REFUSED`, beside its reason.
 
-The trap: a trigger that is only a ping. Without its event nobody knows why a run took place, and an event that was
-answered and then lost in memory is never sent again. A second trap is trust: an event selects declared datasets, whose
-stale partitions are computed, and nothing in it is opened or executed.
+The trap: a trigger that is only a ping: without its event nobody knows why a run took place, and one that was answered
+and then lost in memory is never sent again. And trust: an event selects declared datasets, whose stale partitions are
+computed; nothing in it is opened or executed.
 
 When not to use it: for data that come regularly, or from a producer that cannot notify; then a Readiness Marker.
 
@@ -33,7 +33,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError, shown, similar
 from blogdata.landing.landed_links import require_within
-from blogdata.patterns.ingestion.landed_partition import is_data
+from blogdata.patterns.ingestion.readiness_marker import is_data
 
 FOLDER = "_events"
 """Folder in the landing zone. No landed table has a name that begins with an underscore, so nothing else reads it."""
@@ -55,12 +55,7 @@ class EventRefused(PlatformError):
 
 
 class TriggerEvent(BaseModel):
-    """An event from outside. `id`, `source` and `time` have the meaning they have in CloudEvents.
-
-    Args:
-        id: Identifier, unique within its source: a second event with the same id is the same event.
-        payload: Reference to the data it announces, such as a path or an address; recorded, never opened.
-    """
+    """An event from outside. `id`, `source` and `time` have the meaning they have in CloudEvents."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -69,6 +64,7 @@ class TriggerEvent(BaseModel):
     time: AwareDatetime
     datasets: Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
     payload: str = ""
+    """Reference to the data it announces, such as a path or an address; recorded, never opened."""
 
     @field_validator("payload")
     @classmethod
@@ -83,11 +79,6 @@ class TriggerEvent(BaseModel):
 
 
 def parse(body: bytes, datasets: Collection[str]) -> TriggerEvent:
-    """Parse an event.
-
-    Raises:
-        EventRefused: It is malformed, too large, or names an undeclared dataset.
-    """
     if len(body) > MOST_BYTES:
         raise _refused(f"it has more than {MOST_BYTES} bytes", "put the data elsewhere, and refer to them by `payload`")
     try:
@@ -136,12 +127,7 @@ def waiting(landing: Path) -> dict[Path, float]:
 
 
 def read(file: Path, datasets: Collection[str]) -> TriggerEvent:
-    """Read a waiting event.
-
-    Raises:
-        EventRefused: As :func:`parse`.
-        OSError: The file cannot be read at present.
-    """
+    """Read a waiting event; an `OSError` may be over at the next attempt."""
     # No link or pipe that has taken its place since it was listed: a pipe would block for ever.
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:

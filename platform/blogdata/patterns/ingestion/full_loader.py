@@ -1,23 +1,18 @@
 """Full Loader: a source without a change column replaces its table whole, in one step nobody sees.
 
-Problem: a small reference table records neither what changed nor when. Comparing row by row costs more than
-reading all of it, and a table that is emptied and refilled is empty for every reader in between.
+Problem: a small reference table records neither what changed nor when. Comparing row by row costs more than reading all
+of it, and a table that is emptied and refilled is empty for every reader in between.
 
 How it works: the whole source replaces the whole table in one commit (Data Overwrite, or a Proxy that keeps every
-load). A reader sees yesterday's rows or today's, and time travel still returns yesterday's rows tomorrow. Before
-anything is replaced, :func:`guard` compares the number of rows with the last load.
+load): a reader sees yesterday's rows or today's, and time travel still returns yesterday's. Before anything is
+replaced, :func:`guard` compares the number of rows with the last load. The rows of a table of a database are read at
+one state of it and land as a JSON file, with the flag last (:func:`land`), so all that holds for delivered files holds
+for them, and memory does not grow with the table.
 
-A source may be files or a table of a database. The rows of a table are read at one state of it, adapted to JSON, and
-land as a file (:func:`land`). What holds for delivered files then holds for them: guards, counts of lines, dead
-letters, erasure. The file is renamed when it is whole, and the flag that makes the delivery complete comes last. Memory
-does not grow with the table; the price is its rows as text on the disk of the landing zone, once a day.
+The trap: a source that has just been emptied, or is being written, loads without an error, and empties every join
+downstream. The guard reports both counts and leaves the decision to a person.
 
-The trap: a source that has just been emptied, or is being written, loads without an error. An empty
-reference table then empties every join downstream. The guard reports both counts and leaves the decision to a
-person.
-
-When not to use it: for sources that grow without bound or are too large for one load; use an Incremental
-Loader there.
+When not to use it: for sources that grow without bound or are too large for one load; use an Incremental Loader there.
 
 Source: Data Engineering Design Patterns, ch. 2.
 """
@@ -34,8 +29,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing.landed_links import require_within
 from blogdata.patterns.ingestion import table_rows
-from blogdata.patterns.ingestion.landed_partition import is_data
-from blogdata.patterns.ingestion.readiness_marker import mark
+from blogdata.patterns.ingestion.readiness_marker import is_data, mark
 from blogdata.patterns.ingestion.whole_files import alone, hidden, same_bytes
 
 if TYPE_CHECKING:
@@ -92,11 +86,13 @@ def land(
     target = folder / f"{folder.parent.name}.json"
     require_within([target], landing)
     with alone(folder.parent):
-        _require_alone(target)
+        _require_no_others(target)
         partial = hidden(target)
         with table_rows.snapshot(connection, table), partial.open("wb") as file:
-            source = table_rows.describe(connection, table, announced)
-            rows = table_rows.copy(connection, table_rows.as_json(source), file)
+            source, rows = table_rows.describe(connection, table, announced), 0
+            for row in table_rows.read(connection, table_rows.as_json(source)):
+                file.write(row + b"\n")
+                rows += 1
             file.flush()
             os.fsync(file.fileno())
         prepare(partial)
@@ -110,13 +106,9 @@ def land(
     return Load(file=target, rows=rows, changed=changed)
 
 
-def _require_alone(target: Path) -> None:
-    others = sorted(
-        path.name
-        for path in (target.parent.iterdir() if target.parent.is_dir() else ())
-        if is_data(path.name) and path != target
-    )
-    if others:
+def _require_no_others(target: Path) -> None:
+    there = target.parent.iterdir() if target.parent.is_dir() else ()
+    if others := sorted(path.name for path in there if is_data(path.name) and path != target):
         raise ConfigurationError(
             what=f"the day has files of another producer: {', '.join(others[:3])}",
             where=str(target.parent),

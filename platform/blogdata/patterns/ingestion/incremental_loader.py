@@ -4,20 +4,19 @@ Problem: a table grows without bound, and reading all of it each time costs more
 time at which a row was written or changed.
 
 How it works: a window is an hour or a day, half-open: a row at the instant between two windows is in the later one
-only. The condition is sent to the server (:func:`load`), which reads the rows of the windows by the column's index; a
-backfill of an old window reads that window. All windows of a load are read at one state of the database. The rows land
-in the hours or days of the landing zone in which the column says they were written. The window of the present is read
-up to now, if it is loaded, and again later.
+only. The condition is sent to the server (:func:`load`), which needs an index of the column not to read the whole
+table; a backfill of an old window reads that window. All windows of a load are read at one state of the database. The
+rows land in the hours or days of the landing zone in which the column says they were written. The window of the present
+is read up to now, if it is loaded, and again later.
 
 A window is compared with what has landed of it, line by line, and only rows that have not landed are added, as a
 further file. So a load may be repeated, cut off or run for old windows at any time, and no row is lost or doubled. Each
-load reads the windows of an overlap again, which finds rows that were committed late with an early time. The bound: a
-transaction that stays open for longer than the overlap after the window of its rows. Its rows come when its window is
-loaded by name.
+load reads the windows of an overlap again, which finds rows that were committed late with an early time; of a
+transaction that stays open for longer, the rows come when their window is loaded by name.
 
-Rows whose time is null, `-infinity` or still to come are in no window. They land apart, once each, to be dead-lettered
-(:data:`UNTIMED`). Those before the first window are counted. Soft deletes travel: a row that is marked as deleted, with
-a new time, lands as another line. Hard deletes are unseen, as a row that is gone cannot be read.
+Rows whose time is null, `-infinity` or still to come land apart, once each, to be dead-lettered (:data:`UNTIMED`).
+Those before the first window are counted. Soft deletes travel as another line; hard deletes are unseen, as a row that
+is gone cannot be read.
 
 The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
 committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
@@ -43,8 +42,7 @@ from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import kept_lines
 from blogdata.landing.sizes import count_erased
 from blogdata.patterns.ingestion import table_rows
-from blogdata.patterns.ingestion.landed_partition import is_data
-from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
+from blogdata.patterns.ingestion.readiness_marker import FLAG, is_data, mark
 from blogdata.patterns.ingestion.whole_files import alone, hidden
 from blogdata.publish.column_types import Field
 from blogdata.publish.partitions import Grain, between, following, start_of
@@ -79,12 +77,9 @@ class DeltaTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What a load found in its windows.
+    """The rows in each window that has any, by its key, those in no window by :data:`UNTIMED`, and the new ones.
 
-    Args:
-        rows: Rows in each window, by its key; :data:`UNTIMED` for the rows in no window. Windows without rows are left
-            out.
-        before: Rows before the first window, which are not loaded; None: they were not counted.
+    `before` are the rows before the first window, which are not loaded; None: they were not counted.
     """
 
     rows: Mapping[str, int]
@@ -100,15 +95,13 @@ def load(
     last: str,
     *,
     now: datetime,
-    untimed_in: str | None = None,
+    untimed_in: str,
     count_before: bool = False,
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
     """Land the rows of a table that have not landed, of the windows from `first` to `last`.
 
-    Args:
-        untimed_in: The window in which rows without a usable time land that have not landed yet; None: they are not
-            read.
+    Those without a usable time land in the window `untimed_in`.
     """
     from psycopg import sql
 
@@ -122,9 +115,7 @@ def load(
         source = table_rows.describe(connection, table.name, table.announced, delta=table.delta)
         loading = _Loading(table, landed, prepare)
         loading.windows(_lines(connection, table, source, timed), between(first, last, table.grain))
-        if untimed_in is not None:
-            lines = [line for _, line in _lines(connection, table, source, untimed)]
-            loading.window(untimed_in, lines, UNTIMED)
+        loading.window(untimed_in, [line for _, line in _lines(connection, table, source, untimed)], UNTIMED)
         if count_before:
             count = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(source.identifier, earlier)
             before = next(iter(connection.execute(count).fetchall()))[0]
@@ -198,7 +189,7 @@ class _Loading:
                 self._complete(folder)
 
     def _land(self, key: str, name: str, lines: Sequence[bytes]) -> int:
-        target = self._folder(key) / name
+        target = self.landed / _folder_of(key, self.table.grain) / name
         require_within([target], self.landed.parent)
         partial = hidden(target)
         partial.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -214,7 +205,8 @@ class _Loading:
 
     def _complete(self, folder: Path) -> None:
         """Flag a window, unless another producer writes in it: then it is complete when that producer says so."""
-        others = any(is_data(path.name) and not self._is_own(path.name) for path in folder.iterdir())
+        names = [path.name for path in folder.iterdir() if is_data(path.name)]
+        others = any(not (name.startswith(f"{self.table.prefix}-") and name.endswith(_ENDING)) for name in names)
         if not others or (folder / FLAG).exists():
             mark(folder)
 
@@ -224,12 +216,6 @@ class _Loading:
         found = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
         # Somebody's copy of a file, `-1-old`, is none of them.
         return sorted((file for file in found if _number(file).isdecimal()), key=lambda file: int(_number(file)))
-
-    def _folder(self, key: str) -> Path:
-        return self.landed / _folder_of(key, self.table.grain)
-
-    def _is_own(self, name: str) -> bool:
-        return name.startswith(f"{self.table.prefix}-") and name.endswith(_ENDING)
 
 
 def _folder_of(key: str | None, grain: Grain) -> str:

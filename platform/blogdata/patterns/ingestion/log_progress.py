@@ -16,13 +16,14 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.idempotency.keyed_idempotency import STAMP
 from blogdata.patterns.ingestion.readiness_marker import start_of_key
 from blogdata.patterns.ingestion.whole_files import LONGEST_NAME, content, digested, shortened, write_whole
 from blogdata.publish.partitions import Grain
 
 PROGRESS = ".replicated"
 """Folder, beside the logs, of the files with their progress."""
+STAMP = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d"
+"""Regular expression of the time of a copy in the name of a part; it sorts after the hour that it begins with."""
 _OFFSET = re.compile(rf"-(?:{STAMP}-)?(\d{{12}})\.log(?:\.part)?")
 
 
@@ -33,7 +34,7 @@ class Taken:
     Args:
         covered: Bytes of the (decompressed) log that were taken as complete lines.
         hour: Hour of the last complete line; None without one.
-        header: The `#Fields` line above what is appended later; empty if there is none, None in progress of 0.1.0.
+        header: The `#Fields` line above what is appended later; empty if there is none.
         erased_sha256: Digest of these bytes as they will be when lines that are being erased are; None if none are.
     """
 
@@ -42,7 +43,7 @@ class Taken:
     hour: str | None
     source_size: int
     source_mtime_ns: int
-    header: str | None = None
+    header: str
     erased_sha256: str | None = None
 
     @property

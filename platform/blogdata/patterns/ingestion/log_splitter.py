@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -22,11 +22,9 @@ from blogdata.landing.landed_formats import DAMAGED
 from blogdata.landing.landed_links import Obstacle, leading_out, require_within, stray
 from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_formats import LogFormats, LogReader
-from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_partition import printable, unreadable
-from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
-from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
+from blogdata.patterns.ingestion.log_progress import PROGRESS, STAMP, Taken
+from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, printable, unreadable
 from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, hidden, same_bytes, skip
 from blogdata.publish.partitions import Grain, between, following, key_of
 
@@ -41,15 +39,10 @@ UNENDED = ".part"
 
 @dataclass(frozen=True, kw_only=True)
 class SplitReport:
-    """What one call of :func:`split_by_hour` took from a log.
-
-    Args:
-        parts: Files of consecutive lines that were logged in one hour, to that hour.
-        empty_hours: Hours between the log's lines in which nothing was logged; flagged, without a file.
-    """
-
     parts: Mapping[Path, str]
+    """Files of consecutive lines that were logged in one hour, to that hour."""
     empty_hours: tuple[str, ...]
+    """Hours between the log's lines in which nothing was logged; flagged, without a file."""
     lines: int
 
 
@@ -133,14 +126,13 @@ def split_by_hour(
     """Split a landed log into landing/visits/date=/hour=; a later call splits only what was appended since.
 
     The hour of a line is the latest hour logged so far in the file. A line whose time cannot be read, or lies
-    after `now`, stays with the line before it; such lines at the start go with the first readable line.
-
-    Args:
-        now: Current time, timezone-aware; its hour is used for a log without a readable time.
+    after `now`, stays with the line before it; such lines at the start go with the first readable line, and a log
+    without any goes to the hour of `now`.
     """
     require_within([log_file, log_progress.file_of(log_file)], landing)
+    taken = (taken_at or now).astimezone(timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
     try:
-        return _split(log_file, landing, known, now, stamp(taken_at or now))
+        return _split(log_file, landing, known, now, taken)
     except OSError as error:
         raise PlatformError(
             what=f"the log cannot be split into hours: {error.strerror}",
@@ -171,11 +163,8 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
         ) from error
     taken_at = max([taken_at, *stamps])
     run = _Run(prefix=prefix, landing=landing, log=known.of_log(), newest=newest, hour=hour, stamp=taken_at)
-    above = taken.header if taken else ""
-    if above is None:
-        above = last_header(log, start)
-    if above:
-        run.log.begin(above)
+    if taken and taken.header:
+        run.log.begin(taken.header)
     run.starts = {offset for offset, _ in before}
     with content(log) as file:
         skip(file, start)

@@ -1,21 +1,18 @@
 """Passthrough Replicator: data is copied byte for byte, and a copy that is not whole is never seen.
 
-Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and rewrites the data changes
-it: `1.0` becomes `1`, keys change their order, one of two equal keys is lost.
+Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and rewrites the data changes it: `1.0`
+becomes `1`, keys change their order, one of two equal keys is lost.
 
 How it works: bytes are copied to a hidden name and hashed on the way (:func:`replicate`, :func:`land`). The copy is
-read back and compared, and only then renamed to its final name. `log_splitter` replicates an access log into the
-hours in which its lines were logged: each part is a byte range of the log, and the parts concatenated by offset are
-the log again, but for the `#Fields` line above a part, which is repeated at its beginning.
+read back and compared, and only then renamed. `log_splitter` replicates an access log into the hours in which its lines
+were logged: its parts concatenated by offset are the log again, but for the `#Fields` line repeated above a part.
 
-The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part
-of its own, which is rewritten once the line is complete; a log whose replicated bytes have changed is refused. Rotation
-gives a log another name, and its name to another log, at any moment: :func:`land` knows a log by its beginning, never
-by its name, and decides by what it has copied. A single wrong time stamp must not move lines to another period: times
-in the future are ignored, and hours never go backwards within a log, because lines are appended in order of arrival.
+The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part of
+its own, which makes way for the whole line; a log whose replicated bytes have changed is refused. Rotation gives a log
+another name, and its name to another log, at any moment: :func:`land` knows a log by its beginning, never by its name.
+A single wrong time must not move lines to another period: times in the future are ignored, and hours never go back.
 
-When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on
-the way.
+When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on the way.
 
 Source: Data Engineering Design Patterns, ch. 2.
 """
@@ -23,9 +20,9 @@ Source: Data Engineering Design Patterns, ch. 2.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,12 +30,11 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Literal
 
-from blogdata.errors import PlatformError
+from blogdata.errors import ConfigurationError, PlatformError, TransientError
 from blogdata.landing.landed_formats import DAMAGED
 from blogdata.landing.landed_links import leading_out, require_within
 from blogdata.patterns.ingestion.whole_files import (
     BLOCK,
-    SourceMissing,
     alone,
     checksum,
     content,
@@ -51,21 +47,8 @@ from blogdata.patterns.ingestion.whole_files import (
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
 _HEAD = 1 << 16
 """Bytes at the beginning of a log, in which most logs differ."""
-SPOOL = ".spooled-"
 STAGED = ".landing"
 """Name of a copy until it is known which log it is of."""
-
-
-class CorruptCopy(PlatformError):
-    """Raised when a copy, read back, differs from what was copied."""
-
-    transient = True
-
-
-class SourceChanged(PlatformError):
-    """Raised when a file was truncated or rewritten while it was copied."""
-
-    transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +70,9 @@ def replicate(source: Path, target: Path) -> Replica:
 
 
 def _copied(source: Path, partial: Path) -> Replica:
+    taken, size = hashlib.sha256(), 0
     with opened(source) as reading, partial.open("wb") as writing:
         before = os.fstat(reading.fileno())
-        taken = hashlib.sha256()
-        size = 0
         while block := reading.read(BLOCK):
             writing.write(block)
             taken.update(block)
@@ -99,13 +81,13 @@ def _copied(source: Path, partial: Path) -> Replica:
         os.fsync(writing.fileno())
         unchanged = _still_begins(reading, before, size, taken.hexdigest())
     if checksum(partial) != taken.hexdigest():
-        raise CorruptCopy(
+        raise TransientError(
             what="the copy does not read back as what was copied",
             where=f"{source} -> {partial}",
             next_step="check the disk of the target, then copy again",
         )
     if not unchanged:
-        raise SourceChanged(
+        raise TransientError(
             what="the file was truncated or rewritten while it was read",
             where=str(source),
             next_step="nothing of it landed; land it again",
@@ -127,18 +109,12 @@ def _still_begins(file: IO[bytes], before: os.stat_result, size: int, sha256: st
 
 @dataclass(frozen=True, kw_only=True)
 class Replicated:
-    """Result of landing a file.
-
-    Args:
-        path: The copy; of an empty log, where it would be.
-        outcome: `new`; `same` if all of it was there already, under any name; `beginning` if more than that was there;
-            `grown` if an existing copy was its beginning and was replaced; `renamed` if another log has its name, so
-            that a content hash was added to it; `empty` if it has no byte yet, and needs no copy.
-        replica: The copy made; None if none was.
-    """
-
     path: Path
+    """The copy; of an empty log, where it would be."""
     outcome: LandOutcome
+    """`same`: all of it was there, under any name; `beginning`: more than that; `grown`: an existing copy was its
+    beginning and was replaced; `renamed`: another log has its name, so a content hash was added; `empty`: it has no
+    byte yet, and needs no copy."""
     replica: Replica | None = None
 
 
@@ -147,14 +123,9 @@ def land(
 ) -> Replicated:
     """Replicate a log into a folder without ever losing existing data, and without landing a line twice.
 
-    A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name.
-
-    Args:
-        source: The file, compressed or not; a link is followed, because a person has named it. It is read more than
-            once: see :func:`spooled` for a pipe.
-        folder: Target folder in the landing zone; created if absent. A link in it that leads out of the landing
-            zone does not count as a copy: it is replaced.
-        prepare: Called with a new copy before it is compared with the landed ones; it may overwrite lines of it.
+    A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name. A
+    link to the source is followed, because a person has named it; one in the folder that leads out of the landing zone
+    is replaced. `prepare` may overwrite lines of a new copy before it is compared with the landed ones.
     """
     require_within([folder], folder.parent)
     opened(source).close()
@@ -211,7 +182,7 @@ def _compared(log: Path, copy: Path) -> tuple[LandOutcome, int] | None:
                     return ("grown" if len(block) > len(other) else "beginning", common) if common else None
                 if len(block) < size:
                     break
-    except (SourceMissing, *DAMAGED):
+    except (ConfigurationError, *DAMAGED):
         return None
     return ("same", common) if common else None
 
@@ -234,7 +205,7 @@ def _is_empty(copy: Path, source: Path) -> bool:
         with content(copy) as file:
             return sum(map(len, iter(lambda: file.read(BLOCK), b""))) == 0
     except DAMAGED as error:
-        raise SourceMissing(
+        raise ConfigurationError(
             what=f"the file cannot be read: {error}",
             where=str(source),
             next_step="name an undamaged copy of it, or a decompressed one; if it is being written, land it later",
@@ -243,20 +214,9 @@ def _is_empty(copy: Path, source: Path) -> bool:
 
 @contextlib.contextmanager
 def spooled(stream: IO[bytes], folder: Path) -> Iterator[Path]:
-    """Write a stream that can be read only once, such as a pipe, to a hidden file that is removed at the end."""
-    with alone(folder):
-        remove_left(folder)
-        spool = tempfile.NamedTemporaryFile(dir=folder, prefix=SPOOL)  # noqa: SIM115 - closed below
-        fcntl.flock(spool, fcntl.LOCK_EX)
-    with spool:
-        while block := stream.read(BLOCK):
-            spool.write(block)
+    """Write a stream that can be read only once, such as a pipe, to a file without a name, which no kill leaves."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as spool:
+        shutil.copyfileobj(stream, spool, BLOCK)
         spool.flush()
-        yield Path(spool.name)
-
-
-def remove_left(folder: Path) -> None:
-    for left in folder.glob(f"{SPOOL}*"):
-        with left.open("rb") as file, contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left.unlink()
+        yield Path(f"/proc/self/fd/{spool.fileno()}")

@@ -25,7 +25,7 @@ import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field
@@ -123,49 +123,29 @@ def describe(
             next_step="write it under [tables] as the database has it, with its schema unless that is public, or grant "
             f"SELECT on it to {connection.info.user}",
         )
-    names = {*(field.name for field in announced), delta}
-    columns = [column for column in columns if column[0] in names]
-    if missing := sorted({field.name for field in announced} - {column[0] for column in columns}):
+    kinds = {field.name: str(field.type).upper() for field in announced}
+    columns = [column for column in columns if column[0] in {*kinds, delta}]
+    missing = sorted(kinds.keys() - {column[0] for column in columns})
+    faults = [f"it lacks columns that are announced: {', '.join(missing)}"] if missing else []
+    for column, shown, base, *kind in columns:
+        # Of a number or a text nobody knows what it means: 1 is not `true`. A date is no instant.
+        if kinds.get(column) == "BOOLEAN" and base != "bool":
+            faults.append(f"{column} {shown}, which has to be boolean")
+        elif base != "timestamptz" and (column == delta or (kinds[column] == "TIMESTAMP" and base not in _TEXTS)):
+            faults.append(f"{column} {shown}, which has to be timestamptz")
+        elif not _is_adapted(base, *kind):
+            faults.append(f"{column} {shown}, which is not adapted")
+    if faults:
         raise ConfigurationError(
-            what=f"the table lacks columns that are announced: {', '.join(missing)}",
+            what=f"the table cannot be loaded: {'; '.join(faults)}",
             where=name,
-            next_step="name a view that has them",
+            next_step="name a view that has them and says what they mean: is_deleted = 1 AS is_deleted, a timestamp by "
+            "AT TIME ZONE, others cast to text",
         )
-    if refused := [f"{column} {shown}" for column, shown, base, *kind in columns if not _is_adapted(base, *kind)]:
-        raise ConfigurationError(
-            what=f"types that are not adapted: {', '.join(refused)}",
-            where=name,
-            next_step="name a view that casts them, or leaves them out: a timestamp by AT TIME ZONE, others to text",
-        )
-    # Of a number or a text nobody knows what it means: 1 is not `true`. A date is no instant.
-    flags = {field.name for field in announced if str(field.type).upper() == "BOOLEAN"}
-    times = {field.name for field in announced if str(field.type).upper() == "TIMESTAMP"}
-    wanted = [
-        f"{column} {shown}, which has to be {'boolean' if column in flags else 'timestamptz'}"
-        for column, shown, base, *_ in columns
-        if (column in flags and base != "bool")
-        or (column in times and base not in {"timestamptz", *_TEXTS})
-        or (column == delta and base != "timestamptz")
-    ]
-    if wanted:
-        raise ConfigurationError(
-            what=f"columns of another type than is announced: {'; '.join(wanted)}",
-            where=name,
-            next_step="name a view that says what they mean: is_deleted = 1 AS is_deleted, a date by AT TIME ZONE",
-        )
-    texts = {field.name for field in announced if str(field.type).upper() == "STRING"}
     return SourceTable(
-        name=name, adapted={column: _cast(base, is_text=column in texts) for column, _, base, *_ in columns}
+        name=name,
+        adapted={column: _cast(base, is_text=kinds.get(column) == "STRING") for column, _, base, *_ in columns},
     )
-
-
-def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes]) -> int:
-    """Write the result of a query as :func:`read` returns it, each row as a line; return the number of lines."""
-    lines = 0
-    for row in read(connection, query):
-        file.write(row + b"\n")
-        lines += 1
-    return lines
 
 
 def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[bytes]:

@@ -13,32 +13,63 @@ published rows. A file that is gone or has fewer lines is explained if
 - none of the producer's published files is there any more, and the new ones have at least as many lines: the producer
   delivered the whole partition anew.
 
-Otherwise the partition keeps its published rows. A file that has as many lines as before may have other ones: that is
-a correction of its producer.
-
-The trap: cleaning up the landing zone looks like losing it. A partition whose folder is gone is not read at all, and
-stays published; one whose folder and flag are there says that its lines are.
-
-When not to use it: for a source that is loaded in full, compare the sizes of its deliveries (Full Loader).
+Otherwise the partition keeps its published rows. A file that has as many lines as before may have other ones: that is a
+correction of its producer. A partition whose folder is gone is not read at all, and stays published.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.landing.lines import REPLAY_PREFIX
+from blogdata.lake.lake import Lake
+from blogdata.landing.lines import REPLAY_PREFIX, faults_of, kept_lines
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
-from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.log_splitter import PART, UNENDED
+from blogdata.publish.contract import Contract
 
+_ROWS = 10_000
 _NAMED = 3
 _STEM = len(REPLAY_PREFIX) + 16
 """Length of the beginning that the names of all corrections of one dead letter have in common."""
+
+
+class Line(NamedTuple):
+    """A line, in memory: its file (relative to the landing zone), its byte offset there, and its bytes."""
+
+    file: str
+    offset: int
+    raw: bytes
+
+
+def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
+    """Read the lines of landed files, plain or compressed, but for those that were erased."""
+    for file in files:
+        name = str(file.relative_to(root))
+        with faults_of(file):
+            yield from (Line(name, offset, raw) for offset, raw in kept_lines(file))
+
+
+def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
+    columns = ("source_file", "source_offset", "raw")
+    found = lake.columns(contract.dataset, columns, only=_only(contract, key))
+    for batch in found.to_batches(max_chunksize=_ROWS):
+        yield from map(Line, *(batch.column(name).to_pylist() for name in columns))
+
+
+def published_sizes(lake: Lake, contract: Contract, key: str) -> dict[str, int]:
+    names = lake.columns(contract.dataset, ("source_file",), only=_only(contract, key))["source_file"]
+    return {found["values"]: found["counts"] for found in names.value_counts().to_pylist()}
+
+
+def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
+    return {} if contract.partition_column is None else {contract.partition_column: [key]}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import IO
 
-from blogdata.errors import PlatformError
+from blogdata.errors import ConfigurationError
 from blogdata.landing import landed_formats
 
 BLOCK = 1 << 20
@@ -18,12 +18,6 @@ PARTIAL = ".partial"
 """Ending of the hidden name under which a file is written until it is whole."""
 LONGEST_NAME = 255
 """Length of a file's name that file systems take, bytes."""
-
-
-class SourceMissing(PlatformError):
-    """Raised when a file to be replicated does not exist or cannot be read."""
-
-    exit_code: ClassVar[int] = 2
 
 
 def checksum(path: Path) -> str:
@@ -38,16 +32,11 @@ def opened(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def unreadable(path: Path, error: OSError, *, kind: str = "file") -> SourceMissing:
-    """Build the error of a source, a `file` or a `folder`, that cannot be read."""
-    return SourceMissing(
-        what=f"the {kind} cannot be read: {error.strerror}",
-        where=str(path),
-        next_step=f"give the path of a {kind} that exists and may be read",
-    )
+        raise ConfigurationError(
+            what=f"the file cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="give the path of a file that exists and may be read",
+        ) from error
 
 
 def content(path: Path) -> IO[bytes]:

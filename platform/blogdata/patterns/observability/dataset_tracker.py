@@ -2,14 +2,14 @@
 
 Problem: a column disappears upstream, and it is unknown which reports break and who owns them.
 
-How it works: every publication records the inputs it really read, with their versions; :func:`track` turns
-these records and the owners in the contracts into a graph. Sources outside the lake are known from the files in a
-commit's column lineage, or from the source that a stream's batch recorded. Rows served to a database are known from the
-events of the deliveries. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs
-that collect the lineage of a whole company.
+How it works: every publication records the inputs it really read, with their versions; :func:`track` turns these
+records and the owners in the contracts into a graph. Sources outside the lake are known from the files in a commit's
+column lineage, or from the source that a stream's batch recorded; rows served to a database from the events of the
+deliveries. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs that collect the
+lineage of a whole company.
 
-The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run
-read the dataset; it disappears when the newest publications no longer read it.
+The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run read the
+dataset; it disappears when the newest publications no longer read it.
 
 When not to use it: to find the columns that a figure is computed from; that is the Fine-Grained Tracker.
 
@@ -44,7 +44,7 @@ SPEC = "https://openlineage.io/spec"
 RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 
-@dataclass(frozen=True, kw_only=True, order=True)
+@dataclass(frozen=True, kw_only=True)
 class LineageEdge:
     """A source dataset that was read to compute a target, with the newest version read; None if it has no versions."""
 
@@ -68,10 +68,10 @@ class Lineage:
     edges: tuple[LineageEdge, ...]
 
     def upstream(self, dataset: str) -> frozenset[str]:
-        return self._reached(dataset, {edge.target: set() for edge in self.edges}, up=True)
+        return self._reached(dataset, [(edge.target, edge.source) for edge in self.edges])
 
     def downstream(self, dataset: str) -> frozenset[str]:
-        return self._reached(dataset, {edge.source: set() for edge in self.edges}, up=False)
+        return self._reached(dataset, [(edge.source, edge.target) for edge in self.edges])
 
     def affected_teams(self, dataset: str) -> frozenset[str]:
         """Return whom to notify before a dataset changes: owners of what is made of it, and all consumers."""
@@ -80,16 +80,13 @@ class Lineage:
         consumers = {team for name in {dataset, *below} for team in self.nodes[name].consumers}
         return frozenset(team for team in owners | consumers if team is not None)
 
-    def _reached(self, dataset: str, steps: dict[str, set[str]], *, up: bool) -> frozenset[str]:
-        for edge in self.edges:
-            here, there = (edge.target, edge.source) if up else (edge.source, edge.target)
-            steps[here].add(there)
-        found: set[str] = set()
-        waiting = [dataset]
+    def _reached(self, dataset: str, steps: Sequence[tuple[str, str]]) -> frozenset[str]:
+        found, waiting = set[str](), [dataset]
         while waiting:
-            for name in steps.get(waiting.pop(), set()) - found:
-                found.add(name)
-                waiting.append(name)
+            here = waiting.pop()
+            new = {there for start, there in steps if start == here} - found
+            found |= new
+            waiting += new
         return frozenset(found)
 
 
@@ -125,23 +122,12 @@ def track(lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, la
         for source in _landed(lake, landing, dataset):
             newest.setdefault((source, dataset), None)
     edges = tuple(
-        sorted(
-            (LineageEdge(source=pair[0], target=pair[1], version=version) for pair, version in newest.items()),
-            key=lambda edge: (edge.source, edge.target),
-        )
+        LineageEdge(source=source, target=target, version=newest[source, target]) for source, target in sorted(newest)
     )
-    names = set(contracts) | {name for edge in edges for name in (edge.source, edge.target)}
-    return Lineage(
-        nodes={
-            name: Node(
-                dataset=name,
-                owner=contracts[name].owner if name in contracts else None,
-                consumers=contracts[name].consumers if name in contracts else (),
-            )
-            for name in sorted(names)
-        },
-        edges=edges,
-    )
+    nodes = {name: Node(dataset=name, owner=None) for edge in edges for name in (edge.source, edge.target)}
+    for name, contract in contracts.items():
+        nodes[name] = Node(dataset=name, owner=contract.owner, consumers=contract.consumers)
+    return Lineage(nodes=dict(sorted(nodes.items())), edges=edges)
 
 
 def publications(lake: Lake, dataset: str) -> Iterator[Published]:
@@ -166,9 +152,8 @@ def export_openlineage(
 ) -> int:
     """Write every publication that is not exported yet as OpenLineage run events, and return how many were.
 
-    Args:
-        folder: Output folder. One file per publication, with a START and a COMPLETE event, one per line:
-            `<dataset>/<version>.json`, or `<dataset>/<UUID>.json` for a delivery to a database.
+    Each has a file with a START and a COMPLETE event, one per line: `<dataset>/<version>.json`, or
+    `<dataset>/<UUID>.json` for a delivery to a database.
     """
     written = 0
     for contract in contracts.values():
@@ -280,14 +265,10 @@ def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract])
         },
         "job": {"namespace": NAMESPACE, "name": publication.dataset, "facets": {}},
     }
-    start = {"eventType": "START", "eventTime": _time(publication.started_at), "inputs": inputs, "outputs": []}
-    complete = {
-        "eventType": "COMPLETE",
-        "eventTime": _time(publication.ended_at),
-        "inputs": inputs,
-        "outputs": [output],
-    }
-    return [json.dumps({**common, **event}) for event in (start, complete)]
+    return [
+        json.dumps({**common, "eventType": kind, "eventTime": _time(at), "inputs": inputs, "outputs": outputs})
+        for kind, at, outputs in (("START", publication.started_at, []), ("COMPLETE", publication.ended_at, [output]))
+    ]
 
 
 def _parent(publication: PublishedVersion) -> dict[str, Any]:
@@ -316,11 +297,7 @@ def _version(version: str) -> dict[str, Any]:
 
 def _column_lineage(columns: Mapping[str, Sequence[ColumnSource]]) -> dict[str, Any]:
     fields = {
-        column: {
-            "inputFields": [
-                {"namespace": NAMESPACE, "name": source.dataset, "field": source.column} for source in found
-            ]
-        }
+        column: {"inputFields": [{"namespace": NAMESPACE, "name": one.dataset, "field": one.column} for one in found]}
         for column, found in columns.items()
     }
     return {"columnLineage": _facet("1-0-1", "ColumnLineageDatasetFacet", fields=fields)} if fields else {}

@@ -2,12 +2,11 @@
 
 Problem: a figure is in doubt, and it is unknown which source fields it was computed from.
 
-How it works: when rows are written, the engine walks Spark's analysed plan and follows every
-output column through projections, aggregates, joins, unions and generators down to the columns of the tables and
-files that were read (:func:`sources`). Rows that were computed once and kept are traced through to what they were
-computed from (:mod:`blogdata.publish.kept_rows`). A stream's batch has no files in its plan; there the lineage ends at
-the source that the batch names. The lineage is recorded from the executed plan, not written by hand, so it cannot
-become stale. The run that wrote a row is known from the row's partition, see Metadata Decorator.
+How it works: when rows are written, the engine walks Spark's analysed plan and follows every output column through
+projections, aggregates, joins, unions and generators down to the columns of the tables and files that were read
+(:func:`sources`), through rows that were computed once and kept, too (:mod:`blogdata.publish.kept_rows`). A stream's
+batch has no files in its plan; there the lineage ends at the source that the batch names. The run that wrote a row is
+known from the row's partition, see Metadata Decorator.
 
 The trap: a column that is only used to filter, join or sort is no input of the other columns; including it would make
 every column depend on every other. It is read all the same: :func:`read` has it. And a publication whose lineage was
@@ -39,11 +38,10 @@ class ColumnSource:
 
 
 def read(lake: Lake, landing: str, commit: Commit) -> frozenset[ColumnSource] | None:
-    """Find all columns that a publication read: for values, and also those that it filters, joins or sorts by.
+    """Find all columns that a publication read, also those of the table itself and those that it filters or joins by.
 
-    Returns:
-        The columns, those of the table itself too; None if it is not known of any of them where it is from: recorded
-        by an earlier version of the platform, written without the engine, or computed from what Spark does not name.
+    None if it is not known of any of them where it is from: written without the engine, or computed from what Spark
+    does not name.
     """
     recorded = commit.info.get("columns_read")
     found = {_source(lake, landing, text, _streamed(commit)) for text in recorded or ()}

@@ -2,16 +2,16 @@
 
 Problem: a job runs without an error and writes nothing, or a producer has gone silent; readers find out days later.
 
-How it works: the instants at which data came are read from one of three layers: publications with new rows in the
-event log (:func:`published`), newest event times in the file statistics (:func:`event_times`), or storage, that is,
-files in the landing zone (:func:`landed`). :func:`detect` compares the silence since the newest instant with a bound.
-Continuous delivery declares the bound (`every`). For irregular delivery it is twice the usual pause: the third longest
-of the last five weeks, so that nights and weekends are usual and an outage or two are not. This bound is never below
-the length of a partition plus its promise.
+How it works: the instants at which data came are read from one of three layers: publications with new rows in the event
+log (:func:`published`), newest event times in the file statistics (:func:`event_times`), or files in the landing zone
+(:func:`landed`). :func:`detect` compares the silence since the newest instant with a bound. Continuous delivery
+declares the bound (`every`). For irregular delivery it is twice the usual pause: the third longest of the last five
+weeks, so that nights and weekends are usual and an outage or two are not. This bound is never below the length of a
+partition plus its promise.
 
 The trap: not every new file is data. A compaction, a restoration, a publication without rows, a repeated one of the
-same rows and an empty flag are no data here. Files copied into the landing zone at
-once have the times of the copy; then the hours in the names of their folders are used instead.
+same rows and an empty flag are none. Files copied into the landing zone at once have the times of the copy; then the
+hours in the names of their folders are used instead.
 
 When not to use it: to notice that less data comes than usual (Skew Detector), or that one partition is missing between
 others (Readiness Marker). While a dataset has fewer than 20 pauses, its usual pause is unknown and nothing is judged.
@@ -24,13 +24,13 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.lake.commit import Entry
-from blogdata.patterns.ingestion.landed_partition import LandedPartition
-from blogdata.patterns.ingestion.readiness_marker import start_of_key
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition, start_of_key
 from blogdata.patterns.observability.reading import FLOW, Reading, span, unknown
 from blogdata.publish.partitions import Grain
 from blogdata.publish.watch import Flow, Layer
@@ -101,11 +101,8 @@ def detect(dataset: str, spec: Flow, came: Sequence[datetime], *, least: timedel
         return reading
     ended = silence > max(ENDS_AFTER.total_seconds(), 2 * most)
     where = {"metadata": "no new rows were published", "data": "no newer event came", "storage": "no data came"}
-    return Reading(
-        detector=FLOW,
-        dataset=dataset,
-        value=silence,
-        bound=most,
+    return replace(
+        reading,
         verdict=ENDED if ended else INTERRUPTED,
         what=f"{where[spec.layer.value]} since {came[-1]:%Y-%m-%d %H:%M} UTC, for {span(silence)}; "
         + ("it has ended, it seems" if ended else f"at most {span(most)} are usual"),

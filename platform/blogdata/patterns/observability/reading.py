@@ -19,14 +19,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One measurement of one detector.
-
-    Args:
-        value: What was measured; seconds, or a ratio for skew.
-        what: What is wrong, or why it is unknown, without a full stop; empty if nothing is wrong.
-        partitions: The partitions concerned, in order.
-        figures: Further measurements, by name; durations in seconds.
-    """
+    """One measurement of one detector, in seconds, or a ratio for skew."""
 
     detector: str
     dataset: str
@@ -34,6 +27,7 @@ class Reading:
     bound: float
     verdict: str = QUIET
     what: str = ""
+    """What is wrong, or why it is unknown, without a full stop; empty if nothing is wrong."""
     remedy: Remedy = field(default_factory=Remedy)
     partitions: Sequence[str] = ()
     figures: Mapping[str, float] = field(default_factory=dict)

@@ -4,17 +4,16 @@ Problem: a job that succeeds two hours late has failed its readers, and whoever 
 the job was slow or its producer was late.
 
 How it works: a partition is due a promised time after its end (:func:`detect`). Two spans are measured
-(:class:`Delivery`): event time, from the end of the partition to its first publication; and processing time, from
-when its input was there. If the partition is late though a job of usual duration could have made it, or processing
-alone took longer than the promise, our job was late. Otherwise the input was.
+(:class:`Delivery`): event time, from the end of the partition to its first publication; and processing time, from when
+its input was there. If the partition is late though a job of usual duration could have made it, or processing alone
+took longer than the promise, our job was late. Otherwise the input was.
 
 The trap: in a chain of jobs a delay above makes all of them late, if each is measured from the start of the chain. Here
 each job's own time begins when its inputs were there, and a late input names the dataset it comes from. The first
 publication counts: late rows that publish an hour again do not make it late.
 
-When not to use it: for a stream, which has no partitions that end (Lag Detector); for delays within a partition that is
-published in time (Late Data Detector). Partitions due more than a day ago are not judged: nobody can make up for them,
-and simulated or backfilled data are no misses.
+When not to use it: for a stream, which has no partitions that end (Lag Detector). Partitions due more than a day ago
+are not judged: nobody can make up for them, and simulated or backfilled data are no misses.
 
 Source: Data Engineering Design Patterns, ch. 10.
 """
@@ -37,33 +36,21 @@ LEAST_JOBS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """A partition that is due, or was published.
-
-    Args:
-        input_at: When the last of its inputs was there; None: one is not.
-        published_at: When it was first published; None: it is not.
-    """
+    """A partition that is due, or was published."""
 
     partition: str
     ended: datetime
     input_at: datetime | None
+    """When the last of its inputs was there; None: one is not."""
     published_at: datetime | None
+    """When it was first published; None: it is not."""
     waits_for: str
 
 
 def detect(
-    dataset: str,
-    deliveries: Sequence[Delivery],
-    *,
-    promise: timedelta,
-    now: datetime,
-    jobs: Sequence[float] = (),
+    dataset: str, deliveries: Sequence[Delivery], *, promise: timedelta, now: datetime, jobs: Sequence[float] = ()
 ) -> Reading:
-    """Return the worst kind of what is later than promised; unknown if nothing can be judged.
-
-    Args:
-        jobs: Durations of the publications so far, in seconds.
-    """
+    """Return the worst kind of what is later than promised; `jobs`: seconds that each publication so far took."""
     if not deliveries and not jobs:
         return unknown(SLA, dataset, "no partition has become due lately")
     usual = timedelta(seconds=median(jobs) if len(jobs) >= LEAST_JOBS else 0.0)

@@ -38,18 +38,14 @@ _SPARK_TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class RuleResult:
-    """The result of one promise: it holds, it is broken, or it could not be evaluated.
-
-    Args:
-        error: First line of the exception that its evaluation raised, without the values it quotes; None if there
-            was none.
-    """
+    """The result of one promise: it holds, it is broken, or it could not be evaluated."""
 
     rule: str
     description: str
     passed: bool
     found: int | None = None
     error: str | None = None
+    """First line of the exception that its evaluation raised, without the values it quotes."""
 
     def __str__(self) -> str:
         """The rule's name, followed by the number of violations if it was counted: `not_null.user_id (3)`."""
@@ -91,80 +87,47 @@ class Project:
 
 
 def suite(contract: Contract) -> Any:
-    """Derive the expectation suite of a dataset from its contract alone.
-
-    Returns:
-        A `great_expectations.ExpectationSuite` named after the dataset; `rule` in an expectation's meta is
-        the name of the same promise in the audit of a write.
-    """
+    """Derive the suite of a dataset from its contract; `rule` in an expectation's meta is its name in an audit."""
     gx = _library()
     # Great Expectations counts each field of a struct as a column too.
     names = [name for column in contract.columns for name in _names(column.name, parse(column.type))]
-    expectations = [
-        # As a set: columns added later come last in the table, whatever their place in the contract.
-        _expect(
-            "ExpectTableColumnsToMatchSet",
-            "columns",
-            "The columns are those of the contract",
-            column_set=names,
-            exact_match=True,
-        ),
-    ]
+    # As a set: columns added later come last in the table, whatever their place in the contract.
+    found = [_expect("TableColumnsToMatchSet", "columns", "The columns are those of the contract", column_set=names)]
     for column in contract.columns:
-        expectations.append(
-            _expect(
-                "ExpectColumnValuesToBeOfType",
-                f"type.{column.name}",
-                f"{column.name} is {column.type}",
-                column=column.name,
-                type_=_spark_type(column.type),
-            )
-        )
+        kind, rule = _spark_type(column.type), f"type.{column.name}"
+        says = f"{column.name} is {column.type}"
+        found.append(_expect("ColumnValuesToBeOfType", rule, says, column=column.name, type_=kind))
         if not column.nullable:
-            expectations.append(
-                _expect(
-                    "ExpectColumnValuesToNotBeNull",
-                    f"not_null.{column.name}",
-                    column.description,
-                    column=column.name,
-                )
-            )
+            rule = f"not_null.{column.name}"
+            found.append(_expect("ColumnValuesToNotBeNull", rule, column.description, column=column.name))
     if contract.key:
-        expectations.append(_unique(contract))
-    for rule in contract.rules:
-        condition = f"not coalesce({rule.expression}, false)"
-        expectations.append(
-            _query(rule.name, rule.description, f"SELECT 1 AS broken FROM {{batch}} WHERE {_sql(condition)}")
-        )
+        found.append(_unique(contract))
+    for rule_ in contract.rules:
+        condition = _sql(f"not coalesce({rule_.expression}, false)")
+        found.append(_query(rule_.name, rule_.description, f"{{batch}} WHERE {condition}"))
     by = f" GROUP BY `{contract.partitioning.column}`" if contract.partitioning else ""
     for audit in contract.audits:
         held = _sql(f"SELECT {audit.expression} AS held FROM ") + "{batch}" + by
-        expectations.append(
-            _query(
-                audit.name,
-                audit.description,
-                f"SELECT 1 AS broken FROM ({held}) WHERE NOT coalesce(held, false)",
-            )
-        )
-    return gx.ExpectationSuite(name=contract.dataset, expectations=expectations)
+        found.append(_query(audit.name, audit.description, f"({held}) WHERE NOT coalesce(held, false)"))
+    return gx.ExpectationSuite(name=contract.dataset, expectations=found)
 
 
 def _unique(contract: Contract) -> Any:
     name, description = "unique." + "+".join(contract.key), "The key identifies a row within its partition"
     if len(contract.identity) == 1:
-        return _expect("ExpectColumnValuesToBeUnique", name, description, column=contract.identity[0])
-    return _expect("ExpectCompoundColumnsToBeUnique", name, description, column_list=list(contract.identity))
+        return _expect("ColumnValuesToBeUnique", name, description, column=contract.identity[0])
+    return _expect("CompoundColumnsToBeUnique", name, description, column_list=list(contract.identity))
 
 
-def _query(name: str, description: str, query: str) -> Any:
-    return _expect("UnexpectedRowsExpectation", name, description, unexpected_rows_query=query)
+def _query(rule: str, description: str, rows: str) -> Any:
+    query = f"SELECT 1 AS broken FROM {rows}"
+    said = {"description": f"{rule}: {description}", "meta": {"rule": rule}}
+    return _library().expectations.UnexpectedRowsExpectation(unexpected_rows_query=query, **said)
 
 
 def _expect(kind: str, rule: str, description: str, **arguments: Any) -> Any:
-    _library()
-    from great_expectations import expectations
-
-    return getattr(expectations, kind)(description=f"{rule}: {description}", meta={"rule": rule}, **arguments)
+    said = {"description": f"{rule}: {description}", "meta": {"rule": rule}}
+    return getattr(_library().expectations, f"Expect{kind}")(**arguments, **said)
 
 
 def _sql(expression: str) -> str:

@@ -10,8 +10,8 @@ where there are enough, by the population stability index. Profiles are events o
 report read them without the data (:func:`standing`).
 
 The trap: a fixed limit. A distribution differs between periods for three normal reasons: the day of the week, few rows,
-and rows of one session, which are alike. So a difference counts only if it is larger than a conventional limit, larger
-than what sampling explains, and larger than what the earlier periods differ from each other.
+and rows of one session, which are alike. So a difference counts only if it is larger than a conventional limit, than
+what sampling explains, and than what the earlier periods differ from each other.
 
 When not to use it: to keep bad rows from readers; it looks when they have been read for hours. What it finds again and
 again becomes an audit or a rule of the contract.
@@ -75,19 +75,16 @@ class Drift:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """One period of a dataset, as one look found it.
-
-    Args:
-        counts: Column to its most frequent values and their rows, approximate; `…` counts all others.
-        orphans: Referenced dataset to the rows whose reference does not exist there.
-    """
+    """One period of a dataset, as one look found it."""
 
     period: str
     version: int
     rows: int
     counts: Mapping[str, Mapping[str, int]]
+    """Column to its most frequent values and their rows, approximate; `…` counts all others."""
     drifts: Sequence[Drift] = ()
     orphans: Mapping[str, int] = field(default_factory=dict)
+    """Referenced dataset to the rows whose reference does not exist there."""
 
 
 def require_profilable(contract: Contract) -> None:
@@ -175,20 +172,9 @@ def event_of(dataset: str, one: Profile, run_id: str) -> Event:
 def standing(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> list[Profile]:
     """Read the profiles of periods that have rows, oldest look first; what has expired or was lost does not stand."""
     there = {period_of(partition, contract.grain) for partition, entry in kept(published).items() if entry.rows_out}
-    seen = (_profile(event.payload or {}) for event in events.notes(PROFILE, dataset=contract.dataset))
+    payloads = (event.payload or {} for event in events.notes(PROFILE, dataset=contract.dataset))
+    seen = (Profile(**{**known, "drifts": [Drift(**drift) for drift in known["drifts"]]}) for known in payloads)
     return [one for one in seen if one.period in there]
-
-
-def _profile(payload: dict[str, Any]) -> Profile:
-    # Earlier versions had a level more, and other tests of drift.
-    known = payload if "counts" in payload else payload["profile"]
-    counts = known.get("counts") or {name: column["counts"] for name, column in known.get("columns", {}).items()}
-    return Profile(
-        **{name: known[name] for name in ("period", "version", "rows")},
-        counts=counts,
-        drifts=[Drift(**{name: drift[name] for name in Drift.__annotations__}) for drift in payload["drifts"]],
-        orphans=payload["orphans"],
-    )
 
 
 def standing_drifts(seen: Iterable[Profile]) -> Sequence[Drift]:
@@ -209,11 +195,7 @@ def standing_orphans(seen: Iterable[Profile]) -> dict[str, dict[str, int]]:
 
 
 def drifts(new: Profile, earlier: Sequence[Profile], contract: Contract) -> list[Drift]:
-    """Compare the distributions of a period with those of comparable periods before it.
-
-    Returns:
-        The columns that differ more than sampling and the past explain; none if there are too few rows or periods.
-    """
+    """Find the columns whose distribution differs from comparable periods more than chance and the past explain."""
     past = [one for one in comparable(new, earlier, contract.grain) if one.rows >= LEAST_ROWS]
     if new.rows < LEAST_ROWS or len(past) < LEAST_COMPARED:
         return []

@@ -6,14 +6,14 @@ How it works: add, both, remove. The contract declares the new column beside the
 (:class:`blogdata.publish.schema.Migration`) with its grace period. The table gets the new column with the next
 publication, and older rows get its value from the old one, in one commit. From then on the asset computes one of the
 two and :func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them
-equal, so readers may move one by one. At last the contract drops the old column. The table still has it, and it is
-still written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
-period is over and while anybody still reads the column. Readers are known from column lineage and deliveries to
-databases (:func:`readers`). Earlier versions still have the column.
+equal, so readers may move one by one. At last the contract drops the old column. It is still written until
+:func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace period is over and
+while anybody still reads the column. Readers are known from column lineage and deliveries to databases
+(:func:`readers`).
 
 The trap: the last step is forgotten, and every row is written twice for ever; the phase of each migration is listed
 until it is over. And the values of a removed column stay in the files until their partitions are written again: a
-column of that name must never return, it would show them, and to erase personal data this is the wrong tool.
+column of that name must never return, and to erase personal data this is the wrong tool.
 
 When not to use it: for a column that is added (evolution does that), or whose meaning changes: that is another column,
 or another dataset. Tables that are merged only lose columns; those that live in several tables are not migrated. A
@@ -149,15 +149,9 @@ def _delivery(events: EventLog, contract: Contract, dataset: str, column: str) -
 def remove(
     lake: Lake, events: EventLog, contract: Contract, column: str, found: Sequence[Reader], *, today: date
 ) -> int | None:
-    """Remove a retired column from its table, in one commit that touches no file.
+    """Remove a retired column in one commit that touches no file; return its version, None if there is no such column.
 
     A process that dies on the way has lifted constraints of the column at most; run it again.
-
-    Returns:
-        The version of the table without it; None if the table does not have it.
-
-    Raises:
-        ConcurrentWrite: The table was published meanwhile; transient.
     """
     migration = _retired(contract, column)
     table = lake.caught_up(contract.dataset)

@@ -7,12 +7,11 @@ How it works: what identifies somebody is not taken over (removal), and neither 
 others may know of a person is told less exactly (generalization): values that fewer than `k` persons share are given
 up, one column after the other (:func:`generalize`). A person is one row among those who look alike; rows of fewer than
 `k` persons, or of fewer than `l` values of what nobody may learn, are withheld, and counted (:func:`group`). The rows
-of a group get new numbers, 1, 2, ..., in an order that follows from a secret and the group, so that no number leads
-from one group to another, or to a person (synthetic replacement). Counts of two rows of a group are shifted between
-them by a bounded number (perturbation), also from the secret: the sum stays, and so do the rows when they are computed
-again (:func:`share`). Two audits (:func:`audits`) refuse to publish anything else, in the transaction that writes; no
-person can lift them. They count: a group has `k` rows if its numbers begin with 1 to `k`, and `l` values if its first
-`l` rows have different ones.
+of a group get new numbers, in an order that follows from a secret and the group, so that no number leads to another
+group, or to a person (synthetic replacement). Counts of two rows of a group are shifted between them by a bounded
+number (perturbation), also from the secret: the sum stays, and so do the rows when they are computed again
+(:func:`share`). Two audits (:func:`audits`) refuse to publish anything else; no person can lift them. They count: a
+group has `k` rows if its numbers begin with 1 to `k`, and `l` values if its first `l` rows have different ones.
 
 The trap: a number for each visitor, even a new one. It ties the rows of a person together, and two visits that somebody
 knows of single out a third. And free text: whoever asks for the page `/jane-doe` writes a name into the data, so a page
@@ -20,9 +19,8 @@ or a host, too, is named only if `k` persons share it.
 
 When not to use it: for a few readers: most rows are withheld. To follow a person over time: that is a pseudonym, and no
 anonymity. Where the same period is shared again and again while it still changes: who compares two versions sees what
-came in between. `k` protects from who knows where somebody is in the data, not from who knows all others of a group.
-And whoever sends page views themselves knows those: `k` counts visitors, of whom anybody makes as many as they like, so
-four forged ones beside a reader are a group of five, with one row that the forger did not send.
+came in between. And against who sends page views themselves: `k` counts visitors, of whom anybody makes as many as they
+like, so four forged ones beside a reader are a group of five, with one row that the forger did not send.
 
 Source: Data Engineering Design Patterns, ch. 7; Sweeney, k-anonymity, 2002; Machanavajjhala et al., l-diversity, 2007.
 """
@@ -44,16 +42,12 @@ ANY = "any"
 
 @dataclass(frozen=True, kw_only=True)
 class Anonymity:
-    """What shared rows promise.
-
-    Args:
-        alike: Columns by which somebody may know a person, none of them null; the period is one of them or follows
-            from them.
-    """
+    """What shared rows promise."""
 
     k: int
     l: int  # noqa: E741 - its name in the literature
     alike: tuple[str, ...]
+    """Columns by which somebody may know a person, none of them null; the period is one of them or follows."""
     sensitive: str
     number: str
     count: str
@@ -82,11 +76,7 @@ def audits(promised: Anonymity) -> tuple[Audit, ...]:
 
 
 def generalize(rows: DataFrame, within: Sequence[str], *, person: str, k: int, give_up: Sequence[str]) -> DataFrame:
-    """Give up values that too few persons share.
-
-    Args:
-        give_up: Which of these columns, in this order; a row that then has enough others keeps the rest.
-    """
+    """Give up values that too few persons share, in this order; a row that then has enough others keeps the rest."""
     from pyspark.sql import functions as F
 
     for column in give_up:
@@ -113,12 +103,7 @@ def group(rows: DataFrame, promised: Anonymity, *, person: str) -> DataFrame:
 
 
 def share(persons: DataFrame, promised: Anonymity, *, draw: Column) -> DataFrame:
-    """Number the persons of each group anew, and shift their counts.
-
-    Returns:
-        Rows with the columns `alike`, the number, the sensitive column and the count. A group's sum is that of its
-        counts, each of them at most `most`.
-    """
+    """Number the persons of each group anew, and shift their counts, each of them at most `most`; the sum stays."""
     from pyspark.sql import functions as F
     from pyspark.sql.window import Window
 

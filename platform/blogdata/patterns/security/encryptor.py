@@ -1,32 +1,30 @@
-"""Encryptor: values of persons are stored encrypted; whoever has the files and not the key has nothing.
+"""Encryptor: columns are stored encrypted; whoever has the files of the table and not the key cannot read them.
 
-Problem: who gets hold of the files of a table (a backup, a copied folder, an object store with a wrong policy) reads
-all of it. Roles and views protect only who asks through them.
+Problem: who gets hold of the files of a table (a backup, a copied folder) reads all of it. Roles and views protect only
+from who asks through them.
 
 How it works: a contract names the columns that are encrypted, the key, and the column that a value belongs to a row by
 (:class:`blogdata.publish.schema.Encrypted`). :func:`encrypted` replaces each text by its ciphertext before it is
-written, :func:`decrypted` gives it back to who may see it. Spark's workers compute both (AES-256-GCM): what is sent to
-them, and so a plan, has the *name* of a key and where it is (Secrets Pointer), and they read its value there. Dataset,
-column and row are associated data: a ciphertext that was changed, or moved to another row, is an error, and never a
-wrong value.
+written, :func:`decrypted` gives it back to who may see it. Spark's workers compute both (AES-256-GCM): a plan has the
+*name* of a key and where it is (Secrets Pointer), and they read its value there. Dataset, column and row are associated
+data: a ciphertext that was changed, or moved to another row, is an error, and never a wrong value.
 
-Of the same text in the same row the ciphertext is always the same, so a table that is derived anew equals the one that
-was continued. The nonce is a keyed hash, of 96 bits, of the text and of what it belongs to (as in RFC 5297, SIV): that
-two texts share one is as improbable as with random nonces. A ciphertext shows how long its text is, and that a row has
-the same value as before; that it is null is seen.
+The nonce is a keyed hash, of 96 bits, of the text and of what it belongs to (as in RFC 5297, SIV): of the same text in
+the same row the ciphertext is the same, so a table that is derived anew equals the one that was continued. A ciphertext
+shows how long its text is, and that a row has the same value as before; that it is null is seen.
 
 A key has versions, and each ciphertext says which one it has. Rotation adds a version and publishes the table again, by
-that one; versions of the table from before need the old one, until they are vacuumed. Removing a version of the key
-makes everything that was encrypted by it unreadable at once, wherever a copy is (crypto-shredding): older versions of
-the table, backups, and files that an erasure cannot reach. That is per version of the key, for all persons: a key for
-each person would itself be a row about each person, in a place that is copied and backed up as well.
+that one; the table's earlier versions need the old one, until they are vacuumed. Removing a version of the key makes
+everything that was encrypted by it unreadable at once, wherever a copy is (crypto-shredding), for all persons: a key
+for each person would itself be a row about each person, copied and backed up as well.
 
 The trap: the key beside the data. Secrets in the deployment's home protect a lake that lies elsewhere, or is copied
-without them; a backup of the whole home has both. Another trap: a key that is lost. What is derived from it is gone,
-unless it can be computed again: here from bronze, by another version.
+without them; a backup of the whole home has both. Another trap: a lost key. What is derived from it is gone, unless it
+can be computed again: here from bronze, by another version.
 
 When not to use it: for columns that are joined, filtered or counted by value: that takes a token (Pseudo-Anonymizer).
-And not against who runs the deployment and reads its secrets. Bronze and the landing zone keep lines as received.
+And not against who runs the deployment and reads its secrets, nor for lines as received: bronze and the landing zone
+have the same values in plain text.
 
 Source: Data Engineering Design Patterns, ch. 7; NIST SP 800-38D (GCM).
 """

@@ -3,18 +3,17 @@
 Problem: all jobs run with the rights of one user, who may read, overwrite and remove every table. A wrong name in one
 job then destroys another one's table, and what a job really depends on is known to nobody.
 
-How it works: a contract names the inputs of its dataset, and the planner already follows them. :func:`reach_of` derives
-from the same declaration what a job may read and write, so there is no second list that grows old. A step of a run
-holds to it: its lake is a :class:`DeclaredLake`, which opens no other table, and before rows are committed, the tables
-in their plan are compared, so that a path which was put together by hand is found, too
-(:class:`blogdata.publish.target.Target`, `may_read`). The job fails, with its dataset and with what it reached for, and
-nothing is published.
+How it works: :func:`reach_of` derives what a job may read and write from the inputs that its contract names for the
+planner, so there is no second list that grows old. A step of a run holds to it: its lake is a :class:`DeclaredLake`,
+which opens no other table, and before rows are committed, the tables in their plan are compared, so that a path which
+was put together by hand is found, too (:class:`blogdata.publish.target.Target`, `may_read`). The job fails, with its
+dataset and with what it reached for, and nothing is published.
 
 The trap: rights by name patterns, `silver.*`, because the list of tables is long. Every new table is then readable
 before anybody has thought about it.
 
 When not to use it: as a wall against the author of a job. In one process with the user's rights, Python code can open
-any file; the step stops a mistake, and only the policies of a store or the permissions of another user stop a person.
+any file; the step stops a mistake, and only the permissions of another user stop a person.
 
 Source: Data Engineering Design Patterns, ch. 7.
 """

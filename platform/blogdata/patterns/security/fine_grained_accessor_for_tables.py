@@ -5,15 +5,15 @@ engineer must find two rows of one user without learning who that is. A right to
 much or nothing, and a copy of the table for each is a second truth.
 
 How it works: contracts say whom a column identifies, and how. :data:`RIGHTS` says once for each role what it sees of a
-direct identifier, of a pseudonym, of a quasi-identifier, and which rows; :func:`sight_of` derives from both what a
-role sees of a dataset, so a new dataset or column is covered on the day it is declared. :func:`grants` is that as
-grants of columns and policies of rows for PostgreSQL, which its roles log in under; :func:`restricted` is that as rows
-of Spark: `blogdata sql --as ROLE` offers a statement nothing else to read.
+direct identifier, of a pseudonym, of a quasi-identifier, and which rows; :func:`sight_of` derives from both what a role
+sees of a dataset, so a new column is covered on the day it is declared. :func:`grants` is that as grants of columns and
+policies of rows for PostgreSQL, which its roles log in under; :func:`restricted` is that as rows of Spark: `blogdata
+sql --as ROLE` offers a statement nothing else to read.
 
 A direct identifier is masked by a keyed hash, so rows still join by it; of an e-mail address as it was delivered, the
-first sign and the domain are seen. Spark's workers read the key where the deployment's secrets are (Secrets Pointer);
-a plan has the name of a function, which no statement of a person may call. What is no text, such as a struct or a list,
-is not seen. A time that only helps to find somebody is shown as its day.
+first sign and the domain are seen. Spark's workers read the key where the deployment's secrets are; a plan has the name
+of a function, which no statement of a person may call. What is no text is not seen. A time that only helps to find
+somebody is shown as its day.
 
 Rows of who asked not to be shared are joined to others by what they have in common: a page and a second, or a rare
 browser. A role that sees no persons therefore sees of these rows (`keep_private`) no pseudonym, no quasi-identifier and
@@ -21,14 +21,16 @@ no path of several pages, and times as their day: they can be counted, and lead 
 pseudonyms that does not say who asked is seen as if all had.
 
 A count of few visitors by a column that a role does not see tells it that column: a contract declares such rows
-(`Telling`), and they are left out.
+(`Telling`), and they are left out. Where counts are left out, a total less the others would tell them: a partner does
+not see the smallest of the others either (`adds_up`). Totals of other tables are not considered.
 
 Where rows are left out, columns are null in them, too, before anything is computed from them: a statement that divides
 by a value of a hidden row, to have the error tell it, finds no value there.
 
 The trap: a filter in front of the table and nothing else. The optimizer may compute a reader's own expression first,
 and its error, or its time, tells of rows that the filter would have removed. PostgreSQL knows which functions keep
-quiet (`LEAKPROOF`); Spark does not.
+quiet (`LEAKPROOF`); Spark does not. So where rows are left out, columns are null in them, too, before anything is
+computed from them.
 
 When not to use it: against whoever runs as the owner of the files, who reads them without asking. And not to make a
 dataset anonymous: what a role still sees of one visitor may single that visitor out.
@@ -52,6 +54,7 @@ from blogdata.publish.privacy import TECHNICAL
 from blogdata.publish.schema import Column, How
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 MASK = "blogdata_masked"
@@ -88,19 +91,13 @@ class Shown(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rights:
-    """What a role sees.
-
-    Args:
-        visitors: How many visitors a counted group must have, at least; a dataset that neither counts visitors nor is
-            anonymous is not seen at all. 0: any number, and any dataset.
-    """
-
     layers: frozenset[str]
     of: Mapping[How, Shown]
     classified: Shown
     technical: bool = False
     private: bool = False
     visitors: int = 0
+    """The fewest visitors of a counted group; a dataset that has none and is not anonymous is not seen. 0: any."""
 
 
 _ALL_LAYERS = frozenset(("bronze", "silver", "gold"))
@@ -136,20 +133,22 @@ RIGHTS: Mapping[Role, Rights] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """What a role sees of one dataset; `rows` is an SQL condition, empty for all."""
+    """What a role sees of one dataset; `rows` is an SQL condition, empty for all.
+
+    Args:
+        adds_up: Columns within which rows that are left out would follow from a total and the others: of each such set
+            the smallest row that is seen is left out, too.
+    """
 
     dataset: str
     columns: Mapping[str, Shown]
     rows: str = ""
     private: Mapping[str, Shown] = field(default_factory=dict)
+    adds_up: tuple[str, ...] = ()
 
 
 def sight_of(contract: Contract, role: Role) -> Sight | None:
-    """Derive what a role sees of a dataset.
-
-    Returns:
-        The columns and the condition of the rows; None if the role does not see the dataset at all.
-    """
+    """Derive what a role sees of a dataset; None: nothing at all."""
     return sight_by(contract, RIGHTS[role])
 
 
@@ -173,7 +172,10 @@ def sight_by(contract: Contract, rights: Rights) -> Sight | None:
         columns, private = {name: shown for name, shown in less.items() if shown is not Shown.HIDDEN}, {}
     if not columns:
         return None
-    return Sight(dataset=contract.dataset, columns=columns, rows=_rows(contract, rights), private=private)
+    adds_up = contract.adds_up if rights.visitors else ()
+    return Sight(
+        dataset=contract.dataset, columns=columns, rows=_rows(contract, rights), private=private, adds_up=adds_up
+    )
 
 
 def require_sight(contract: Contract, role: Role) -> Sight:
@@ -188,11 +190,7 @@ def require_sight(contract: Contract, role: Role) -> Sight:
 
 
 def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
-    """Return what a role sees of the rows of a dataset.
-
-    Args:
-        frame: The rows; its session has the function :data:`MASK`.
-    """
+    """Return what a role sees of the rows of a dataset; their session has the function :data:`MASK`."""
     # A table that is older than a column has none of its values to tell rows apart by.
     present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
     return seen_by(frame, present, require_sight(present, role))
@@ -200,11 +198,27 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
 
 def seen_by(frame: DataFrame, present: Contract, sight: Sight) -> DataFrame:
     declared = {column.name: column for column in present.columns}
+    if sight.adds_up:
+        frame = frame.withColumn(_BESIDE, _beside(present, sight))
+        sight = replace(sight, rows=f"{sight.rows} AND NOT {_BESIDE}")
     selected = [
         f"{_guarded(_by_row(declared[name], sight), name, sight, present)} AS `{name}`" for name in sight.columns
     ]
     seen = frame.where(sight.rows) if sight.rows else frame
     return seen.selectExpr(*selected)
+
+
+_BESIDE = "_beside"
+
+
+def _beside(contract: Contract, sight: Sight) -> SparkColumn:
+    """Build whether a row is the smallest seen one of a set of which others are left out."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    together, seen = Window.partitionBy(*sight.adds_up), F.expr(sight.rows)
+    smallest = together.orderBy(F.desc(seen), F.expr(_visitors(contract)), *contract.key)
+    return F.bool_or(~seen).over(together) & (F.row_number().over(smallest) == 1)
 
 
 def _visitors(contract: Contract) -> str:
@@ -274,12 +288,9 @@ def _expression(column: Column, shown: Shown) -> str:
 
 
 def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -> list[str]:
-    """Write what a role sees as the statements of PostgreSQL that grant it, and take away what was granted before.
+    """Write what a role sees as statements for the owner of the tables, which take away all other rights.
 
     PostgreSQL has no masks: a column that is masked on the lake is hidden here, and so are rows in which some are.
-
-    Returns:
-        Statements, to be run by the owner of the tables, in one transaction; running them again is safe.
     """
     found = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"']
     for contract in contracts:
@@ -292,6 +303,7 @@ def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -
         ]
         sight = sight_of(contract, role)
         plain = [f'"{name}"' for name, shown in sight.columns.items() if shown is Shown.AS_IT_IS] if sight else []
+        assert sight is None or not sight.adds_up, "a policy of PostgreSQL judges each row alone"
         if sight is not None and plain:
             conditions = (sight.rows, f"NOT `{PRIVATE}`" if sight.private else "")
             condition = " AND ".join(filter(None, conditions)).replace("`", '"') or "true"

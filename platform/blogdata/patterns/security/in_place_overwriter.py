@@ -6,9 +6,8 @@ neither the old nor the new one.
 
 How it works: a line that is to go is overwritten by as many bytes of filler (:func:`overwrite`). The new file is
 written beside the old one, flushed to the disk, and takes its name in one step. A line of filler is no row any more
-(:mod:`blogdata.landing.lines`): it is counted as `erased`, and not read. All tables that were
-computed from it are computed again, by the plan that knows what is stale. Nothing is patched, so that sessions,
-sketches and sums are right by construction.
+(:mod:`blogdata.landing.lines`): it is counted as `erased`, and not read. All tables that were computed from it are
+computed again, by the plan that knows what is stale; nothing is patched.
 
 The trap: removing the bytes. All lines behind would move, and with them everything that is known by its place in a
 file: ids of visits in access logs, corrections of dead letters, the account of each file. And what is overwritten
@@ -16,8 +15,7 @@ cannot be brought back: what decides about lines is shown before. Requests are b
 and written as a whole, for one line as for thousands.
 
 When not to use it: on a file that a process keeps open to append to, since what it writes after the rename goes into a
-file without a name. Land copies, or files of an hour. Where all personal data lie in one small table, delete there
-(Vertical Partitioner).
+file without a name. Where all personal data lie in one small table, delete there (Vertical Partitioner).
 
 Source: "Data Engineering Design Patterns", ch. 7.
 """
@@ -51,11 +49,8 @@ Goes = Callable[[Iterator[tuple[int, bytes]]], Iterable[int]]
 def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda _: None) -> int:
     """Overwrite lines of a file by filler of the same length, all of them or none.
 
-    A file without such a line is only read. Killed at any moment, it leaves the file as it was or as it will be, and
-    perhaps a hidden one beside it, which the next call replaces.
-
-    Args:
-        file: The file, plain or compressed; it keeps its compression, permissions and name. Of a link the target.
+    The file, of a link the target, keeps its compression, permissions and name. Killed at any moment, this leaves it as
+    it was or as it will be, and perhaps a hidden one beside it, which the next call replaces.
 
     Returns:
         Number of lines that were overwritten now; lines that are filler already are not asked about.

@@ -4,26 +4,22 @@ Problem: who analyses visits has to know which page views are of one visit, and 
 leads to the person: another table has it beside the name.
 
 How it works: a token is a keyed hash (:func:`keyed_hash`), HMAC-SHA256 with a key for one purpose, which is derived
-from the deployment's secret (:func:`derived_key`): one id always has the same token, so joins within one purpose work,
-and nobody tests ids against tokens without the secret. Each place that is shown to others has a purpose of its own
-(:func:`token`, and :func:`token_of` outside of Spark), so the tokens of two places have nothing in common, and cannot
-be joined behind anybody's back. Rows that may not lead to their person have tokens apart from those of the same visit
-that may. A partner is told tokens from a secret of its own: a new secret makes all visitors new to that partner, and to
-nobody else.
+from the deployment's secret (:func:`derived_key`): joins within one purpose work, and nobody tests ids against tokens
+without the secret. Each place that is shown to others has a purpose of its own (:func:`token`, and :func:`token_of`
+outside of Spark), so the tokens of two places cannot be joined behind anybody's back. Rows that may not lead to their
+person have tokens apart from those of the same visit that may. A partner's tokens have a secret of their own.
 
 Each publication says which key its tokens follow from. A key that was replaced by mistake is refused before a row is
-written, because everybody would be somebody new by it. It is rotated on purpose by computing all tokens again
-(the job `rotate`): the ids are there, encrypted or in bronze, so no vault with a row for each person has to be kept,
-erased and backed up.
+written, because everybody would be somebody new by it. It is rotated on purpose by computing all tokens again (the job
+`rotate`): the ids are there, encrypted or in bronze, so no vault with a row for each person has to be kept, erased and
+backed up.
 
 Who looks for faults needs to see what is wrong with a value, which no token tells. A mask (:func:`masked_email`) leaves
-the first sign and the domain of an e-mail address, and nothing of a text that is none. Masked values do not join: many
-persons have the same one.
+the first sign and the domain of an e-mail address, and nothing of a text that is none. Masked values do not join.
 
 The trap: a hash without a key. There are 4 billion addresses and far fewer user ids, so all of them are hashed in
-minutes, and the table of pseudonyms is one of names (dictionary attack). And the false sense of security: with the
-columns beside it a token may still be found. How many are found so, and why a pseudonym is not anonymous, is measured
-by the attack of the Anonymizer. A mask of a rare value hides little: the domain of one family names it.
+minutes (dictionary attack). And the false sense of security: with the columns beside it a token may still be found, as
+the attack of the Anonymizer's test measures, and a mask of a rare value hides little.
 
 When not to use it: for people outside, who get anonymous rows (Anonymizer), and where the id has to be told again: a
 token leads back to nothing, since no table of ids and tokens is kept.

@@ -5,12 +5,11 @@ have names and addresses, which more people could read there than may.
 
 How it works: the copy is derived from the contract, which says of each column whom it identifies (:data:`STAGING`,
 :func:`sight_of`). What identifies somebody directly or by a pseudonym is altered: a text is its keyed hash, so rows
-still join and keys stay unique; the key of these hashes is for staging alone. What is no text to be hashed, such as the
-line as received, is removed, and so is any other column that is classified as personal. A time that only helps to find
-somebody is its day. Rows that would tell a removed column are left out. All other values stay as they are
-(:func:`transformed`). Rows are computed before they are written, so that neither the data files nor their statistics
-nor the log of the copy ever had another value. The copy is a new table each time, without a history in which a column
-that has been classified since could be found.
+still join and keys stay unique; the key of these hashes is for staging alone. What is no text, such as the line as
+received, is removed, and so is any other column that is classified as personal. A time that only helps to find somebody
+is its day. Rows that would tell a removed column are left out. All other values stay as they are (:func:`transformed`).
+Rows are computed before they are written, and the copy is a new table each time, so no data file, statistic or log of
+it ever had another value.
 
 The trap: `SELECT * EXCEPT (ip)`. A column that comes later is copied before anybody has thought about it. Here a
 column, or a field of a struct, that the contract does not declare stops the copy and is named

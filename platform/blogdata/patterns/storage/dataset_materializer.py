@@ -6,14 +6,13 @@ How it works: the contract of the table has the view (`view`), one statement ove
 it, and the result is published as a table; so the statement that a person may run and the one that makes the table are
 the same. Each publication records the version of the input that it shows. A refresh reads what changed since then from
 the change feed of the input (:func:`changes`): a partition that was computed again with equal rows is no change, nor is
-a compaction. Only what depends on changed partitions is computed from the input; the rest of it is taken from the
-table. The removal of old files keeps what the refresh has still to read
-(:func:`blogdata.evidence.held_versions.held_versions`), for thirty days at most. If the feed does not reach back to
-that version, or other code has computed the table, the whole view is computed, and the publication says why.
+a compaction. Only what depends on changed partitions is computed; the rest of it is taken from the table. The removal
+of old files keeps what the refresh has still to read (:func:`blogdata.evidence.held_versions.held_versions`), for
+thirty days at most. If the feed does not reach back to that version, or other code has computed the table, the whole
+view is computed, and the publication says why.
 
-The trap: a table is as old as its refresh, and its rows do not show it. The planner compares the recorded version with
-the input, and the lag detector says how many versions behind it is. A copy also needs the protection of its source: its
-sketches are personal as those it is merged from, and consumers see neither.
+The trap: a table is as old as its refresh, and its rows do not show it: the lag detector says how many versions behind
+its input it is. A copy also needs the protection of its source: its sketches are personal as those it is merged from.
 
 When not to use it: for a view that is cheap, or asked for less often than its input changes.
 
@@ -57,13 +56,8 @@ class Followed:
 
 @dataclass(frozen=True, kw_only=True)
 class Refresh:
-    """What a refresh has to compute.
-
-    Args:
-        changed: Partitions of the input that have other rows than the table shows; None: the whole view is computed.
-    """
-
     changed: frozenset[str] | None
+    """Partitions of the input that have other rows than the table shows; None: the whole view is computed."""
     why: str
 
 

@@ -4,10 +4,10 @@ Problem: most questions join page views with the same tables. Each query pays fo
 to know them.
 
 How it works: the joins are paid once, when the table is written (:func:`flatten`). One Big Table has all that is known
-in the rows of the facts. It is computed from the tables of the Normalizer, so it has the same rows, and is refreshed
-when a dimension changes: a partition is stale while it shows something that the dimension no longer says
-(`blogdata.planning.reaches.Shown`). So a renamed device rewrites the weeks that name it, and no other. Repeated
-texts take little room: Parquet stores each of them once in a file (dictionary encoding).
+in the rows of the facts. It is computed from the tables of the Normalizer, and refreshed when a dimension changes: a
+partition is stale while it shows something that the dimension no longer says (`blogdata.planning.reaches.Shown`). So a
+renamed device rewrites the weeks that name it, and no other. Repeated texts take little room: Parquet stores each of
+them once in a file.
 
 The trap: a trash bag. Each column that could be of use some day seems to cost nothing, until nobody knows what the
 table is about. A contract that bears this pattern's name says of each column which question needs it, or is refused.

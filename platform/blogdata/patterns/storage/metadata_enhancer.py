@@ -7,13 +7,12 @@ compares the predicate with them before it opens a file. The contract names the 
 :func:`blogdata.publish.tables.statistics` makes Delta collect statistics of these columns only.
 
 The trap: by default, Delta collects statistics of the first 32 columns: a wide raw text costs on every write, and a
-useful column behind them has no statistics. And if the values of a column are spread over all files, its statistics
-skip nothing: sort first (Sorter), then measure: the metrics of an executed plan name the files and bytes that were
-read. Statistics are values: those of a column that identifies a person would stay in the log, which outlives the rows,
-so they are refused; a `user_bucket` prunes instead (Bucket). Writers pay for each column: they compare all of its
-values, and every file's entry in the log, which every reader reads, is longer by its two limits.
+useful column behind them has none. If the values of a column are spread over all files, its statistics skip nothing:
+sort first (Sorter), then measure. And statistics are values: those of a column that identifies a person would stay in
+the log, which outlives the rows, so they are refused; a `user_bucket` prunes instead (Bucket).
 
-When not to use it: for columns that no query filters by, and for long texts, whose statistics are truncated.
+When not to use it: for columns that no query filters by, as writers and all readers of the log pay for each, and for
+long texts, whose statistics are truncated.
 
 Source: Data Engineering Design Patterns, ch. 8.
 """
