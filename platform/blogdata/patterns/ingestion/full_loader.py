@@ -89,6 +89,8 @@ def land(
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
     """Land all rows of a table, read at one state of it, as a complete delivery."""
+    from psycopg import sql
+
     target = folder / f"{folder.parent.name}.json"
     require_within([target], landing)
     with alone(folder.parent):
@@ -96,7 +98,13 @@ def land(
         partial = hidden(target)
         with table_rows.snapshot(connection, table), partial.open("wb") as file:
             source = table_rows.describe(connection, table, announced)
-            rows = table_rows.copy(connection, table_rows.as_json(source), file)
+
+            def write(source: table_rows.SourceTable) -> int:
+                file.seek(0)
+                file.truncate()
+                return table_rows.copy(connection, table_rows.as_json(source), file)
+
+            rows = table_rows.each_row(connection, source, sql.SQL("true"), write)
             file.flush()
             os.fsync(file.fileno())
         prepare(partial)

@@ -16,16 +16,22 @@ composite types have no form in JSON. A view casts them.
 A session inherits nothing: what a database or a login sets could change values or leave rows out in silence. A table
 that would be read in part, by row-level security, is refused.
 
+A value that the database cannot compute or decode, such as `1 / 0` in a view or bytes that are no text, keeps its row
+from no other: it lands as an object with the SQLSTATE, which no field takes, so that the row is a dead letter that
+names its column. These values are looked for only if a load fails, by halving the rows: a row is known by a digest of
+its columns that can be computed.
+
 Source: PostgreSQL, `setupConnection` of `pg_dump`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field
@@ -34,6 +40,9 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg import sql
 
+_Result = TypeVar("_Result")
+_MOST = 100
+"""Rows with a value of a column that cannot be read; of more, the column is at fault."""
 _TEXTS = {"text", "varchar", "bpchar", "uuid"}
 _NUMBERS = {"int2", "int4", "int8", "numeric", "float4", "float8"}
 _ADAPTED = {*_TEXTS, *_NUMBERS, "bool", "date", "timestamptz", "json", "jsonb"}
@@ -70,10 +79,18 @@ _COLUMNS = """
 
 @dataclass(frozen=True, kw_only=True)
 class SourceTable:
-    """A table, or a view; `adapted`: each column to the type it is cast to before it becomes JSON (None: as it is)."""
+    """A table, or a view.
+
+    Args:
+        adapted: Each column to the type it is cast to before it becomes JSON; None: as it is.
+        known_by: Columns whose digest tells rows apart.
+        unreadable: Column to the digests of rows whose value cannot be read, each to its SQLSTATE.
+    """
 
     name: str
     adapted: dict[str, str | None]
+    known_by: tuple[str, ...] = ()
+    unreadable: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -159,6 +176,22 @@ def describe(
     )
 
 
+def each_row(
+    connection: psycopg.Connection, table: SourceTable, where: sql.Composable, read: Callable[[SourceTable], _Result]
+) -> _Result:
+    """Call what reads rows of a table; again, with their values marked, if some of them cannot be read."""
+    import psycopg
+
+    try:
+        with connection.transaction():
+            return read(table)
+    except psycopg.DataError:
+        marked = _marked(connection, table, where)
+        if not marked.unreadable:
+            raise
+    return read(marked)
+
+
 def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes]) -> int:
     """Write the result of a query as :func:`read` returns it, each row as a line; return the number of lines."""
     lines = 0
@@ -172,9 +205,6 @@ def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[byte
     """Read the result of a query of one text column, which is JSON behind at most a word."""
     from psycopg import sql
 
-    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
-        # It may have any bytes: a row that is not UTF-8 lands, and is rejected as such.
-        connection.execute("SET LOCAL client_encoding = SQL_ASCII")
     with connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as rows:
         # The server sends one row at a time.
         for row in rows:
@@ -197,12 +227,80 @@ def columns_of(table: SourceTable) -> sql.Composable:
     from psycopg import sql
 
     columns = sql.SQL(", ").join(
-        sql.Identifier(name)
-        if cast is None
-        else sql.SQL("{}::{} AS {}").format(sql.Identifier(name), sql.SQL(cast), sql.Identifier(name))
-        for name, cast in table.adapted.items()
+        sql.SQL("{} AS {}").format(_column(table, name), sql.Identifier(name)) for name in table.adapted
     )
     return sql.SQL("SELECT {} FROM {}").format(columns, table.identifier)
+
+
+def _column(table: SourceTable, name: str) -> sql.Composable:
+    from psycopg import sql
+
+    cast = table.adapted[name]
+    column = sql.SQL("{}::{}").format(sql.Identifier(name), sql.SQL(cast)) if cast else sql.Identifier(name)
+    if name not in table.unreadable:
+        return column
+    states = sql.Literal(json.dumps(table.unreadable[name]))
+    unreadable = (
+        "CASE WHEN {0}::jsonb ? {1} THEN json_build_object('sqlstate', {0}::jsonb ->> {1}) ELSE to_json({2}) END"
+    )
+    return sql.SQL(unreadable).format(states, _digest(table), column)
+
+
+def _digest(table: SourceTable) -> sql.Composable:
+    from psycopg import sql
+
+    return sql.SQL("md5(ROW({})::text)").format(sql.SQL(", ").join(map(sql.Identifier, table.known_by)))
+
+
+def _marked(connection: psycopg.Connection, table: SourceTable, where: sql.Composable) -> SourceTable:
+    """Find the values that cannot be read of the rows that fulfil a condition."""
+    import psycopg
+    from psycopg import sql
+
+    def refused(value: sql.Composable, begin: str = "") -> str | None:
+        """Return the SQLSTATE with which values are refused of rows whose digest begins so."""
+        rows = _beginning(table, where, begin)
+        try:
+            with connection.transaction():
+                connection.execute(sql.SQL("SELECT count({}) FROM {}").format(value, rows))
+        except psycopg.DataError as error:
+            return error.sqlstate
+        return None
+
+    def found(value: sql.Composable, begin: str = "") -> Iterator[tuple[str, str]]:
+        if state := refused(value, begin):
+            rows = _beginning(table, where, begin)
+            some = connection.execute(sql.SQL("SELECT DISTINCT {} FROM {} LIMIT 2").format(_digest(table), rows))
+            digests = [digest for (digest,) in some.fetchall()]
+            for digit in "0123456789abcdef" if len(digests) > 1 else "":
+                yield from found(value, begin + digit)
+            yield from ((digest, state) for digest in digests if len(digests) == 1)
+
+    texts = {name: sql.SQL("md5({}::text)").format(sql.Identifier(name)) for name in table.adapted}
+    table = replace(table, known_by=tuple(name for name, text in texts.items() if not refused(text)))
+    unreadable = {}
+    for name in table.adapted if table.known_by else ():
+        # What the client would be sent.
+        value = sql.SQL("convert_to(to_json({})::text, 'UTF8')").format(_column(table, name))
+        states = dict(islice(found(value), _MOST + 1))
+        if len(states) > _MOST:
+            raise ConfigurationError(
+                what=f"more than {_MOST} values of the column {name} cannot be read: SQLSTATE {min(states.values())}",
+                where=f"table {table.name}, database {connection.info.dbname}",
+                next_step="mend the column, or name a view in which it is null",
+            )
+        if states:
+            unreadable[name] = states
+    return replace(table, unreadable=unreadable)
+
+
+def _beginning(table: SourceTable, where: sql.Composable, begin: str) -> sql.Composable:
+    from psycopg import sql
+
+    rows = sql.SQL("{} WHERE ({})").format(table.identifier, where)
+    if not begin:
+        return rows
+    return sql.SQL("{} AND left({}, {}) = {}").format(rows, _digest(table), sql.Literal(len(begin)), sql.Literal(begin))
 
 
 def _is_adapted(base: str, kind: str, category: str, element: str | None, kind_of_element: str | None) -> bool:
