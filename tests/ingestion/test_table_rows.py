@@ -10,6 +10,7 @@ import json
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -297,8 +298,9 @@ def test_full_loader_lands_a_value_that_cannot_be_read_as_what_names_its_column(
     assert {at: row for at, row in found.items() if at in broken} == broken
     assert all(row == (str(int(60 / int(at))), at) for at, row in found.items() if at not in broken)
     read, at = DeviceLines().of_file("devices/d.json", "2026-01-05"), DeviceLines().names.index("reasons")
-    reasons = {reason for line in load.file.read_bytes().splitlines() for reason in read(0, line)[at]}
-    assert reasons == {"wrong_type:full_name", "wrong_type:version"}
+    reasons = Counter(str(read(0, line)[at]) for line in load.file.read_bytes().splitlines())
+    named = {"('wrong_type:full_name', 'wrong_type:version')": 1, "('wrong_type:version',)": 2}
+    assert reasons == {**named, "()": 178}
     source.execute("UPDATE made SET text = '{'")
-    with pytest.raises(ConfigurationError, match=r"more than 100 values of the column version .*SQLSTATE 22P02"):
+    with pytest.raises(ConfigurationError, match=r"more than 100 values of the column version .*, SQLSTATE 22P02"):
         landed(reader, folder)

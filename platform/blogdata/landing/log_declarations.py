@@ -145,12 +145,12 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> TextForma
     for number, field in enumerate(fields):
         before, after = literals[number], literals[number + 1]
         quoted = before[-1:] + after[:1] == '""'
-        token, last = tokens[number], number + 1 == len(fields)
+        token, is_last = tokens[number], number + 1 == len(fields)
         # A value that ends with a tabulator, or with a line of such values, may have anything else.
-        tabbed = after[:1] == "\t" or (last and not after and "\t" in before)
+        tabbed = after[:1] == "\t" or (is_last and not after and "\t" in before)
         if field in _IN_QUOTES and not (quoted or tabbed) and token not in _ONE_ADDRESS:
             raise unusable(declaration, f"the {field} is not in quotes")
-        if not (after or last):
+        if not (after or is_last):
             raise unusable(declaration, f"nothing separates {field} and {fields[number + 1]}")
         pattern = r"[^\t]*" if field in _IN_QUOTES and tabbed else _pattern(token, field, before, after)
         if field == "user" and after == " [":

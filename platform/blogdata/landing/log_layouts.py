@@ -170,8 +170,7 @@ class ColumnFormat:
 
     def user(self, body: str) -> str:
         """Return what a line has for the user."""
-        values = dict(zip(self.all_columns, body.split("\t" if "\t" in body else " "), strict=False))
-        return values.get(USER, "")
+        return dict(zip(self.all_columns, body.split("\t" if "\t" in body else " "), strict=False)).get(USER, "")
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

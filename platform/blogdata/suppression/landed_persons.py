@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -180,11 +181,8 @@ class Reader:
         body = body_of(bare_line(text))
         if body.lstrip().startswith("{"):
             return self._of_json(body, text)
-        users = self._log.users(text) if self._log else []
-        logins = (
-            *(login for form in _forms(body) for login in _before_time(form)),
-            *(login for one in users for form in _forms(one) for login in _of_user(form)),
-        )
+        users = [form for one in (self._log.users(text) if self._log else ()) for form in _forms(one)]
+        logins = (*chain(*map(_before_time, _forms(body))), *chain(*map(_of_user, users)))
         return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_logged(text))
 
     def _of_json(self, raw: str | bytes, text: str) -> Named:

@@ -96,17 +96,17 @@ def land(
     with alone(folder.parent):
         _require_alone(target)
         partial = hidden(target)
-        with table_rows.snapshot(connection, table), partial.open("wb") as file:
+
+        def write(source: table_rows.SourceTable) -> int:
+            with partial.open("wb") as file:
+                rows = table_rows.copy(connection, table_rows.as_json(source), file)
+                file.flush()
+                os.fsync(file.fileno())
+            return rows
+
+        with table_rows.snapshot(connection, table):
             source = table_rows.describe(connection, table, announced)
-
-            def write(source: table_rows.SourceTable) -> int:
-                file.seek(0)
-                file.truncate()
-                return table_rows.copy(connection, table_rows.as_json(source), file)
-
             rows = table_rows.each_row(connection, source, sql.SQL("true"), write)
-            file.flush()
-            os.fsync(file.fileno())
         prepare(partial)
         changed = not same_bytes(partial, target)
         if changed:

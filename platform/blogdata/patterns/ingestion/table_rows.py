@@ -16,10 +16,9 @@ composite types have no form in JSON. A view casts them.
 A session inherits nothing: what a database or a login sets could change values or leave rows out in silence. A table
 that would be read in part, by row-level security, is refused.
 
-A value that the database cannot compute or decode, such as `1 / 0` in a view or bytes that are no text, keeps its row
-from no other: it lands as an object with the SQLSTATE, which no field takes, so that the row is a dead letter that
-names its column. These values are looked for only if a load fails, by halving the rows: a row is known by a digest of
-its columns that can be computed.
+A value that the database cannot compute or decode, such as `1 / 0` in a view or bytes that are no text, lands as an
+object with the SQLSTATE, which no field takes: its row is a dead letter that names the column. Such values are looked
+for only if a load fails, among ever fewer rows; a row is known by a digest of its columns that can be computed.
 
 Source: PostgreSQL, `setupConnection` of `pg_dump`.
 """
@@ -186,10 +185,8 @@ def each_row(
         with connection.transaction():
             return read(table)
     except psycopg.DataError:
-        marked = _marked(connection, table, where)
-        if not marked.unreadable:
-            raise
-    return read(marked)
+        table = _marked(connection, table, where)
+    return read(table)
 
 
 def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes]) -> int:
@@ -240,10 +237,9 @@ def _column(table: SourceTable, name: str) -> sql.Composable:
     if name not in table.unreadable:
         return column
     states = sql.Literal(json.dumps(table.unreadable[name]))
-    unreadable = (
+    return sql.SQL(
         "CASE WHEN {0}::jsonb ? {1} THEN json_build_object('sqlstate', {0}::jsonb ->> {1}) ELSE to_json({2}) END"
-    )
-    return sql.SQL(unreadable).format(states, _digest(table), column)
+    ).format(states, _digest(table), column)
 
 
 def _digest(table: SourceTable) -> sql.Composable:
@@ -257,50 +253,37 @@ def _marked(connection: psycopg.Connection, table: SourceTable, where: sql.Compo
     import psycopg
     from psycopg import sql
 
-    def refused(value: sql.Composable, begin: str = "") -> str | None:
-        """Return the SQLSTATE with which values are refused of rows whose digest begins so."""
-        rows = _beginning(table, where, begin)
+    def states(value: sql.Composable, begin: str = "") -> Iterator[tuple[str, str]]:
+        """Return the rows whose value is refused, and the SQLSTATE, of those whose digest begins so."""
+        rows = sql.SQL("FROM {} WHERE ({}) AND starts_with({}, {})").format(
+            table.identifier, where, _digest(table), sql.Literal(begin)
+        )
         try:
             with connection.transaction():
-                connection.execute(sql.SQL("SELECT count({}) FROM {}").format(value, rows))
+                connection.execute(sql.SQL("SELECT count({}) {}").format(value, rows))
+            return
         except psycopg.DataError as error:
-            return error.sqlstate
-        return None
-
-    def found(value: sql.Composable, begin: str = "") -> Iterator[tuple[str, str]]:
-        if state := refused(value, begin):
-            rows = _beginning(table, where, begin)
-            some = connection.execute(sql.SQL("SELECT DISTINCT {} FROM {} LIMIT 2").format(_digest(table), rows))
-            digests = [digest for (digest,) in some.fetchall()]
-            for digit in "0123456789abcdef" if len(digests) > 1 else "":
-                yield from found(value, begin + digit)
-            yield from ((digest, state) for digest in digests if len(digests) == 1)
+            state = error.sqlstate or ""
+        some = connection.execute(sql.SQL("SELECT DISTINCT {} {} LIMIT 2").format(_digest(table), rows)).fetchall()
+        if len(some) == 1:
+            yield some[0][0], state
+        for digit in "0123456789abcdef" if len(some) > 1 else "":
+            yield from states(value, begin + digit)
 
     texts = {name: sql.SQL("md5({}::text)").format(sql.Identifier(name)) for name in table.adapted}
-    table = replace(table, known_by=tuple(name for name, text in texts.items() if not refused(text)))
-    unreadable = {}
-    for name in table.adapted if table.known_by else ():
+    table = replace(table, known_by=tuple(name for name, text in texts.items() if not any(states(text))))
+    for name in table.adapted:
         # What the client would be sent.
         value = sql.SQL("convert_to(to_json({})::text, 'UTF8')").format(_column(table, name))
-        states = dict(islice(found(value), _MOST + 1))
-        if len(states) > _MOST:
+        if found := dict(islice(states(value), _MOST + 1)):
+            table = replace(table, unreadable={**table.unreadable, name: found})
+        if len(found) > _MOST:
             raise ConfigurationError(
-                what=f"more than {_MOST} values of the column {name} cannot be read: SQLSTATE {min(states.values())}",
+                what=f"more than {_MOST} values of the column {name} cannot be read, SQLSTATE {min(found.values())}",
                 where=f"table {table.name}, database {connection.info.dbname}",
                 next_step="mend the column, or name a view in which it is null",
             )
-        if states:
-            unreadable[name] = states
-    return replace(table, unreadable=unreadable)
-
-
-def _beginning(table: SourceTable, where: sql.Composable, begin: str) -> sql.Composable:
-    from psycopg import sql
-
-    rows = sql.SQL("{} WHERE ({})").format(table.identifier, where)
-    if not begin:
-        return rows
-    return sql.SQL("{} AND left({}, {}) = {}").format(rows, _digest(table), sql.Literal(len(begin)), sql.Literal(begin))
+    return table
 
 
 def _is_adapted(base: str, kind: str, category: str, element: str | None, kind_of_element: str | None) -> bool:
