@@ -299,6 +299,8 @@ def test_a_directive_is_pasted_whole(pasted: str) -> None:
             f"203.0.113.9 {STAMP} {ASKED} 200",
         ),
         ('%{X-Real-IP}i %t "%r" %>s', f"203.0.113.9 {STAMP} {ASKED} 200"),
+        ('$http_host $remote_addr [$time_local] "$request" $status', f"b.example:80 203.0.113.9 {STAMP} {ASKED} 200"),
+        ('%h %{Host}i %t "%r" %>s', f"203.0.113.9 [::1]:8080 {STAMP} {ASKED} 200"),
         ('%h %{msec}t "%r" %>s', f"203.0.113.9 1664827182123 {ASKED} 200"),
         ('%h %{usec}t "%r" %>s', f"203.0.113.9 1664827182123456 {ASKED} 200"),
         ('{"at": $msec, "ip": "$http_x_real_ip", "r": "$request", "s": $status}', f"{{{JSON}}}"),

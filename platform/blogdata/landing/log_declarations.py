@@ -186,7 +186,8 @@ def _pattern(token: str, field: str, before: str, after: str) -> str:
         # The port of an address is behind its last colon.
         return rf"{_WORD}(?=:\d)" if end == ":" else rf"[^\s,{end}]{{1,300}}"
     if field == "host":
-        return rf"(?:\[[0-9A-Fa-f:.]{{1,45}}\]|[^\s:,{end}]{{1,300}})"
+        port = r"(?::\d{1,5})?" if token in ("http_host", "{host}i") and end != ":" else ""
+        return rf"(?:\[[0-9A-Fa-f:.]{{1,45}}\]|[^\s:,{end}]{{1,300}}){port}"
     # Each server that nginx has asked, one after the other: `10.0.0.7:80, 10.0.0.8:80`.
     return rf"(?!: )[^\s,{end}]+(?:(?:,| :) [^\s,{end}]+)*" if "upstream_" in token else rf"[^\s{end}]+"
 

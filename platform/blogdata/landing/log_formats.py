@@ -341,9 +341,8 @@ class LogReader:
 
 
 def time_of(text: str, zone: tzinfo | None = None) -> datetime | None:
-    """Parse the time of a line: a stamp such as `17/May/2015:10:05:03 +0545`, ISO 8601, or seconds since 1970.
-
-    Of seconds, milliseconds, microseconds and nanoseconds, the number of digits tells which they are.
+    """Parse the time of a line: a stamp such as `17/May/2015:10:05:03 +0545`, ISO 8601, or seconds since 1970, also in
+    thousands, millions or billions of them, by the number of digits.
 
     None for what is no instant: a stamp without an offset is one in a zone, and there the first one of an hour that is
     twice. A leap second (`23:59:60`) counts as the second before: it stays in its hour.
