@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -31,9 +32,15 @@ class Table:
             write_deltalake(self.folder, rows, mode="overwrite", partition_by=["part"])
             for file in self.folder.glob("part=*/*.parquet"):
                 sums_of(file).touch()
+            moment = NOW - LONG_AGO + timedelta(days=day)
+            commit = self.folder / "_delta_log" / f"{day:020}.json"
+            actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+            for action in actions:
+                action.get("commitInfo", {})["timestamp"] = int(moment.timestamp() * 1000)
+            commit.write_text("".join(json.dumps(action) + "\n" for action in actions), "utf-8")
             for file in self.folder.rglob("*"):
                 if file.is_file() and file.stat().st_mtime > NOW.timestamp() - 3600:
-                    self.age(file, NOW - LONG_AGO + timedelta(days=day))
+                    self.age(file, moment)
 
     @staticmethod
     def age(file: Path, moment: datetime) -> None:
@@ -66,12 +73,18 @@ def weeks(tmp_path: Path) -> Table:
     return Table(tmp_path, 40)
 
 
-def test_versions_of_the_retention_stay_readable(weeks: Table) -> None:
+# Files of one more day stay: a write may have begun so long before its commit.
+@pytest.mark.parametrize(
+    ("written", "oldest"), [(None, 31), ("1970-01-02", 32), ("1980-01-01", 32), (f"{NOW:%F}", 0), ("2099-01-01", 0)]
+)
+def test_versions_of_the_retention_stay_readable(weeks: Table, written: str | None, oldest: int) -> None:
+    """By the times of their commits, also in a home that was unpacked or copied."""
     now = NOW - LONG_AGO + timedelta(days=39)
+    for file in weeks.folder.rglob("*") if written else ():
+        Table.age(file, datetime.fromisoformat(f"{written}T00:00:00+00:00"))
     found = weeks.unneeded(now=now)
     unneeded.remove(found)
-    # Files of one more day stay: a write may have begun so long before its commit.
-    assert weeks.readable() == list(range(39 - READABLE.days - 1, 40))
+    assert weeks.readable() == list(range(oldest, 40))
     assert weeks.unneeded(now=now) == []
     assert weeks.rows() == weeks.rows(32) == 2
 
