@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import zlib
+from datetime import datetime
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -18,6 +21,19 @@ def data_files(lake: Lake, dataset: str = CONTRACT.dataset) -> list[Path]:
 
 def log_of(lake: Lake, dataset: str = CONTRACT.dataset) -> Path:
     return Path(lake.path(dataset), "_delta_log")
+
+
+def age(folder: Path, moment: datetime, *, since: float = 0) -> None:
+    """Make all files of tables those of a moment, and their commits with them; `since`: but for older files."""
+    for file in folder.rglob("*"):
+        if not file.is_file() or file.stat().st_mtime <= since:
+            continue
+        if file.parent.name == "_delta_log" and file.name[:20].isdecimal() and file.suffix == ".json":
+            actions = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+            for action in actions:
+                action.get("commitInfo", {})["timestamp"] = int(moment.timestamp() * 1000)
+            file.write_text("".join(json.dumps(action) + "\n" for action in actions), "utf-8")
+        os.utime(file, (moment.timestamp(), moment.timestamp()))
 
 
 def seal(file: Path) -> None:

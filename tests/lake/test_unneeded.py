@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+import table_files
 from blogdata.lake import unneeded
 from blogdata.lake.checksums import sums_of
 from blogdata.lake.lake import Lake
@@ -32,15 +32,7 @@ class Table:
             write_deltalake(self.folder, rows, mode="overwrite", partition_by=["part"])
             for file in self.folder.glob("part=*/*.parquet"):
                 sums_of(file).touch()
-            moment = NOW - LONG_AGO + timedelta(days=day)
-            commit = self.folder / "_delta_log" / f"{day:020}.json"
-            actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
-            for action in actions:
-                action.get("commitInfo", {})["timestamp"] = int(moment.timestamp() * 1000)
-            commit.write_text("".join(json.dumps(action) + "\n" for action in actions), "utf-8")
-            for file in self.folder.rglob("*"):
-                if file.is_file() and file.stat().st_mtime > NOW.timestamp() - 3600:
-                    self.age(file, moment)
+            table_files.age(self.folder, NOW - LONG_AGO + timedelta(days=day), since=NOW.timestamp() - 3600)
 
     @staticmethod
     def age(file: Path, moment: datetime) -> None:
