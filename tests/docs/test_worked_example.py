@@ -167,7 +167,8 @@ def test_the_dataset_is_found_without_being_named(project: Project) -> None:
     assert written.returncode == 0, written.stdout + written.stderr
     rows = text(PAGE).partition("|---|---|")[2].partition("\n\n")[0].strip().splitlines()
     named = [pattern for row in rows for pattern in re.findall("`([^`]*)`", row.split(" | ")[0])]
-    changed = changes(project.root) - {PATTERN, TESTS[0]}
+    # Those of the pattern; the README says how many there are.
+    changed = changes(project.root) - {PATTERN, TESTS[0], "README.md"}
     assert {name for name in changed if not any(fnmatch(name, pattern) for pattern in named)} == set()
     assert [pattern for pattern in named if not any(fnmatch(name, pattern) for name in changed)] == []
     assert sum(": [the " in row for row in rows) == 3
