@@ -26,6 +26,7 @@ Source: PostgreSQL, `setupConnection` of `pg_dump`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -65,6 +66,7 @@ _SESSION = {
 _SET = "SELECT set_config(name, %s::jsonb ->> lower(name), true) FROM pg_settings WHERE %s::jsonb ? lower(name)"
 # Of JSON, COPY escapes all backslashes and, between values, white space; the NUL that it never has holds their place.
 _COPIED = ((rb"\\", b"\0"), (rb"\n", b" "), (rb"\r", b" "), (rb"\t", b" "), (b"\0", b"\\"))
+_TEXT, _NO_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"'), b'{"sqlstate" : "22021"}'
 _COLUMNS = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.typname, b.typtype, b.typcategory, e.typname, e.typtype
     FROM pg_attribute a
@@ -202,6 +204,9 @@ def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[byte
     """Read the result of a query of one text column, which is JSON behind at most a word."""
     from psycopg import sql
 
+    if _is_undeclared(connection):
+        # It may have any bytes.
+        connection.execute("SET LOCAL client_encoding = SQL_ASCII")
     with connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as rows:
         # The server sends one row at a time.
         for row in rows:
@@ -209,7 +214,18 @@ def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[byte
             if b"\\" in line:
                 for copied, plain in _COPIED:
                     line = line.replace(copied, plain)
-            yield line
+            yield line if line.isascii() else _TEXT.sub(lambda text: text[0] if _is_utf_8(text[0]) else _NO_TEXT, line)
+
+
+def _is_undeclared(connection: psycopg.Connection) -> bool:
+    return connection.info.parameter_status("server_encoding") == "SQL_ASCII"
+
+
+def _is_utf_8(text: bytes) -> bool:
+    try:
+        return bool(text.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def as_json(table: SourceTable) -> sql.Composable:
@@ -274,7 +290,8 @@ def _marked(connection: psycopg.Connection, table: SourceTable, where: sql.Compo
     table = replace(table, known_by=tuple(name for name, text in texts.items() if not any(states(text))))
     for name in table.adapted:
         # What the client would be sent.
-        value = sql.SQL("convert_to(to_json({})::text, 'UTF8')").format(_column(table, name))
+        encoding = sql.Literal("SQL_ASCII" if _is_undeclared(connection) else "UTF8")
+        value = sql.SQL("convert_to(to_json({})::text, {})").format(_column(table, name), encoding)
         if found := dict(islice(states(value), _MOST + 1)):
             table = replace(table, unreadable={**table.unreadable, name: found})
         if len(found) > _MOST:
