@@ -111,7 +111,8 @@ def test_the_lines_of_a_person_are_those_of_his_rows(drawn: list[Any], random: R
     """In whatever format, envelope and parts, also before a line that never ended."""
     queues, persons = {"stdout": list[tuple[str, str]](), "stderr": list[tuple[str, str]]()}, {"10.0.2.1": ""}
     for number, (name, header, way, at, never_ends) in enumerate(drawn):
-        stream, address, login = random.choice([*queues]), f"10.0.1.{number}", f"login-{number}"
+        stream, login = random.choice([*queues]), f"login-{number}"
+        address = random.choice((f"10.0.1.{number}", f"2001:db8::{number + 1}"))
         text = log_writers.line_of(name, {**REQUEST, "address": address, "request": f"GET /{'b' * 300 * at} HTTP/1.1"})
         text = text.replace(" - - [", f" - {login} [").replace('{"', f'{{"remote_user": "{login}", "', 1)
         persons[address] = login if login in text else ""

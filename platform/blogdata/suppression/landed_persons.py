@@ -29,7 +29,7 @@ from blogdata.landing.clients import normal_form
 from blogdata.landing.landed_formats import extension
 from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_envelopes import Written, bare_line, body_of, decoded, entry_of
-from blogdata.landing.log_formats import formats
+from blogdata.landing.log_formats import Misfit, formats
 from blogdata.services.config import LogSettings
 
 FIELDS = {
@@ -178,12 +178,21 @@ class Reader:
             return self._of_csv(offset, text)
         if self._kind is not Kind.LOG:
             return self._of_json(raw, text)
-        body = body_of(bare_line(text))
+        assert self._log is not None
+        body, found = body_of(bare_line(text)), self._log.read(text, within=True)
         if body.lstrip().startswith("{"):
             return self._of_json(body, text)
-        users = [form for one in (self._log.users(text) if self._log else ()) for form in _forms(one)]
-        logins = (*chain(*map(_before_time, _forms(body))), *chain(*map(_of_user, users)))
-        return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_logged(text))
+        users = [form for one in self._log.users(text) for form in _forms(one)]
+        words = _words(
+            text, logins=(*chain(*map(_before_time, _forms(body))), *chain(*map(_of_user, users))), is_log=True
+        )
+        # Also a name, or an address of IPv6 with a port behind it, as that of a line that was cut off may be.
+        cut = {word.rpartition(":")[0] for word in words["addresses"] if word.count(":") > 2}
+        client = (
+            cut if isinstance(found, Misfit) else {found[1]["address"]} if found[1].keys() > {"time"} else set[str]()
+        )
+        words = {**words, "addresses": words["addresses"] | client}
+        return Named(fields={}, words=words, at=None, logged=_logged(text))
 
     def _of_json(self, raw: str | bytes, text: str) -> Named:
         names = self._names
