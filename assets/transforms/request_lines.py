@@ -103,12 +103,12 @@ class LogLines(LineReader):
             if hour is None:
                 return _rejected(name, IMPOSSIBLE)
             method, path, query, asked = target_of(fields["request"])
-            agent, status = fields.get("agent"), fields["status"]
+            agent, status = fields.get("agent"), fields["status"] if _STATUS.match(fields["status"]) else None
             crawler = crawlers.category(agent) if agent is not None else None
             if crawler is None and in_networks(client, logs.crawlers.addresses):
                 crawler = "other"
             is_feed = bool(_FEED_PATH.search(path) or _FEED_QUERY.search(query))
-            request = Request(client, agent, path, method, status, _is_asset(path), is_feed, crawler)
+            request = Request(client, agent, path, method, status or "", _is_asset(path), is_feed, crawler)
             filtered_by = first_match(filters, request)
             device = device_of(agent[:_LONGEST_AGENT]) if agent and filtered_by is None else _NO_DEVICE
             return (
@@ -118,7 +118,7 @@ class LogLines(LineReader):
                 *device,
                 *(client if is_address(client) else None, None, None),
                 *(client, agent, _host(fields.get("host"), asked), method if method in METHODS else None),
-                *(status if _STATUS.match(status) else None, _bytes(fields.get("bytes", ""))),
+                *(status, _bytes(fields.get("bytes", ""))),
                 *(request.is_asset, is_feed),
             )
 
