@@ -6,7 +6,6 @@ A permanently failing merge leaves the table as it was before its restoration.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path

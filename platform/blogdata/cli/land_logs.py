@@ -17,6 +17,7 @@ from assets.transforms.request_lines import LogLines
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing import log_formats
 from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.log_declarations import HEADER, compile_columns
 from blogdata.patterns.ingestion.log_splitter import oldest_first
 from blogdata.patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
 from blogdata.patterns.ingestion.whole_files import content
@@ -126,7 +127,15 @@ def _formats_in(file: Path, logs: LogSettings) -> list[str]:
     return [name for name, _ in found.most_common()]
 
 
-def _no_access_log(file: Path, reason: str) -> ConfigurationError:
+def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> ConfigurationError:
+    for header in (line for line in lines if line.startswith(HEADER)):
+        if field := compile_columns("", header).lacks:
+            return ConfigurationError(
+                what=f"no line at its beginning can be read: no column, or more than one, is the {field} of a request: "
+                f"{header}",
+                where=str(file),
+                next_step="have the server log date, time, c-ip, cs-method, cs-uri-stem and sc-status, each once",
+            )
     misfit = re.fullmatch(r"not_(\w+)_log:(.+)", reason)
     if misfit is None:
         what, next_step = f"the first one is rejected: {reason}", "name a log of requests since 2000, in UTF-8"
