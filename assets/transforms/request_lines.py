@@ -70,15 +70,18 @@ class Request(NamedTuple):
 
 
 class LogLines(LineReader):
-    """Reads lines of access logs; `user_id` and `visit_id` stay null."""
+    """Reads lines of access logs; `user_id` and `visit_id` stay null.
+
+    It has the lists of crawlers with it: Spark's workers may have been started before these were upgraded.
+    """
 
     contract = RECEIVED
 
     def __init__(self, logs: LogSettings) -> None:
-        self._logs = logs
+        self._logs, self._lists = logs, crawlers.installed()
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
-        logs = self._logs
+        logs, category_of = self._logs, self._lists.category
         known, filters = formats(logs.formats, logs.zone), _filters(logs.exclude)
         log, zone = known.of_log(), known.zone
         hour_of, begin = hours_of(partition), start_of(partition, Grain.HOUR)
@@ -103,8 +106,13 @@ class LogLines(LineReader):
             if hour is None:
                 return _rejected(name, IMPOSSIBLE)
             method, path, query, asked = target_of(fields["request"])
+<<<<<<< HEAD
             agent, status = fields.get("agent"), fields["status"] if _STATUS.match(fields["status"]) else None
             crawler = crawlers.category(agent) if agent is not None else None
+=======
+            agent, status = fields.get("agent"), fields["status"]
+            crawler = category_of(agent) if agent is not None else None
+>>>>>>> parent of 083a53a9 (The lists of crawlers are asked by their own packages' functions, which search as fast as the copies made of them)
             if crawler is None and in_networks(client, logs.crawlers.addresses):
                 crawler = "other"
             is_feed = bool(_FEED_PATH.search(path) or _FEED_QUERY.search(query))
