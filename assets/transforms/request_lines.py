@@ -106,13 +106,8 @@ class LogLines(LineReader):
             if hour is None:
                 return _rejected(name, IMPOSSIBLE)
             method, path, query, asked = target_of(fields["request"])
-<<<<<<< HEAD
             agent, status = fields.get("agent"), fields["status"] if _STATUS.match(fields["status"]) else None
-            crawler = crawlers.category(agent) if agent is not None else None
-=======
-            agent, status = fields.get("agent"), fields["status"]
             crawler = category_of(agent) if agent is not None else None
->>>>>>> parent of 083a53a9 (The lists of crawlers are asked by their own packages' functions, which search as fast as the copies made of them)
             if crawler is None and in_networks(client, logs.crawlers.addresses):
                 crawler = "other"
             is_feed = bool(_FEED_PATH.search(path) or _FEED_QUERY.search(query))
