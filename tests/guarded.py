@@ -19,11 +19,10 @@ from typing import Any
 import dagster as dg
 
 from blogdata.cli import ui_command, ui_server
-from blogdata.cli.ui_command import ROOT
+from blogdata.cli.ui_command import ROOT, Supervisor
 from blogdata.services import config, dagster_home, secrets, ui_guard
 from blogdata.services.config import Settings
 from blogdata.services.dagster_home import ANALYTICS
-from blogdata.services.supervisor import Supervisor
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,6 +42,9 @@ def request_of(text: str) -> dict[str, str] | str:
     at = syslog.end() if syslog else len(_of_a_container(text))
     host = _host_before_the_address(text[at:])
     at += len(host)
+    named = rf"(?!- |(?:{_ADDRESS})[ ,])[^\s,]+ (?:[^\s\[,]+ ){{0,5}}(?:{_ADDRESS})[ ,]"
+    if host and re.match(named, text[at:], re.ASCII):
+        return f"not_{'vhost' if re.search(r':[0-9]+ $', host) else 'host'}_combined_log:address"
     if not host and re.match(r"\d+ ", text[at:], re.ASCII):
         return "not_combined_log:address"
     of_host = ("vhost_combined" if re.search(r":\d+ $", host, re.ASCII) else "host_combined") if host else ""

@@ -111,7 +111,9 @@ def users(step: Step) -> Mapping[str, Commit]:
     known = _known(step)
     if known is not None:
         before = step.lake.read(step.spark, step.contract.dataset, known.version)
-        return step.publish(user_rules.history(_left(delivered, known), before, known.last), source)
+        # A version from before a column was declared does not have it.
+        if {column.name for column in step.contract.columns} <= {*before.columns}:
+            return step.publish(user_rules.history(_left(delivered, known), before, known.last), source)
     return step.publish(user_rules.history(delivered), source)
 
 

@@ -70,15 +70,18 @@ class Request(NamedTuple):
 
 
 class LogLines(LineReader):
-    """Reads lines of access logs; `user_id` and `visit_id` stay null."""
+    """Reads lines of access logs; `user_id` and `visit_id` stay null.
+
+    It has the lists of crawlers with it: Spark's workers may have been started before these were upgraded.
+    """
 
     contract = RECEIVED
 
     def __init__(self, logs: LogSettings) -> None:
-        self._logs = logs
+        self._logs, self._lists = logs, crawlers.installed()
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
-        logs = self._logs
+        logs, category_of = self._logs, self._lists.category
         known, filters = formats(logs.formats, logs.zone), _filters(logs.exclude)
         log, zone = known.of_log(), known.zone
         hour_of, begin = hours_of(partition), start_of(partition, Grain.HOUR)
@@ -103,12 +106,12 @@ class LogLines(LineReader):
             if hour is None:
                 return _rejected(name, IMPOSSIBLE)
             method, path, query, asked = target_of(fields["request"])
-            agent, status = fields.get("agent"), fields["status"]
-            crawler = crawlers.category(agent) if agent is not None else None
+            agent, status = fields.get("agent"), fields["status"] if _STATUS.match(fields["status"]) else None
+            crawler = category_of(agent) if agent is not None else None
             if crawler is None and in_networks(client, logs.crawlers.addresses):
                 crawler = "other"
             is_feed = bool(_FEED_PATH.search(path) or _FEED_QUERY.search(query))
-            request = Request(client, agent, path, method, status, _is_asset(path), is_feed, crawler)
+            request = Request(client, agent, path, method, status or "", _is_asset(path), is_feed, crawler)
             filtered_by = first_match(filters, request)
             device = device_of(agent[:_LONGEST_AGENT]) if agent and filtered_by is None else _NO_DEVICE
             return (
@@ -118,7 +121,7 @@ class LogLines(LineReader):
                 *device,
                 *(client if is_address(client) else None, None, None),
                 *(client, agent, _host(fields.get("host"), asked), method if method in METHODS else None),
-                *(status if _STATUS.match(status) else None, _bytes(fields.get("bytes", ""))),
+                *(status, _bytes(fields.get("bytes", ""))),
                 *(request.is_asset, is_feed),
             )
 

@@ -22,6 +22,7 @@ from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     Role,
     Shown,
     Sight,
+    restricted,
     sight_of,
 )
 from blogdata.publish.column_types import parse
@@ -240,6 +241,14 @@ def test_a_key_is_in_no_plan(deployment: Deployment) -> None:
     assert key.hex() not in plan.lower()
     # The key's bytes are not in what the client sends, either: it has the path of the file alone.
     assert secret not in str(frame._plan.to_proto(spark.client))
+
+
+def test_a_table_older_than_who_asked_shows_no_exact_time(spark: Any) -> None:
+    late = EVERY["silver.late_visits"]
+    older = spark.createDataFrame([("2026-01-05T10", MOMENT, 60.0)], "event_hour string, event_time timestamp, "
+        "lateness_seconds double")  # fmt: skip
+    (row,) = restricted(older, late, Role.ANALYST).collect()
+    assert (row.event_time, row.lateness_seconds) == (DAY, None)
 
 
 def persons(contract: Contract, how: Sequence[How]) -> set[str]:

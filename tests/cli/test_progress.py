@@ -5,8 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.cli.output import Screen
-from blogdata.cli.pipeline import Outcome
+from blogdata.cli.output import Outcome, Screen
 from blogdata.cli.progress import RunProgress
 from blogdata.lake.commit import PARTITION_ROWS
 from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator

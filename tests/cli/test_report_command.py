@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import published
 from blogdata.cli import report_command
 from blogdata.cli.main import app
-from blogdata.cli.pipeline import Outcome
+from blogdata.cli.output import Outcome
 from blogdata.services import config
 from page_view_rows import random_views, write
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from filecmp import cmp
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,15 @@ import pytest
 
 from blogdata.services.spark_connect import SparkServer
 from blogdata.simulator.spec import SimulationSpec
-from docs.pages import ROOT, files
+from docs.pages import ROOT, files, text
 from lineage.deployment import Deployment
 from tools import pattern_card
 
 DAY = "2026-01-05"
-FILES = {**files("docs/how-to/add-a-pattern.md"), **files("docs/how-to/add-a-dataset.md")}
+PAGE, OF_PATTERN = "docs/how-to/add-a-dataset.md", "docs/how-to/add-a-pattern.md"
+# The second page goes on where the first one ends: its asset takes the place of that of the first.
+FILES = {**files(PAGE), **files(OF_PATTERN)}
+USED = 'patterns=("Tail Folder", *PATTERNS),'
 PATTERN = "platform/blogdata/patterns/data_value/tail_folder.py"
 TESTS = ("tests/data_value/test_tail_folder.py", "tests/lineage/test_browser_stats.py")
 OF_ALL = (
@@ -108,12 +114,12 @@ def project(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory)
     root = folder / "project"
     without = shutil.ignore_patterns(".*", "var", "__pycache__", "node_modules")
     shutil.copytree(ROOT, root, ignore=without)
-    for name, text in FILES.items():
+    for name, added in FILES.items():
         file = root / name
         # The contract goes into the existing file of contracts; the other files are new.
         assert file.exists() == (name == CONTRACT)
         with file.open("a", encoding="utf-8") as stream:
-            stream.write(text)
+            stream.write(added if name != CONTRACT else added.replace("patterns=PATTERNS,", USED))
     deployment = Deployment.create(folder / "home", spark_server.url)
     deployment.simulate(SimulationSpec(days=1, visits_per_day=600, seed=11))
     yield Project(root=root, deployment=deployment)
@@ -121,9 +127,11 @@ def project(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_the_pages_give_five_valid_files(tmp_path: Path) -> None:
-    assert set(FILES) == {PATTERN, CONTRACT, ASSET, *TESTS}
-    for text in FILES.values():
-        ast.parse(text)
+    assert (set(files(PAGE)), set(FILES)) == ({CONTRACT, ASSET, TESTS[1]}, {PATTERN, CONTRACT, ASSET, *TESTS})
+    assert "tail_folder" not in files(PAGE)[ASSET]
+    assert f"`{USED}`" in text(OF_PATTERN)
+    for added in (*FILES.values(), files(PAGE)[ASSET]):
+        ast.parse(added)
     file = tmp_path / "tail_folder.py"
     file.write_text(FILES[PATTERN], encoding="utf-8")
     card = pattern_card.read(file)
@@ -136,13 +144,14 @@ def test_the_files_pass_what_every_change_has_to_pass(project: Project) -> None:
     # `make lint` already checks all other files.
     if (ROOT / MYPY).is_dir():
         shutil.copytree(ROOT / MYPY, project.root / MYPY)
-    for tool in (("ruff", "check"), ("ruff", "format", "--check"), ("mypy",)):
-        checked = [name for name in FILES if name not in TESTS or tool[0] == "ruff"]
-        ran = project.python("-m", *tool, *checked)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
+    for asset in (files(PAGE)[ASSET], FILES[ASSET]):
+        (project.root / ASSET).write_text(asset, encoding="utf-8")
+        for tool in (("ruff", "check"), ("ruff", "format", "--check"), ("mypy",)):
+            ran = project.python("-m", *tool, *FILES)
+            assert ran.returncode == 0, ran.stdout + ran.stderr
     # An unreleased schema may still change; then it is released.
     assert f"to release ({DATASET})" in project.command("schema", "check").stdout
-    assert f"{DATASET}: version 1" in project.command("schema", "release").stdout
+    assert f"released: {DATASET}" in project.command("schema", "release").stdout
     assert "0 break their readers, 0 not released yet" in project.command("schema", "check").stdout
     ran = project.python("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *OF_ALL)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -154,8 +163,16 @@ def test_the_dataset_is_found_without_being_named(project: Project) -> None:
     assert {"ledger", "waiting"} <= set(look["checks"])
     assert DATASET in look["night"]
     assert DATASET in look["planned"]
+    assert project.command("schema", "release").returncode == 0
     written = project.python("-m", "tools.docs")
     assert written.returncode == 0, written.stdout + written.stderr
+    rows = text(PAGE).partition("|---|---|")[2].partition("\n\n")[0].strip().splitlines()
+    named = [pattern for row in rows for pattern in re.findall("`([^`]*)`", row.split(" | ")[0])]
+    # Those of the pattern; the README says how many there are.
+    changed = changes(project.root) - {PATTERN, TESTS[0], "README.md"}
+    assert {name for name in changed if not any(fnmatch(name, pattern) for pattern in named)} == set()
+    assert [pattern for pattern in named if not any(fnmatch(name, pattern) for name in changed)] == []
+    assert sum(": [the " in row for row in rows) == 3
     pages = {
         "reference/contracts.md": DATASET,
         "explanation/lineage.md": "browser_stats",
@@ -182,12 +199,19 @@ def test_the_dataset_is_computed_and_its_account_adds_up(project: Project) -> No
     rows = project.deployment.rows("silver.visits_enriched", "browser", "event_hour")
     browsers = [browser for browser, hour in rows if hour.startswith(DAY)]
     largest = sorted(Counter(name or "unknown" for name in browsers).items(), key=lambda item: (-item[1], item[0]))
-    expected = {**dict(largest[:2]), "other": sum(count for _, count in largest[2:])}
+    expected = {**dict(largest[:3]), "other": sum(count for _, count in largest[3:])}
     assert counted(project) == expected
     # The source changes: at night ended days are recomputed, whether or not all their hours are there.
     land_late(project)
     assert project.command("run", "--select", "silver.visits_enriched").returncode == 0
     assert DATASET in shown(project)["tonight"]
+
+
+def changes(root: Path) -> set[str]:
+    """Return the files of a copy of the project that are not as in the project."""
+    copied = {str(file.relative_to(root)) for file in root.rglob("*.*") if file.is_file()}
+    looked_at = {name for name in copied if name[0] != "." and "__pycache__" not in name}
+    return {name for name in looked_at if not (ROOT / name).is_file() or not cmp(ROOT / name, root / name, False)}
 
 
 def counted(project: Project) -> dict[str, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 import published
+import table_files
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake import unneeded
@@ -21,7 +20,6 @@ from quality.contracts import CONTRACTS
 
 ARRIVED = CONTRACTS["bronze.visits"]
 PUBLICATIONS = 12
-LONG_AGO = 60 * 24 * 3600
 
 
 @pytest.fixture
@@ -33,9 +31,7 @@ def lake(tmp_path: Path) -> Lake:
         if hour == 4:
             EventLog(made).publications(ARRIVED.dataset)
     DeltaTable(made.path(ARRIVED.dataset)).create_checkpoint()
-    then = time.time() - LONG_AGO
-    for file in (tmp_path / "bronze" / "visits").rglob("*"):
-        os.utime(file, (then, then))
+    table_files.age(tmp_path / "bronze" / "visits", datetime.now(timezone.utc) - timedelta(days=60))
     return made
 
 

@@ -95,6 +95,23 @@ def test_incremental_loader_windows_are_half_open(source: psycopg.Connection, la
     }
 
 
+def test_incremental_loader_lands_the_rows_beside_a_value_that_cannot_be_read(
+    source: psycopg.Connection, landed: Path
+) -> None:
+    for number, (at, text) in enumerate([("10:00", "a"), ("11:00", ""), ("11:10", "b"), ("12:00", "bb"), (None, "")]):
+        add(source, number, at, text)
+    source.execute("ALTER TABLE legacy RENAME TO made")
+    source.execute("CREATE VIEW legacy AS SELECT id, (6 / length(text))::text AS text, at, is_deleted FROM made")
+    assert load(source, landed).new == {FIRST: 1, "2026-01-05T11": 2, LAST: 1, UNTIMED: 1}
+    broken = {"sqlstate": "22012"}
+    assert [row["context"]["text"] for _, row in lines(landed)] == ["6", broken, "6", "3"]
+    assert [row["context"]["text"] for _, row in lines(landed, "legacy-untimed-*")] == [broken]
+    assert load(source, landed).new == {}
+    source.execute("UPDATE made SET text = 'abc' WHERE id = 1")
+    assert load(source, landed).new == {"2026-01-05T11": 1}
+    assert [row["context"]["text"] for _, row in lines(landed, "legacy-2*")] == ["2"]
+
+
 def test_incremental_loader_reads_the_present_day_up_to_now_and_again(
     source: psycopg.Connection, database: str, landed: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,8 @@ from blogdata.patterns.ingestion.log_splitter import SplitReport, split_all, spl
 from blogdata.patterns.ingestion.readiness_marker import FLAG
 from blogdata.patterns.ingestion.vanished_lines import Line
 from ingestion.growing_logs import NOW, line, put
+
+HEADER = b"#Fields: date time c-ip cs-method cs-uri-stem sc-status\n"
 
 
 def split(landing: Path, name: str = "a.log", now: datetime = NOW) -> SplitReport:
@@ -130,6 +133,19 @@ def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:
         assert by_hour(landing) == {"2026-03-01T10": line(0), "2026-03-01T11": line(2)}
 
 
+@pytest.mark.parametrize("data", [line(0) + line(2)[:-5], line(2)[:-5], line(0) + line(2), b"no time", HEADER + b"#Fi"])
+def test_a_copied_log_lands_no_line_again(tmp_path: Path, data: bytes) -> None:
+    put(tmp_path, data)
+    assert split(tmp_path).lines == data.count(b"\n") + (not data.endswith(b"\n"))
+    landed = joined(tmp_path)
+    for at, progress in ((0, True), (315_532_800, True), (2**32, True), (1, False)):
+        os.utime(tmp_path / "access_logs" / "a.log", (at, at))
+        if not progress:
+            log_progress.file_of(tmp_path / "access_logs" / "a.log").unlink()
+        assert unsplit_logs(tmp_path)
+        assert (split(tmp_path, now=NOW + timedelta(seconds=9)).lines, joined(tmp_path)) == (0, landed)
+
+
 def test_a_line_longer_than_a_block_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (log_splitter, whole_files):
         monkeypatch.setattr(module, "BLOCK", 128)
@@ -204,7 +220,6 @@ def test_the_parts_of_any_log_join_to_it(
         assert hours == sorted(hours)
 
 
-HEADER = b"#Fields: date time c-ip cs-method cs-uri-stem sc-status\n"
 OTHER = b"#Fields: time date c-ip cs-method cs-uri-stem sc-status\n"
 
 

@@ -9,6 +9,7 @@ import json
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from assets.transforms.reference_lines import DeviceLines
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.ingestion import full_loader, table_rows
 from blogdata.publish.column_types import parse_fields
@@ -264,10 +266,38 @@ def test_full_loader_lands_what_is_no_utf_8_beside_what_is(postgres_server: str,
                 reader.execute("INSERT INTO devices VALUES ('é', 'one', '1')")
                 if encoding == "SQL_ASCII":
                     reader.execute("SET client_encoding = SQL_ASCII")
-                    reader.execute(b"INSERT INTO devices VALUES ('\xe9', 'two', '2')")
+                    reader.execute(b"INSERT INTO devices SELECT '\xe9', 'two', '2' FROM generate_series(1, 101)")
                 reader.commit()
                 found = landed(reader, folder).file.read_bytes().splitlines()
         finally:
             server.execute(f"DROP DATABASE {name} WITH (FORCE)")
     assert found[0].decode() == '{"type":"é","full_name":"one","version":"1"}'
-    assert found[1:] == [b'{"type":"\xe9","full_name":"two","version":"2"}'] * (encoding == "SQL_ASCII")
+    odd = b'{"type":{"sqlstate" : "22021"},"full_name":"two","version":"2"}'
+    assert found[1:] == [odd] * (101 * (encoding == "SQL_ASCII"))
+
+
+def test_full_loader_lands_a_value_that_cannot_be_read_as_what_names_its_column(
+    source: psycopg.Connection, reader: psycopg.Connection, folder: Path
+) -> None:
+    source.execute('CREATE TABLE made AS SELECT n, format(\'{"v": "%s"}\', n) AS text FROM generate_series(-90, 90) n')
+    source.execute(
+        r"""UPDATE made SET text = '{"v": "\u0000"}' WHERE n IN (0, 7); UPDATE made SET text = '{' WHERE n = 8"""
+    )
+    source.execute(
+        "CREATE VIEW devices AS SELECT n::text AS type, (60 / n)::text AS full_name, text::json ->> 'v' AS version"
+        " FROM made"
+    )
+    load = landed(reader, folder)
+    found = {row["type"]: (row["full_name"], row["version"]) for row in rows(load.file)}
+    broken = {"0": ({"sqlstate": "22012"}, {"sqlstate": "22P05"}), "7": ("8", {"sqlstate": "22P05"})}
+    broken["8"] = ("7", {"sqlstate": "22P02"})
+    assert load.rows == 181
+    assert {at: row for at, row in found.items() if at in broken} == broken
+    assert all(row == (str(int(60 / int(at))), at) for at, row in found.items() if at not in broken)
+    read, at = DeviceLines().of_file("devices/d.json", "2026-01-05"), DeviceLines().names.index("reasons")
+    reasons = Counter(str(read(0, line)[at]) for line in load.file.read_bytes().splitlines())
+    named = {"('wrong_type:full_name', 'wrong_type:version')": 1, "('wrong_type:version',)": 2}
+    assert reasons == {**named, "()": 178}
+    source.execute("UPDATE made SET text = '{'")
+    with pytest.raises(ConfigurationError, match=r"more than 100 values of the column version .*, SQLSTATE 22P02"):
+        landed(reader, folder)

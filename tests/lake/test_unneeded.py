@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+import table_files
 from blogdata.lake import unneeded
 from blogdata.lake.checksums import sums_of
 from blogdata.lake.lake import Lake
@@ -31,9 +32,7 @@ class Table:
             write_deltalake(self.folder, rows, mode="overwrite", partition_by=["part"])
             for file in self.folder.glob("part=*/*.parquet"):
                 sums_of(file).touch()
-            for file in self.folder.rglob("*"):
-                if file.is_file() and file.stat().st_mtime > NOW.timestamp() - 3600:
-                    self.age(file, NOW - LONG_AGO + timedelta(days=day))
+            table_files.age(self.folder, NOW - LONG_AGO + timedelta(days=day), since=NOW.timestamp() - 3600)
 
     @staticmethod
     def age(file: Path, moment: datetime) -> None:
@@ -60,12 +59,18 @@ def weeks(tmp_path: Path) -> Table:
     return Table(tmp_path, 40)
 
 
-def test_versions_of_the_retention_stay_readable(weeks: Table) -> None:
+# Files of one more day stay: a write may have begun so long before its commit.
+@pytest.mark.parametrize(
+    ("written", "oldest"), [(None, 31), ("1970-01-02", 32), ("1980-01-01", 32), (f"{NOW:%F}", 0), ("2099-01-01", 0)]
+)
+def test_versions_of_the_retention_stay_readable(weeks: Table, written: str | None, oldest: int) -> None:
+    """By the times of their commits, also in a home that was unpacked or copied."""
     now = NOW - LONG_AGO + timedelta(days=39)
+    for file in weeks.folder.rglob("*") if written else ():
+        Table.age(file, datetime.fromisoformat(f"{written}T00:00:00+00:00"))
     found = weeks.unneeded(now=now)
     unneeded.remove(found)
-    # Files of one more day stay: a write may have begun so long before its commit.
-    assert weeks.readable() == list(range(39 - READABLE.days - 1, 40))
+    assert weeks.readable() == list(range(oldest, 40))
     assert weeks.unneeded(now=now) == []
     assert weeks.rows() == weeks.rows(32) == 2
 

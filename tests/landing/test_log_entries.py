@@ -111,7 +111,8 @@ def test_the_lines_of_a_person_are_those_of_his_rows(drawn: list[Any], random: R
     """In whatever format, envelope and parts, also before a line that never ended."""
     queues, persons = {"stdout": list[tuple[str, str]](), "stderr": list[tuple[str, str]]()}, {"10.0.2.1": ""}
     for number, (name, header, way, at, never_ends) in enumerate(drawn):
-        stream, address, login = random.choice([*queues]), f"10.0.1.{number}", f"login-{number}"
+        stream, login = random.choice([*queues]), f"login-{number}"
+        address = random.choice((f"10.0.1.{number}", f"2001:db8::{number + 1}"))
         text = log_writers.line_of(name, {**REQUEST, "address": address, "request": f"GET /{'b' * 300 * at} HTTP/1.1"})
         text = text.replace(" - - [", f" - {login} [").replace('{"', f'{{"remote_user": "{login}", "', 1)
         persons[address] = login if login in text else ""
@@ -210,3 +211,58 @@ ALB = 'https 2015-05-17T10:05:03.1Z app/b/5 10.0.0.1:2 10.0.0.7:80 0 0 0 200 200
 def test_a_place_without_a_value_is_none_and_the_host_of_a_url_is_one(text: str, name: str) -> None:
     (row,) = rows_of([text])
     assert (row["format"], row["client"], row["page"], row["host"]) == (name, "10.0.0.1", "/a", "b.example")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (NGINX.replace("GET", "").format('"ip": "10.0.0.1", "request_uri": ""'), "method"),
+        (JSON.replace("GET /blog/a HTTP/1.1", ""), "method"),
+        (JSON.replace("200", "29999"), "status"),
+        (JSON.replace("200", '"2xx"'), "status"),
+        (JSON.replace("200", "0"), "status"),
+        *((JSON.replace("1431857103", f"1431857103{more}"), "/blog/a") for more in (".5", "123", "123.4", "123456")),
+        (JSON.replace('"1431857103"', "1431857103123456789"), "/blog/a"),
+        (JSON.replace('"1431857103"', "1.431857103123e12"), "/blog/a"),
+        (JSON.replace("1431857103", "143185710"), "impossible_time"),
+        (JSON.replace("1431857103", "14318571"), "not_nginx_json_log:time"),
+        (AZURE.replace('"time"', '"timestamp"').format('"requestUri": "/blog/a", "httpStatus": 200'), "/blog/a"),
+    ],
+)
+def test_what_was_no_request_is_filtered_and_digits_tell_the_unit_of_a_time(text: str, expected: str) -> None:
+    (row,) = rows_of([text])
+    assert (row["reasons"] or [row["filtered_by"] or row["page"]]) == [expected]
+    assert row["reasons"] or f"{row['event_time']:%FT%H:%M:%S}" == "2015-05-17T10:05:03"
+
+
+QUOTED = '"$remote_addr" - "$remote_user" "[$time_local]" "$request" $status'
+IIS = "#Fields: date time c-ip cs-method cs-uri-stem cs-uri-query cs-username sc-status"
+OWN_KEY = '{"u": "$remote_user", "a": "$remote_addr", "at": $msec, "r": "$request", "s": $status}'
+AT_END = '$remote_addr [$time_local] "$request" $status user=$remote_user;'
+
+
+@pytest.mark.parametrize(
+    ("declared", "text", "login"),
+    [
+        (QUOTED, '"10.0.0.1" - "frank" "[17/May/2015:10:05:03 +0000]" "GET /a HTTP/1.1" 200', "frank"),
+        (QUOTED, '"10.0.0.1" - "bo peep" "[17/May/2015:10:05:03 +0000]" "GET /a', "bo peep"),
+        (QUOTED, cri("F", '"10.0.0.1" - "frank" "[17/May/2015:10:05:03 +0000]" "-" 400'), "frank"),
+        (AT_END, '10.0.0.1 [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 user=frank;', "frank"),
+        (OWN_KEY, '{"u": "bo"}', "bo"),
+        (OWN_KEY, '{"U": "bo", ', "bo"),
+        ("", f"{IIS}\n2015-05-17 10:05:03 10.0.0.1 GET /a q[]=1 MAIL\\frank 200", "MAIL\\frank"),
+        ("", f"<13>nginx: {LINE.replace('- - [', '- frank [')}", "frank"),
+    ],
+)
+def test_a_login_is_found_where_its_format_has_it(declared: str, text: str, login: str) -> None:
+    logs = LogSettings(formats=(declared,) if declared else ())
+    of_another = f"Oct  3 21:59:42 {login.replace(' ', '-')} nginx[9]: {LINE}"
+    lines = [*enumerate(map(str.encode, (*text.split("\n"), of_another)))]
+
+    def gone(login: str) -> set[int]:
+        reader = Reader(Path("/landing/access_logs/a.log"), Path("/landing"), logs)
+        return Suppressed.of(Identifiers(logins=frozenset({login})), b"key").gone(reader, lines)
+
+    # The host of another's line is no login.
+    assert gone(login) == {text.count("\n")}
+    assert gone("Oct") == gone("nginx") == gone("web1") == set()

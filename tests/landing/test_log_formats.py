@@ -31,6 +31,7 @@ DECLARED = (
 STAMP, ASKED = "[03/Oct/2022:21:59:42 +0200]", '"GET / HTTP/1.1"'
 TAKEN = "2022-10-03T19:59:42.123456789Z"
 REST = '[03/Oct/2022:21:59:42 +0200] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0"'
+JSON = '"at": 1664827182.5, "ip": "203.0.113.9", "r": "GET / HTTP/1.1", "s": 200'
 CONTAINED = [f"{before} 203.0.113.9 - - {REST}" for before in (f"web-1  | {TAKEN}", "[pod/a/b]", f"{TAKEN} stdout F")]
 
 
@@ -134,6 +135,10 @@ def test_a_host_before_the_address_is_never_the_visitor(line: str, name: str, ad
         (f"{TAKEN} stdout F ", "not_combined_log:address"),
         (f"203.0.113.9 - - {REST[:-1]}", "not_combined_log:agent"),
         (f"203.0.113.9 - - {REST} x", "not_combined_log:end"),
+        # A pod, its container and the line; a name that is no visitor.
+        (f"blog-5f nginx 203.0.113.9 - - {REST}", "not_host_combined_log:address"),
+        (f"blog.example.org nginx - 2001:db8::1 - {REST}", "not_host_combined_log:address"),
+        (f"blog.example.org:443 nginx 203.0.113.9 - - {REST}", "not_vhost_combined_log:address"),
         (f'"203.0.113.9 - - {REST}"', "not_combined_log:end"),
         (f'203.0.113.9 - - {REST} "-" x', "not_main_log:end"),
         (f"blog.example.org:443 203.0.113.9 - - {REST[:-1]}", "not_vhost_combined_log:agent"),
@@ -294,6 +299,21 @@ def test_a_directive_is_pasted_whole(pasted: str) -> None:
             f"203.0.113.9 {STAMP} {ASKED} 200",
         ),
         ('%{X-Real-IP}i %t "%r" %>s', f"203.0.113.9 {STAMP} {ASKED} 200"),
+        ('$http_host $remote_addr [$time_local] "$request" $status', f"b.example:80 203.0.113.9 {STAMP} {ASKED} 200"),
+        ('%h %{Host}i %t "%r" %>s', f"203.0.113.9 [::1]:8080 {STAMP} {ASKED} 200"),
+        ('%h %{msec}t "%r" %>s', f"203.0.113.9 1664827182123 {ASKED} 200"),
+        ('%h %{usec}t "%r" %>s', f"203.0.113.9 1664827182123456 {ASKED} 200"),
+        ('{"at": $msec, "ip": "$http_x_real_ip", "r": "$request", "s": $status}', f"{{{JSON}}}"),
+        ('{"at": $msec, "ip": "$proxy_add_x_forwarded_for", "r": "$request", "s": $status}', f"{{{JSON}}}"),
+        (
+            r"{\"at\":\"%{%Y-%m-%dT%H:%M:%S%z}t\",\"ip\":\"%a\",\"r\":\"%U\",\"q\":\"%q\",\"m\":\"%m\",\"s\":%>s}",
+            f'{{"at":"2022-10-03T21:59:42+0200","q":"","m":"GET",{JSON}}}',
+        ),
+        # Separated by tabulators, as in LTSV.
+        (
+            r"time:%t\thost:%h\treq:%r\tstatus:%>s\tua:%{User-Agent}i",
+            f"time:{STAMP}\thost:203.0.113.9\treq:GET /a b HTTP/1.1\tstatus:200\tua:Mozilla/5.0 (X11)",
+        ),
     ],
 )
 def test_directives_of_servers_in_declarations_are_read(declaration: str, line: str) -> None:
@@ -301,6 +321,15 @@ def test_directives_of_servers_in_declarations_are_read(declaration: str, line: 
     read = fields(line, known)
     assert (format_of(line, known), read["address"], read["status"]) == ("declared", "203.0.113.9", "200")
     assert known.hour_of(line.encode()) == "2022-10-03T19"
+
+
+def test_of_variables_for_one_field_the_one_as_it_was_asked_for_counts() -> None:
+    own = '{"at": $msec, "made": "$uri", "asked": "$request_uri", "ip": "$remote_addr", "real": "$http_x_real_ip"'
+    known = formats((own + ', "name": "$server_name", "vhost": "$host", "m": "$request_method", "s": $status}',))
+    line = '{"at": 1664827182.5, "made": "/index.php", "asked": "/a?b", "ip": "10.0.0.2", "real": "203.0.113.9"'
+    read = fields(line + ', "name": "_", "vhost": "b.example", "m": "GET", "s": 200}', known)
+    expected = {"request": "GET /a?b HTTP/1.1", "address": "10.0.0.2", "forwarded": "203.0.113.9", "host": "b.example"}
+    assert {name: read[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("quotes", ["", '"'])

@@ -143,6 +143,10 @@ SYSLOG = (
     "2026-01-06T10:00:01+0000 web1 nginx[9]: ",
     "Oct 03 21:59:42.123456 web1 nginx[9]: ",
     "Oct 3 21:59:42 10.0.0.5 ",
+    "Oct  3 2022 21:59:42 web1 nginx: ",
+    "<190>2022-10-03T21:59:42Z web1 ",
+    "Mon 2022-10-03 19:59:42 UTC web1 nginx[9]: ",
+    "1664827182.123456 web1 nginx[9]: ",
     "web-1  | ",
     "[pod/a-1/web] ",
 )
@@ -170,13 +174,15 @@ def test_the_last_of_equal_keys_counts_and_numbers_may_have_an_exponent() -> Non
     asked = {"remote_addr": "192.0.2.1", "request": "GET /a HTTP/1.1", "status": 200}
     twice = f'{{"time": "2026-01-07T10:00:01+00:00", "time": "2026-01-07T11:00:01.123Z", {json.dumps(asked)[1:]}'
     exponent = f'{{"msec": 1.767607204e9, {json.dumps(asked)[1:]}'
-    long = f'{{"msec": 1767607204.5, "x": {"9" * 10_000}, {json.dumps(asked)[1:]}'
+    long = f'{{"msec": 1767607204.5, "x": 1.5e400, "y": {"9" * 10_000}, {json.dumps(asked)[1:]}'
     half = f'{{"msec": 1767607204, "user_agent": "a\\ud800b\\ud83d\\ude00", {json.dumps(asked)[1:]}'
     rows = [read(formats().of_log(), line) for line in (twice, exponent, long, half)]
     assert [row["time"] for row in rows] == ["2026-01-07T11:00:01.123Z", "1767607204", "1767607204.5", "1767607204"]
     assert rows[3]["agent"] == "a?b😀"
     hours = [formats().hour_of(line.encode()) for line in (twice, exponent, long)]
     assert hours == ["2026-01-07T11", "2026-01-05T10", "2026-01-05T10"]
+    for status in ("200.0", "2e2"):
+        assert read(formats().of_log(), exponent.replace("200", status))["status"] == "200"
     for constant in ("NaN", "Infinity"):
         assert formats().of_log().read(f'{{"x": {constant}, {json.dumps(asked)[1:]}') == Misfit(
             format="nginx_json", field="object"

@@ -16,7 +16,8 @@ from types import ModuleType
 from typing import Any
 
 import plans
-from blogdata.cli.pipeline import Outcome, Pipeline
+from blogdata.cli.output import Outcome
+from blogdata.cli.pipeline import Pipeline
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine

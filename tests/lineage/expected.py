@@ -309,31 +309,14 @@ def _with_ads(landing: Path, lines: Lines) -> Iterator[Row]:
 
 
 def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
+    """Count the sides of pairs, the displays, and the distinct values, by day and campaign."""
     ads = brute_force.read(landing, "ads")
     there = {*brute_force.delivered(landing)} & {*brute_force.delivered(landing, "ads")}
     hours = Counter(brute_force.day(brute_force.hour(hour)) for hour in there)
-    counts, distinct = _of_campaigns(lines, ads, len("2026-01-05"))
-    for line in ads.winners.values():
-        assert line.verdict.time is not None
-        counts[brute_force.day(line.verdict.time), json.loads(line.raw)["campaign"] or "unknown"]["displays"] += 1
-    for group, found in counts.items():
-        sizes = (len(distinct[group][name]) for name in ("events", "visits", "visitors"))
-        plain = (found[name] for name in ("displays", "display", "event", "both"))
-        yield *group, *plain, *sizes, hours[group[0]]
-
-
-def _campaign_hours(landing: Path, lines: Lines) -> Iterator[Row]:
-    counts, distinct = _of_campaigns(lines, brute_force.read(landing, "ads"), len("2026-01-05T00"))
-    for group, found in counts.items():
-        yield *group, *(found[name] for name in ("display", "event", "both")), len(distinct[group]["events"])
-
-
-def _of_campaigns(lines: Lines, ads: Lines, period: int) -> tuple[dict[Group, Counter[str]], dict[Group, Any]]:
-    """Count the sides of pairs, and collect the distinct values, by campaign and by day or hour."""
     counts: dict[Group, Counter[str]] = defaultdict(Counter)
     distinct: dict[Group, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
     for pair in brute_force.pairs(lines, ads):
-        group = pair.hour[:period], (pair.display or {}).get("campaign") or "unknown"
+        group = pair.hour[: len("2026-01-05")], (pair.display or {}).get("campaign") or "unknown"
         counts[group][pair.side] += 1
         if pair.side == "both" and pair.event is not None:
             identity = (pair.event["visit_id"], pair.event_time, pair.event["page"])
@@ -341,7 +324,13 @@ def _of_campaigns(lines: Lines, ads: Lines, period: int) -> tuple[dict[Group, Co
                 ("events", "visits", "visitors"), (identity, identity[0], pair.event["user_id"]), strict=True
             ):
                 distinct[group][name].add(value)
-    return counts, distinct
+    for line in ads.winners.values():
+        assert line.verdict.time is not None
+        counts[brute_force.day(line.verdict.time), json.loads(line.raw)["campaign"] or "unknown"]["displays"] += 1
+    for group, found in counts.items():
+        sizes = (len(distinct[group][name]) for name in ("events", "visits", "visitors"))
+        plain = (found[name] for name in ("displays", "display", "event", "both"))
+        yield *group, *plain, *sizes, hours[group[0]]
 
 
 AD_RULES: list[Rule] = [
@@ -362,10 +351,6 @@ AD_RULES: list[Rule] = [
             ),
             _campaigns,
         ),
-    ),
-    (
-        "gold.campaign_audience_hourly",
-        (("event_hour", "campaign", "displays_alone", "events_alone", "pairs", "events"), _campaign_hours),
     ),
 ]
 RULES: list[Rule] = [

@@ -16,7 +16,7 @@ import pytest
 from alert_servers import Posted, web_server
 from blogdata.erasure.search import search
 from blogdata.services import dagster_home
-from blogdata.services.postgres_roles import LOGINS, secret_of
+from blogdata.services.postgres import LOGINS, secret_of
 from data_value.partner_feed import partner
 from lineage.command_line import Said
 from lineage.conftest import Deploy

@@ -199,6 +199,7 @@ def test_plan_names_access_logs_not_yet_split(said: Said, deployment: Deployment
         log.unlink()
 
 
+@pytest.mark.campaign
 def test_a_job_profiles_new_partitions(said: Said, deployment: Deployment) -> None:
     rows = len(deployment.rows("silver.visits_enriched", "page"))
     code, out, _ = said("job", "profiles", "--json")

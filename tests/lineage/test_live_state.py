@@ -37,7 +37,7 @@ ROWS_AFTER = {WITH_ADS: 1, OF_VISITORS: 2}
 """Batches after which rows come: sessions are let go of once the watermark has moved."""
 # Lines that are hours late are in no stream; one of them is landed on purpose.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.0}
-SPEC = SimulationSpec(days=1, visits_per_day=2500, seed=8, faults=FaultRates(**RATES), ads=True)
+SPEC = SimulationSpec(days=1, visits_per_day=4000, seed=8, faults=FaultRates(**RATES), ads=True)
 DAY, NEXT = "2026-01-05", ("2026-01-05T10", "2026-01-05T11")
 HOURS = 5
 """Hours that land before a tick."""
@@ -112,8 +112,12 @@ def pairs(made: Deployment) -> Rows:
             display.get("campaign"),
         )
 
-    visits, ads = (brute_force.read(made.landing, table) for table in ("visits", "ads"))
-    return Counter(map(row, brute_force.pairs(visits, ads)))
+    events = brute_force.Lines()
+    for line in brute_force.read(made.landing).all:
+        # Of lines of one event the first that names an ad counts.
+        if not line.verdict.reasons and brute_force.text(json.loads(line.raw), "ad_id") is not None:
+            events.winners.setdefault((line.verdict.time, *line.verdict.identity), line)
+    return Counter(map(row, brute_force.pairs(events, brute_force.read(made.landing, "ads"))))
 
 
 def completed(made: Deployment) -> Rows:
@@ -169,7 +173,7 @@ def test_streamed_sessions_are_those_of_plain_python(world: Deployment) -> None:
     assert found - expected == Counter()
     # Only plain Python has the session that came too late.
     ((alone, once),) = (expected - found).items()
-    assert ("late" in alone, once, len(found) > 100) == (True, 1, True)
+    assert ("late" in alone, once, len(found) > 50) == (True, 1, True)
     ids = world.rows(OF_VISITORS, "session_id")
     assert len(set(ids)) == len(ids)
 

@@ -17,7 +17,7 @@ import pytest
 
 import oracle
 import plans
-from blogdata.cli.pipeline import Outcome
+from blogdata.cli.output import Outcome
 from blogdata.patterns.ingestion.readiness_marker import ENDED
 from blogdata.patterns.observability.reading import DETECTORS, FLOW
 from blogdata.planning import detectors, snapshot

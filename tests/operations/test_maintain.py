@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+import table_files
 from blogdata.orchestration.lake_resource import LakeResource
 from lineage.command_line import Said
 from published import bronze, deployment, silver
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02")
 DAMAGED, WHOLE = "bronze.visits", "silver.visits"
-LONG_AGO = 60 * 24 * 3600
 
 
 @pytest.fixture
@@ -30,9 +29,7 @@ def home(tmp_path: Path) -> LakeResource:
         silver(made.lake, {hour: 3}, read=read)
     for dataset in (DAMAGED, WHOLE):
         left_by(made, dataset).write_bytes(b"half a file")
-    then = time.time() - LONG_AGO
-    for file in Path(made.root).rglob("*"):
-        os.utime(file, (then, then))
+    table_files.age(Path(made.root), datetime.now(timezone.utc) - timedelta(days=60))
     return made
 
 

@@ -19,7 +19,7 @@ from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_VI
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import NOBODY, Column, How, Partitioning, Subject, Whose
-from blogdata.services import postgres_roles
+from blogdata.services import postgres
 from blogdata.services.config import Settings
 
 SCHEMA, DAY = "serving", "2026-01-05"
@@ -98,14 +98,14 @@ def deliver(connection: psycopg.Connection, version: int = 0, contracts: tuple[C
 def logins(database: str, settings: Settings) -> Iterator[Logins]:
     """The logins of a database with tables that the writer has served."""
     with psycopg.connect(database, autocommit=True) as connection:
-        postgres_roles.admit(connection)
-    found = Logins(database, postgres_roles.passwords(settings))
-    with found(postgres_roles.WRITER) as writer:
+        postgres.admit(connection)
+    found = Logins(database, postgres.passwords(settings))
+    with found(postgres.WRITER) as writer:
         deliver(writer)
     yield found
     with psycopg.connect(database, autocommit=True) as connection:
         # Roles are of the server, and these rights of the database.
-        for role in (postgres_roles.OWNER, *postgres_roles.LOGINS):
+        for role in (postgres.OWNER, *postgres.LOGINS):
             connection.execute(f"DROP OWNED BY {role} CASCADE".encode())
 
 
@@ -194,7 +194,7 @@ def test_a_plan_estimates_nothing_by_hidden_values(logins: Logins, database: str
         )
         superuser.execute("ANALYZE")
         superuser.execute(f"COMMENT ON TABLE {SCHEMA}.counts IS NULL".encode())
-        with logins(postgres_roles.WRITER) as writer:
+        with logins(postgres.WRITER) as writer:
             deliver(writer, 1)
         superuser.execute("ANALYZE")
         query = "SELECT tablename, attname FROM pg_stats WHERE schemaname = %s ORDER BY 1"
@@ -218,12 +218,12 @@ def test_the_writer_is_no_superuser_and_reads_nothing_else(logins: Logins, datab
         ).fetchall()
         owners = superuser.execute("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'serving'").fetchall()
     assert {name: row for name, *row in flags} == {
-        postgres_roles.OWNER: [False, False, False, False, False],
-        postgres_roles.WRITER: [False, False, False, True, True],
+        postgres.OWNER: [False, False, False, False, False],
+        postgres.WRITER: [False, False, False, True, True],
         **{login: [False, False, False, True, False] for login in LOGINS.values()},
     }
-    assert owners == [(postgres_roles.OWNER,)]
-    with logins(postgres_roles.WRITER) as writer:
+    assert owners == [(postgres.OWNER,)]
+    with logins(postgres.WRITER) as writer:
         for statement in (
             "SELECT * FROM public.others",
             "SELECT pg_read_file('PG_VERSION')",
@@ -245,7 +245,7 @@ def test_a_column_that_becomes_personal_is_taken_away(logins: Logins) -> None:
     assert logins.ask(Role.ANALYST, "SELECT page FROM serving.persons") == [("/ada",)]
     page = replace(PERSONS.columns[1], subject=Subject(whose=Whose.VISITOR, how=How.DIRECT))
     closer = replace(PERSONS, columns=(PERSONS.columns[0], page, *PERSONS.columns[2:]))
-    with logins(postgres_roles.WRITER) as writer:
+    with logins(postgres.WRITER) as writer:
         deliver(writer, 1, (closer, COUNTS, INTERNAL))
     with pytest.raises(errors.InsufficientPrivilege):
         logins.ask(Role.ANALYST, "SELECT page FROM serving.persons")

@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives import serialization
 from blogdata.errors import PlatformError
 from blogdata.secrets import secretless_connector
 from blogdata.secrets.secretless_connector import RENEWED_BEFORE, VALID, Certificates, keep
-from blogdata.services import postgres, postgres_connection, postgres_roles
+from blogdata.services import postgres, postgres_connection
 from blogdata.services.config import PostgresSettings, Settings
+from blogdata.services.postgres import WRITER
 from blogdata.services.postgres_connection import PostgresUnreachable
-from blogdata.services.postgres_roles import WRITER
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 DAY = timedelta(days=1)
@@ -71,7 +71,7 @@ def certified(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
         postgres=PostgresSettings(login="certificate"),
     )
     try:
-        postgres_roles.binaries_with_tls()
+        postgres.binaries_with_tls()
     except PlatformError as missing:
         pytest.skip(f"{missing.what}: {missing.next_step}")
     yield own
@@ -82,7 +82,7 @@ def url_of(settings: Settings, login: str, **changed: str) -> str:
     """Return the address of the server for a login, with other parameters."""
     known = urlsplit(postgres.running_address(settings).url)
     assert known.port is not None
-    parts = urlsplit(postgres_roles.certified_address(settings, login, known.port, "blogdata"))
+    parts = urlsplit(postgres.certified_address(settings, login, known.port, "blogdata"))
     query = {**{name: values[0] for name, values in parse_qs(parts.query).items()}, **changed}
     return parts._replace(query="&".join(f"{name}={value}" for name, value in query.items() if value)).geturl()
 
@@ -113,7 +113,7 @@ def files_of(known: Certificates, login: str) -> dict[str, str]:
 
 def ended_certificate(settings: Settings, folder: Path) -> dict[str, str]:
     """Make a certificate of the deployment's authority that has ended."""
-    current = postgres_roles.certificates(settings)
+    current = postgres.certificates(settings)
     authority = x509.load_pem_x509_certificate(current.certificate("authority").read_bytes())
     signing = serialization.load_pem_private_key(current.key("authority").read_bytes(), None)
     ended = datetime.now(timezone.utc) - VALID - DAY
@@ -133,7 +133,7 @@ def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_
         hashed = connection.execute("SELECT count(rolpassword) FROM pg_authid WHERE rolname ~ '^blogdata_'").fetchone()
     assert hashed == (0,), "no login of a role has a password"
 
-    another = {"sslcert": str(postgres_roles.certificates(certified).certificate(ANALYST))}
+    another = {"sslcert": str(postgres.certificates(certified).certificate(ANALYST))}
     another["sslkey"] = another["sslcert"].replace(".pem", ".key")
     ended = ended_certificate(certified, tmp_path / "ended")
     stranger = Certificates(folder=tmp_path / "stranger", hosts=("127.0.0.1",), logins=(WRITER,))
@@ -161,7 +161,7 @@ def test_old_certificates_hold_until_their_end(
     certified: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     postgres.up(certified)
-    known = postgres_roles.certificates(certified)
+    known = postgres.certificates(certified)
     pid = postgres.status(certified).pid
     shutil.copytree(known.folder, tmp_path / "old")
     old = files_of(replace(known, folder=tmp_path / "old"), ANALYST)

@@ -16,7 +16,7 @@ import pytest
 from blogdata.errors import PlatformError
 from blogdata.operations import doctor
 from blogdata.secrets.secrets_pointer import Secret
-from blogdata.services import postgres, postgres_connection, postgres_roles, secrets
+from blogdata.services import postgres, postgres_connection, secrets
 from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.postgres_connection import PostgresUnreachable
 from kills import kill_postgres
@@ -55,7 +55,7 @@ def test_a_killed_server_is_reported_and_restarted(mine: Settings) -> None:
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [False]
     assert postgres.is_configured(mine)
     with psycopg.connect(postgres.running_address(mine).complete()) as connection:
-        assert connection.execute("SELECT current_user").fetchone() == (postgres_roles.WRITER,)
+        assert connection.execute("SELECT current_user").fetchone() == (postgres.WRITER,)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [True]

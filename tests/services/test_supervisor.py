@@ -17,7 +17,7 @@ TIED = (
 )
 PARENT = f"""
 import os, sys, time
-from blogdata.services.supervisor import Supervisor
+from blogdata.cli.ui_command import Supervisor
 running = Supervisor()
 for name in ("one", "other"):
     running.start(name, [sys.executable, "-c", {TIED!r}], os.environ)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blogdata.cli.output import TextGrid, agreed, console, existing
+from blogdata.cli.output import TextGrid, console, existing
 from blogdata.erasure.clearing import look as search_everything
 from blogdata.erasure.persons import given_in
 from blogdata.errors import ConfigurationError
@@ -104,8 +105,10 @@ def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave:
     looked = look(settings, given, shared_stays=shared_stays)
     _show(looked)
     looked.require_reached(leave)
-    wanted = yes or agreed("forget these persons for good?", otherwise="nothing was erased; do it: --yes")
-    if wanted:
+    if not yes and not sys.stdin.isatty():
+        console.print("nothing was erased; do it: --yes")
+        return False
+    if wanted := yes or typer.confirm("forget these persons for good?"):
         begin(settings, looked)
     return wanted
 

@@ -17,6 +17,7 @@ from assets.transforms.request_lines import LogLines
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing import log_formats
 from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.log_declarations import HEADER, compile_columns
 from blogdata.patterns.ingestion.log_splitter import oldest_first
 from blogdata.patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
 from blogdata.patterns.ingestion.whole_files import content
@@ -113,17 +114,28 @@ def _formats_in(file: Path, logs: LogSettings) -> list[str]:
     lines = [line for line in beginning.split(b"\n") if line.strip()]
     rows = [dict(zip(reader.names, read(0, line), strict=True)) for line in lines]
     found = Counter(str(row["format"]) for row in rows if not row["reasons"])
-    comments = found.pop(log_formats.COMMENT, 0)
+    found.pop(log_formats.COMMENT, None)
+    # Prose behind a `#` makes no log; a header of columns is one without lines yet.
+    has_columns = any(line.startswith(HEADER.encode()) for line in lines)
     reasons = [reason for row in rows for reason in cast("list[str]", row["reasons"])]
     # The last line, which may be the only one, or the only one behind comments, may be begun only.
     begins = len(lines) == 1 and log_formats.formats(logs.formats, logs.zone).hour_of(lines[0]) is not None
-    is_begun = not beginning.endswith(b"\n") and (comments or begins)
-    if len(reasons) > bool(is_begun) and not found:
-        raise _no_access_log(file, reasons[0])
+    is_begun = not beginning.endswith(b"\n") and (has_columns or begins)
+    if lines and not found and (len(reasons) > is_begun or not (has_columns or is_begun)):
+        reasons.append("not_combined_log:time")
+        raise _no_access_log(file, reasons[0], [line.decode(errors="replace").strip() for line in lines])
     return [name for name, _ in found.most_common()]
 
 
-def _no_access_log(file: Path, reason: str) -> ConfigurationError:
+def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> ConfigurationError:
+    for header in (line for line in lines if line.startswith(HEADER)):
+        if field := compile_columns("", header).lacks:
+            return ConfigurationError(
+                what=f"no line at its beginning can be read: no column, or more than one, is the {field} of a request: "
+                f"{header}",
+                where=str(file),
+                next_step="have the server log date, time, c-ip, cs-method, cs-uri-stem and sc-status, each once",
+            )
     misfit = re.fullmatch(r"not_(\w+)_log:(.+)", reason)
     if misfit is None:
         what, next_step = f"the first one is rejected: {reason}", "name a log of requests since 2000, in UTF-8"

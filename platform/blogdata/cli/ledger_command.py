@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from blogdata.cli.output import (
     NOTHING_PUBLISHED,
@@ -19,7 +20,6 @@ from blogdata.cli.output import (
     say_error,
     say_json,
     say_warnings,
-    styled,
 )
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core
@@ -145,7 +145,7 @@ def _row(table: TextGrid, dataset: str, partition: str, lines: Sequence[LedgerLi
         f"{sum(line.entry.rows_in for line in lines):,}",
         f"{sum(line.entry.rows_out for line in lines):,}",
         ", ".join(_in_words(reason, rows) for reason, rows in sorted(reasons.items()) if rows) or "-",
-        styled("adds up", "green") if all(line.balanced for line in lines) else styled("DOES NOT ADD UP", "red"),
+        Text("adds up", "green") if all(line.balanced for line in lines) else Text("DOES NOT ADD UP", "red"),
     )
 
 

@@ -10,10 +10,10 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -85,10 +85,6 @@ class TextGrid(Table):
         super().add_row(*map(_cell, cells), style=style, end_section=end_section)
 
 
-def styled(text: str, style: str) -> Text:
-    return Text(shown.line(text), style=style)
-
-
 def _cell(given: str | Sequence[str] | Text) -> Text:
     if isinstance(given, Text):
         return given
@@ -127,17 +123,29 @@ class Screen:
             self._bar.update(self._bar.task_ids[0], description=shown.line(text))
 
 
+@dataclass(kw_only=True)
+class Outcome:
+    """What a command ran and published, with its problems and warnings."""
+
+    runs: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self), "seconds": round(self.seconds, 1)}
+
+
 def say_error(error: PlatformError) -> None:
     errors.print(f"error: {error.what}", style="red")
     errors.print(f"where: {error.where}")
     errors.print(f"next:  {error.next_step}")
-
-
-def agreed(question: str, *, otherwise: str) -> bool:
-    if sys.stdin.isatty():
-        return typer.confirm(question)
-    console.print(otherwise)
-    return False
 
 
 def not_published(lake: Lake, dataset: str) -> PlatformError:

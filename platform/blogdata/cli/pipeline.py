@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from blogdata.cli.output import Screen
+from blogdata.cli.output import Outcome, Screen
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.remedies import ACCEPT
 from blogdata.evidence.events import EventLog
@@ -42,25 +41,6 @@ def due_tables(settings: Settings, events: EventLog) -> list[str]:
     from assets import table_loads
 
     return table_loads.due(settings, events)
-
-
-@dataclass(kw_only=True)
-class Outcome:
-    """What a command ran and published, with its problems and warnings."""
-
-    runs: int = 0
-    rows: int = 0
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    steps: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        return not self.problems
-
-    def as_json(self) -> dict[str, Any]:
-        return {"ok": self.ok, **asdict(self), "seconds": round(self.seconds, 1)}
 
 
 class Pipeline:

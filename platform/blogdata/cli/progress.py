@@ -7,8 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.cli.output import DATASET, Screen
-from blogdata.cli.pipeline import Outcome
+from blogdata.cli.output import DATASET, Outcome, Screen
 from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
 from blogdata.orchestration.checks import WAITING
 from blogdata.services.dagster_internals import SerializableErrorInfo

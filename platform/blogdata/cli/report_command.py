@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assets.report import FILE
-from blogdata.cli.output import NOTHING_PUBLISHED, console, existing, say_json
+from blogdata.cli.output import NOTHING_PUBLISHED, Outcome, console, existing, say_json
 from blogdata.services.config import Settings
 
 if TYPE_CHECKING:
     from assets.report.blog_report import Report
-    from blogdata.cli.pipeline import Outcome
 
 
 def report(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from blogdata.cli.output import (
     NOTHING_LANDED,
+    Outcome,
     console,
     errors,
     for_the_rest,
@@ -20,9 +21,6 @@ from blogdata.cli.output import (
 from blogdata.cli.report_command import made_after_a_run
 from blogdata.errors import ConfigurationError
 from blogdata.services.config import Settings, load
-
-if TYPE_CHECKING:
-    from blogdata.cli.pipeline import Outcome
 
 EVERYTHING = "everything that has landed completely is published, and everything downstream of it"
 """Reason shown when a run of the whole lineage has nothing to do."""

@@ -14,7 +14,7 @@ import typer
 from blogdata.cli.output import console, existing, say_json, say_verbatim
 from blogdata.errors import refuse_unknown
 from blogdata.secrets.secretless_connector import SERVER
-from blogdata.services import config, dagster_home, postgres, postgres_roles, spark_connect
+from blogdata.services import config, dagster_home, postgres, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.processes import ServiceStatus
 
@@ -112,7 +112,7 @@ def _status_row(service: str, seen: ServiceStatus) -> dict[str, Any]:
 
 def _postgres_status(settings: Settings) -> dict[str, Any]:
     row = _status_row("postgres", postgres.status(settings))
-    known = postgres_roles.certificates(settings)
+    known = postgres.certificates(settings)
     if settings.postgres.login == "certificate" and known.certificate(SERVER).exists():
         row["notices"] = [f"certificates in {known.folder}, accepted until {known.end():%Y-%m-%d %H:%M}"]
     return row

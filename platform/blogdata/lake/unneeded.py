@@ -7,6 +7,7 @@ computed for a version of the table is not disturbed.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -35,7 +36,6 @@ _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 """One in several files may lack some of them, and is no beginning."""
 _INTERVAL = re.compile(r"^\s*interval\s+(\d+)\s+(week|day|hour|minute|second)s?\s*$", re.IGNORECASE)
 _ENDLESS = timedelta(weeks=52 * 100)
-_COMMIT = re.compile(r"^(\d{20})\.json$")
 
 
 def data_files(store: Store, name: str, held: Collection[int], now: datetime) -> list[Path]:
@@ -47,17 +47,21 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
     if table is None or folder is None:
         return []
     cutoff = now - _interval(table, "delta.deletedFileRetentionDuration", READABLE)
-    oldest = _version_at(folder, cutoff)
-    if oldest is None:
-        return []
     try:
+        oldest = _version_at(store, table, cutoff)
+        if oldest is None:
+            return []
         needed = _files(table, folder) | _files(store.at(name, oldest), folder)
+        for version in range(oldest + 1, table.version() + 1):
+            # By their times alone, those of a home that was unpacked would be older than what they replaced.
+            lines = (folder / "_delta_log" / f"{version:020}.json").read_bytes().splitlines()
+            needed |= _both(folder, (each["add"]["path"] for each in map(json.loads, lines) if "add" in each))
         for version in held:
             # One that is no longer in the log cannot be opened at any rate.
             with suppress(TableNotFoundError):
                 needed |= _files(store.at(name, version), folder)
-    except (LogDamaged, DeltaError):
-        # What that version needs is unknown.
+    except (LogDamaged, DeltaError, FileNotFoundError):
+        # What such a version needs is unknown.
         return []
     last = (cutoff - MARGIN).timestamp()
     found = (file for file in folder.rglob("*.parquet") if not file.relative_to(folder).parts[0].startswith("_"))
@@ -85,7 +89,10 @@ def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Pa
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
         return []
-    oldest = _version_at(folder, now - _interval(table, "delta.logRetentionDuration", LOGGED))
+    try:
+        oldest = _version_at(store, table, now - _interval(table, "delta.logRetentionDuration", LOGGED))
+    except LogDamaged:
+        return []
     log = folder / "_delta_log"
     numbered = [(int(match[1]), file) for file in log.iterdir() if (match := _LOG_FILE.match(file.name))]
     bound = min(keep_from, -1 if oldest is None else oldest)
@@ -137,16 +144,21 @@ def _is_older(file: Path, moment: float) -> bool:
 
 
 def _files(table: DeltaTable, folder: Path) -> set[Path]:
-    paths = [row["path"] for row in arrow.rows_of(table.get_add_actions(flatten=True), ["path"])]
+    return _both(folder, (row["path"] for row in arrow.rows_of(table.get_add_actions(flatten=True), ["path"])))
+
+
+def _both(folder: Path, paths: Iterable[str]) -> set[Path]:
     # As it is and decoded: the name of a folder may have been encoded when it was made.
     return {file for path in paths for file in (folder / path, file_of(folder, path))}
 
 
-def _version_at(folder: Path, moment: datetime) -> int | None:
-    """Return the version that was the newest one at a moment; None if the log does not go back so far."""
-    commits = [(file, match) for file in (folder / "_delta_log").iterdir() if (match := _COMMIT.match(file.name))]
-    at = moment.timestamp()
-    return max((int(match[1]) for file, match in commits if _is_older(file, at)), default=None)
+def _version_at(store: Store, table: DeltaTable, moment: datetime) -> int | None:
+    """Return the version that was the newest one at a moment; None if the log does not go back so far.
+
+    By the times of its commits: files that were copied or unpacked have other ones.
+    """
+    at = moment.timestamp() * 1000
+    return next((version for version, commit in store.commits(table) if commit["timestamp"] < at), None)
 
 
 def _interval(table: DeltaTable, name: str, default: timedelta) -> timedelta:

@@ -34,7 +34,7 @@ _TOKENS = {
     "time": (
         *("time_local", "time_iso8601", "msec", "t", "{sec}t", "{%s}t", "{%d/%b/%Y:%H:%M:%S %z}t", "time"),
         *("{%d/%b/%Y:%T %z}t", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%T%z}t", "{%FT%T%z}t"),
-        *("local_time", "{%d/%b/%Y:%H:%M:%S}t", "{%d/%b/%Y:%T}t"),
+        *("local_time", "{%d/%b/%Y:%H:%M:%S}t", "{%d/%b/%Y:%T}t", "{msec}t", "{usec}t"),
     ),
     "request": ("request", "r"),
     "method": ("request_method", "m", "cs-method"),
@@ -53,13 +53,14 @@ _TOKENS = {
     "duration": ("request_time", "D", "T"),
 }
 _FIELDS = {token: field for field, tokens in _TOKENS.items() for token in tokens}
-"""Variables of nginx, directives of Apache and columns to the fields that they are."""
+"""Variables of nginx, directives of Apache and columns to the fields that they are, the best of each field first."""
+_RANKS = {token: rank for rank, token in enumerate(_FIELDS)}
 _ONE_ADDRESS = ("http_x_real_ip", "http_cf_connecting_ip", "{x-real-ip}i", "{cf-connecting-ip}i")
 """Headers with the one address that a proxy forwards."""
 _IN_QUOTES = ("request", "forwarded", "referrer", "agent")
 _NGINX_TOKEN = re.compile(r"\$\{?(\w+)\}?")
 _APACHE_TOKEN = re.compile(r"%!?[\d,]*[<>]?((?:\{[^}]*\})?[a-zA-Z])")
-_UNQUOTED = re.compile(r"(?<=[:,\[])\s*([$%][^\s,\"\]}]+\}?[a-zA-Z]?)\s*(?=[,\]}])")
+_UNQUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|(?<=[:,\[])\s*([$%][^\s,\"\]}]+\}?[a-zA-Z]?)\s*(?=[,\]}])")
 _VARIABLE = re.compile(rf"\[?(?:{_NGINX_TOKEN.pattern}|{_APACHE_TOKEN.pattern})\]?")
 _DIRECTIVE = re.compile(r"log_?format\s", re.IGNORECASE)
 _STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -67,12 +68,12 @@ _STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _TEXT = r'[^"\\]*(?:\\.[^"\\]*)*'
 _ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _LOCAL_TIME = r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d{1,6})?"
-_SECONDS = r"\d{9,11}(?:\.\d+)?"
+_SECONDS = r"\d{9,20}(?:\.\d+)?"
 _PATTERNS = {
     "port": r"\d+",
     "time": r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
     **dict.fromkeys(("time_iso8601", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%T%z}t", "{%FT%T%z}t"), _ISO_TIME),
-    **dict.fromkeys(("msec", "{sec}t", "{%s}t"), _SECONDS),
+    **dict.fromkeys(("msec", "{sec}t", "{%s}t", "{msec}t", "{usec}t"), _SECONDS),
     **dict.fromkeys(("local_time", "{%d/%b/%Y:%H:%M:%S}t", "{%d/%b/%Y:%T}t"), _LOCAL_TIME),
     **FIELD_PATTERNS,
     "duration": r"\d+(?:\.\d+)?",
@@ -94,6 +95,8 @@ _HOST_FIRST = (
     rf"|{_HOST}(?::\d+)? (?:[^\s\[,]{{1,300}} ){{1,6}}{ADDRESS}[ ,]"
     rf"|{_HOST}(?::\d+)? {_WORD} - [^\s\[]{{1,300}} \[)"
 )
+# Of two names and an address, the second name is no client: `blog-5f nginx 192.0.2.1 - - [`.
+_NO_SECOND_NAME = rf"(?!(?!- |{ADDRESS}[ ,])[^\s,]{{1,300}} (?:[^\s\[,]{{1,300}} ){{0,5}}{ADDRESS}[ ,])"
 # `blog.example.org:443 …`, a name before an address, or one word more before the time than without a host. A number is
 # no client either: `uniq -c` writes one.
 _GUARDS = {
@@ -131,12 +134,7 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> TextForma
             raise _lacks(declaration, found.lacks)
         return found
     literals, tokens = _parts(declaration)
-    fields = [field for _, field in tokens]
-    if "forwarded" not in fields:
-        fields = ["forwarded" if token in _ONE_ADDRESS else field for token, field in tokens]
-    if "address" not in fields:
-        # A server that logs only what its proxy has forwarded: the last address is the one that the proxy has seen.
-        fields = ["address" if field == "forwarded" else field for field in fields]
+    fields = _fields_of(tokens)
     _require(declaration, fields)
     # Bytes with and without headers, a host as asked for and as configured: the first one counts.
     fields = [
@@ -147,17 +145,19 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> TextForma
     for number, field in enumerate(fields):
         before, after = literals[number], literals[number + 1]
         quoted = before[-1:] + after[:1] == '""'
-        token = tokens[number][0]
-        if field in _IN_QUOTES and not quoted and token not in _ONE_ADDRESS:
+        token, is_last = tokens[number], number + 1 == len(fields)
+        # A value that ends with a tabulator, or with a line of such values, may have anything else.
+        tabbed = after[:1] == "\t" or (is_last and not after and "\t" in before)
+        if field in _IN_QUOTES and not (quoted or tabbed) and token not in _ONE_ADDRESS:
             raise unusable(declaration, f"the {field} is not in quotes")
-        if not after and number + 1 < len(fields):
+        if not (after or is_last):
             raise unusable(declaration, f"nothing separates {field} and {fields[number + 1]}")
-        pattern = _pattern(token, field, before, after)
+        pattern = r"[^\t]*" if field in _IN_QUOTES and tabbed else _pattern(token, field, before, after)
         if field == "user" and after == " [":
             pattern, after = _USER_BEFORE_TIME, "["
         captured = f"({pattern})" if field in CAPTURED else pattern
         if field == "address":
-            captured = f"({_LIST})?{captured}"
+            captured = (_NO_SECOND_NAME if fields[0] == "host" and not own else "") + f"({_LIST})?{captured}"
             groups.append(LISTED)
         groups += [field] if field in CAPTURED else []
         # What closes a field belongs to it: without it the field is cut off.
@@ -186,7 +186,8 @@ def _pattern(token: str, field: str, before: str, after: str) -> str:
         # The port of an address is behind its last colon.
         return rf"{_WORD}(?=:\d)" if end == ":" else rf"[^\s,{end}]{{1,300}}"
     if field == "host":
-        return rf"(?:\[[0-9A-Fa-f:.]{{1,45}}\]|[^\s:,{end}]{{1,300}})"
+        port = r"(?::\d{1,5})?" if token in ("http_host", "{host}i") and end != ":" else ""
+        return rf"(?:\[[0-9A-Fa-f:.]{{1,45}}\]|[^\s:,{end}]{{1,300}}){port}"
     # Each server that nginx has asked, one after the other: `10.0.0.7:80, 10.0.0.8:80`.
     return rf"(?!: )[^\s,{end}]+(?:(?:,| :) [^\s,{end}]+)*" if "upstream_" in token else rf"[^\s{end}]+"
 
@@ -213,16 +214,18 @@ def columns_of(header: str) -> tuple[str, ...]:
 
 def compile_object(name: str, declaration: str) -> JsonFormat:
     """Compile an object as the server's configuration has it, with variables or directives as values."""
-    quoted = _UNQUOTED.sub(r'"\1"', declaration.replace('\\"', '"'))
+    quoted = _UNQUOTED.sub(lambda found: f'"{found[1]}"' if found[1] else found[0], declaration.replace('\\"', '"'))
     try:
         document = json.loads(quoted)
     except ValueError as error:
         raise unusable(declaration, f"it is not one JSON object: {error}") from error
+    found = [(path, _VARIABLE.fullmatch(value)) for path, value in _leaves(document)]
+    places = [(_known(variable[1] or variable[2]), path) for path, variable in found if variable]
+    # A path as it was asked for, before what the server has made of it.
+    places.sort(key=lambda place: _RANKS.get(place[0], len(_RANKS)))
     paths: dict[str, tuple[tuple[str | int, ...], ...]] = {}
-    for path, value in _leaves(document):
-        variable = _VARIABLE.fullmatch(value)
-        field = _field_of(variable[1] or variable[2]) if variable else ""
-        if field in CAPTURED:
+    for field, (_, path) in zip(_fields_of([token for token, _ in places]), places, strict=True):
+        if field in (*CAPTURED, "user"):
             paths.setdefault(field, (path,))
     _require(declaration, [*paths])
     return JsonFormat(name=name, paths=paths)
@@ -258,8 +261,8 @@ def _lacks(declaration: str, field: str) -> LogFormatUnusable:
     return unusable(declaration, f"it does not have the {field} of a request once")
 
 
-def _parts(declaration: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Split a declaration into the texts around its fields, and their names there and here."""
+def _parts(declaration: str) -> tuple[list[str], list[str]]:
+    """Split a declaration into the texts around its variables or directives, and the names of these."""
     if "$" in declaration:
         # nginx writes a dash where Apache has the name that identd knows.
         parts = _NGINX_TOKEN.split(re.sub(r"(?<= )-(?= )", "$ident", declaration.replace("\\t", "\t")))
@@ -269,13 +272,18 @@ def _parts(declaration: str) -> tuple[list[str], list[tuple[str, str]]]:
         parts = _APACHE_TOKEN.split(plain.replace("%t", "[%t]").replace("%U%q", "%U"))
         if strange := next((text for text in parts[::2] if "%" in text), None):
             raise unusable(declaration, f"this is no directive: {strange[strange.index('%') :]}")
-    names = [_known(name) for name in parts[1::2]]
-    return [text.replace("\0", "%") for text in parts[::2]], [(name, _field_of(name)) for name in names]
+    return [text.replace("\0", "%") for text in parts[::2]], [_known(name) for name in parts[1::2]]
 
 
-def _field_of(token: str) -> str:
-    """Return the field that a variable of nginx or a directive of Apache, without its sign, stands for."""
-    return _FIELDS.get(_known(token), token)
+def _fields_of(tokens: list[str]) -> list[str]:
+    """Return the fields that variables of nginx or directives of Apache, without their signs, stand for."""
+    fields = [_FIELDS.get(token, token) for token in tokens]
+    if "forwarded" not in fields:
+        fields = ["forwarded" if token in _ONE_ADDRESS else field for token, field in zip(tokens, fields, strict=True)]
+    if "address" not in fields:
+        # A server that logs only what its proxy has forwarded: the last address is the one that the proxy has seen.
+        fields = ["address" if field == "forwarded" else field for field in fields]
+    return fields
 
 
 def _known(token: str) -> str:

@@ -26,11 +26,13 @@ _LINE = rf"(?:\{{|(?:{_PLAIN} )?{ADDRESS}[ ,:]|(?!- ){_PLAIN} - [^\[\"]*\[\d\d/)
 # A tag without a colon only before what begins like a line, since the tag may be missing; a name with a dot is a host.
 _NO_LINE = rf"(?!- |{ADDRESS}[ ,]|\{{)"
 _TAG = rf"{_NO_LINE}(?:[^\s:]{{1,300}}: |[^\s:.]{{1,300}} (?={_LINE}))"
-_BSD = rf"[A-Z][a-z]{{2}} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d(?:\.\d{{1,9}})? {_W} (?:{_TAG})?"
-_ISO = rf"{_AT} {_W} {_NO_LINE}[^\s:]{{1,300}}(?:: | (?={_LINE}))"
+_BSD = rf"[A-Z][a-z]{{2}} {{1,2}}\d{{1,2}} (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d{{1,9}})? {_W} (?:{_TAG})?"
+# Those of `short-full` and `short-unix`, besides ISO 8601.
+_TIMES = rf"(?:{_AT}|[A-Z][a-z]{{2}} \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]{{1,5}}|\d{{9,10}}\.\d{{6}})"
+_ISO = rf"{_TIMES} {_W} {_NO_LINE}[^\s:]{{1,300}}(?:: | (?={_LINE}))"
 _STRUCTURED = r"(?:-|(?:\[(?:[^\]\\]|\\.)*\])+)"
 _SYSLOG = (
-    rf"(?:(?:<\d{{1,3}}>)?(?:{_BSD}|{_ISO})"
+    rf"(?:(?:<\d{{1,3}}>)?(?:{_BSD}|{_ISO})|<\d{{1,3}}>{_AT} {_W} (?:{_TAG})?"
     rf"|(?:<\d{{1,3}}>1 (?:{_AT}|-)|1 {_AT}) {_W} {_W} {_W} {_W} {_STRUCTURED} {MARK}?"
     rf"|<\d{{1,3}}>(?:{_TAG})?)"
 )

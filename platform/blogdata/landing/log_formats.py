@@ -50,8 +50,8 @@ TEXTS = {
     "main": f'{_NGINX} "$http_x_forwarded_for"',
     "main_duration": f'{_NGINX} "$http_x_forwarded_for" $request_time',
     "main_quoted_duration": f'{_NGINX} "$http_x_forwarded_for" "$request_time"',
-    "vhost_combined": '%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i"',
     "host_combined": f"$host {_NGINX}",
+    "vhost_combined": '%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i"',
     "traefik": f'{_NGINX} $number "$router" "$server" ${{request_time}}ms',
     "ingress_nginx": f"{_NGINX} $request_length $request_time [$proxy_upstream_name] [$alternative_name]"
     " $upstream_addr $upstream_response_length $upstream_response_time $upstream_status $req_id",
@@ -114,7 +114,7 @@ OBJECTS: Mapping[str, Mapping[str, str]] = {
     },
     "azure": {
         "address": "properties.clientIp properties.clientIP",
-        "time": "time timeStamp properties.time",
+        "time": "time timeStamp timestamp properties.time",
         "method": "properties.httpMethod",
         "target": "properties.requestUri",
         "query": "properties.requestQuery",
@@ -153,7 +153,7 @@ _STAMP = re.compile(
     r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):([0-5]\d):([0-5]\d|60)(?:\.(\d{1,6}))?(?: ([+-])(\d\d)([0-5]\d))?", re.ASCII
 )
 _LONGEST_STAMP = 40
-_SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?", re.ASCII)
+_SINCE_1970 = re.compile(r"\d{9,20}(?:\.\d+)?", re.ASCII)
 _MONTHS = {name: at for at, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)}
 _FARTHEST = timedelta(hours=18)
 """The largest offset of a time from UTC."""
@@ -288,6 +288,12 @@ class LogReader:
 
         self._readers = (of_log, *filter(stays, self._formats.readers))
 
+    def users(self, line: str) -> list[str]:
+        """Return what a line has for the user by each format that is declared, and by the header above it."""
+        bare = bare_line(line)
+        own = [one for reader in self._readers for one in reader.formats if one.name == OWN or self.header]
+        return [one.user(body) for one in own for body in {bare, body_of(bare)}]
+
     def hour_of(self, line: bytes) -> str | None:
         """Read the UTC hour in which a line was logged, such as `2026-01-31T05`; None if it has no readable time.
 
@@ -334,16 +340,19 @@ class LogReader:
 
 
 def time_of(text: str, zone: tzinfo | None = None) -> datetime | None:
-    """Parse the time of a line: a stamp such as `17/May/2015:10:05:03 +0545`, ISO 8601, or seconds since 1970.
+    """Parse the time of a line: a stamp such as `17/May/2015:10:05:03 +0545`, ISO 8601, or seconds since 1970, also in
+    thousands, millions or billions of them, by the number of digits.
 
     None for what is no instant: a stamp without an offset is one in a zone, and there the first one of an hour that is
     twice. A leap second (`23:59:60`) counts as the second before: it stays in its hour.
     """
     if "/" in text:
         return _stamp(text, zone) if len(text) <= _LONGEST_STAMP else None
-    if _SECONDS.fullmatch(text):
-        seconds, _, fraction = text.partition(".")
-        return _EPOCH + timedelta(seconds=int(seconds), microseconds=int(fraction[:6].ljust(6, "0")))
+    if _SINCE_1970.fullmatch(text):
+        whole, _, fraction = text.partition(".")
+        point = 9 + len(whole) % 3
+        fraction = (whole[point:] + fraction)[:6].ljust(6, "0")
+        return _EPOCH + timedelta(seconds=int(whole[:point]), microseconds=int(fraction))
     return iso_time(text)
 
 

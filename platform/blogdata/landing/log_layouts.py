@@ -64,6 +64,14 @@ class TextFormat:
         fits = sum(field in CAPTURED and field != "forwarded" for field, _ in self.steps[:count])
         return fits, count, self.steps[count][0] if count < len(self.steps) else "end"
 
+    def user(self, body: str) -> str:
+        """Return what a line has for the user, with the text before it; of one that is cut off behind it as well."""
+        nested, marks = self._nested
+        found = nested.match(body)
+        ends = [0, *(found.end(mark) for mark in marks)] if found else []
+        places = (at for at, (field, _) in enumerate(self.steps, start=1) if field == "user")
+        return " ".join(body[ends[at - 1] : ends[at]] for at in places if ends and ends[at] > 0)
+
     @cached_property
     def _nested(self) -> tuple[re.Pattern[str], list[int]]:
         """The expression for as many fields as a line has, and for each field the group that is there with it."""
@@ -160,6 +168,10 @@ class ColumnFormat:
             fits += fields.get(at, "forwarded") != "forwarded"
         return fits, len(self.columns), self.lacks or "end"
 
+    def user(self, body: str) -> str:
+        """Return what a line has for the user."""
+        return dict(zip(self.all_columns, body.split("\t" if "\t" in body else " "), strict=False)).get(USER, "")
+
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns up to the last one that is read."""
@@ -185,6 +197,8 @@ class ColumnFormat:
         return {at: re.compile(text, re.ASCII).fullmatch for at, text in patterns.items() if text}
 
 
+USER = "cs-username"
+"""The column of the name of a user."""
 EDGE = "x-edge-location"
 """A column that only CloudFront has, which encodes what is not ASCII by percent; others write `+` for a space."""
 _SPACED = frozenset(("agent", "forwarded"))
@@ -231,11 +245,12 @@ def composed(captured: dict[str, str]) -> dict[str, str]:
         fields["forwarded"] = captured[LISTED].rstrip(" ,")
     if "date" in captured:
         fields["time"] = f"{captured['date']}T{captured['time']}Z"
-    if "request" not in fields and captured.get("method") and captured.get("target"):
+    if not fields.get("request") and "method" in captured and "target" in captured:
         query = captured.get("query", "").removeprefix("?")
         asked = f"?{query}" if query not in ("", "-") else ""
         fields["request"] = f"{captured['method']} {captured['target']}{asked} HTTP/1.1"
-    return fields
+    # Of what was no request, nginx writes an empty text into an object.
+    return {**fields, "request": "-"} if fields.get("request") == "" else fields
 
 
 def document_in(text: str) -> dict[str, Any] | None:
@@ -252,9 +267,12 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _number(text: str) -> str:
-    """Write a number without an exponent, if it is one of a time or a size."""
-    value = float(text)
-    return text if "e" not in text.lower() or abs(value) >= 1e15 else f"{value:f}".rstrip("0").rstrip(".")
+    """Write a number without an exponent, if it is one of a time or a size, and a whole one without a fraction."""
+    if "e" in text.lower():
+        if abs(value := float(text)) >= 1e20:
+            return text
+        text = f"{value:f}"
+    return text.rstrip("0").rstrip(".")
 
 
 # A number stays as it is written: of one that nobody reads any length will do.

@@ -25,12 +25,12 @@ from blogdata.planning.snapshot import input_not_published
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.writes import Serve
-from blogdata.services import postgres_roles
+from blogdata.services import postgres
 
 ROLES = SinkRoles(
-    owner=postgres_roles.OWNER,
-    writer=postgres_roles.WRITER,
-    readers={Role(name): f"{postgres_roles.PREFIX}{name}" for name in postgres_roles.READERS},
+    owner=postgres.OWNER,
+    writer=postgres.WRITER,
+    readers={Role(name): f"{postgres.PREFIX}{name}" for name in postgres.READERS},
 )
 """Who owns, writes and reads the tables of the deployment's own server."""
 

@@ -95,9 +95,8 @@ class Written:
 
 
 def nothing(spec: AuditSpec) -> Written:
-    return Written(
-        files=(), judgement=weigh(spec, Counted(figures={}, breakdowns={name: [] for name in spec.breakdowns}))
-    )
+    none = Counted(figures={}, breakdowns={name: [] for name in spec.breakdowns})
+    return Written(files=(), judgement=weigh(spec, none), lineage={"columns_read": []})
 
 
 def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[DataFrame] = ()) -> Written:

@@ -3,10 +3,15 @@
 `blogdata up postgres` adds the own server to the deployment and starts it. `blogdata down postgres` stops and removes
 it; the data stay. It listens on the loopback interface only, and requires the password from its state file. Its
 write-ahead log can be decoded (`wal_level=logical`) for change data capture.
+
+Nobody of the platform's daily work is a superuser. The owner is no login: the writer becomes it to create and alter
+tables. The writer passes policies of rows, because PostgreSQL refuses COPY to whom they apply, but no grant.
+Each logs in by a password or, on a server that has TLS, by a certificate.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -14,25 +19,40 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_urlsafe
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
-from blogdata.services import postgres_connection, postgres_roles, processes, secrets
+from blogdata.secrets.secretless_connector import AUTHORITY, SERVER, Certificates, keep
+from blogdata.services import postgres_connection, processes, secrets
 from blogdata.services.config import PostgresLogin, Settings
 from blogdata.services.files import is_same_folder, locked
 from blogdata.services.postgres_connection import Address, probe, without_password
 from blogdata.services.processes import ProcessIdentity, ServiceStatus
 
+if TYPE_CHECKING:
+    import psycopg
+
 _log = logging.getLogger(__name__)
 _NAME = "postgres"
 USER = DATABASE = "blogdata"
 _START_SECONDS = 60.0
+PREFIX = "blogdata_"
+OWNER, WRITER = f"{PREFIX}owner", f"{PREFIX}writer"
+READERS = ("engineer", "analyst", "partner")
+"""Roles of readers; their logins have the prefix."""
+LOGINS = (WRITER, *(f"{PREFIX}{name}" for name in READERS))
+_DEBIAN = Path("/usr/lib/postgresql")
+_ACCESS = "hostssl all all 127.0.0.1/32 cert\n"
+"""Who is let in: over TLS, with a certificate of the login's name, and nobody else."""
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
@@ -66,7 +86,7 @@ def up(settings: Settings) -> str:
         return outside.url
     with locked(settings.service_folder(_NAME) / "lock"):
         state = _read(settings)
-        certificates = postgres_roles.kept_certificates(settings) if settings.postgres.login == "certificate" else ""
+        certificates = kept_certificates(settings) if settings.postgres.login == "certificate" else ""
         if state is not None and state.login != settings.postgres.login:
             processes.stop(state.identity, first_signal=signal.SIGINT)
         if state is None or not processes.is_alive(state.identity):
@@ -92,15 +112,15 @@ def running_address(settings: Settings) -> Address:
             ),
         )
     up(settings)
-    return _outside(settings) or address_of(settings, postgres_roles.WRITER)
+    return _outside(settings) or address_of(settings, WRITER)
 
 
 def address_of(settings: Settings, login: str) -> Address:
     state = _read(settings)
     assert state is not None
     if state.login == "certificate":
-        return Address(url=postgres_roles.certified_address(settings, login, state.port, DATABASE))
-    password = secrets.pointer(settings, postgres_roles.secret_of(login))
+        return Address(url=certified_address(settings, login, state.port, DATABASE))
+    password = secrets.pointer(settings, secret_of(login))
     return Address(url=f"postgresql://{login}@127.0.0.1:{state.port}/{DATABASE}", password=password)
 
 
@@ -148,7 +168,7 @@ def log_file(settings: Settings) -> Path:
 def _start(settings: Settings, before: _State | None) -> _State:
     folder = settings.service_folder(_NAME)
     certified = settings.postgres.login == "certificate"
-    binaries = postgres_roles.binaries_with_tls() if certified else _binaries()
+    binaries = binaries_with_tls() if certified else _binaries()
     port = before.port if before is not None and processes.port_is_free(before.port) else processes.free_port()
     prefix = _unprivileged(binaries, folder)
     state = replace(before or _State(port=port, password=token_urlsafe(24), wanted=True), port=port)
@@ -162,7 +182,7 @@ def _start(settings: Settings, before: _State | None) -> _State:
         "unix_socket_directories": "",
         "wal_level": "logical",
         "max_connections": "50",
-        **(postgres_roles.certificate_options(settings) if certified else {}),
+        **(certificate_options(settings) if certified else {}),
     }
     command = [*prefix, str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
@@ -175,16 +195,16 @@ def _start(settings: Settings, before: _State | None) -> _State:
 
 def _with_roles(settings: Settings, state: _State) -> _State:
     certified = state.login == "certificate"
-    given = dict.fromkeys(postgres_roles.LOGINS) if certified else postgres_roles.passwords(settings)
+    given = dict.fromkeys(LOGINS) if certified else passwords(settings)
     with postgres_connection.connected(_superuser(settings, state)) as connection:
-        postgres_roles.make(connection, given)
-        postgres_roles.admit(connection)
+        make_roles(connection, given)
+        admit(connection)
     return replace(state, roles=True)
 
 
 def _superuser(settings: Settings, state: _State, database: str = DATABASE) -> str:
     if state.login == "certificate":
-        return postgres_roles.certified_address(settings, USER, state.port, database)
+        return certified_address(settings, USER, state.port, database)
     return f"postgresql://{USER}:{state.password}@127.0.0.1:{state.port}/{database}"
 
 
@@ -285,3 +305,99 @@ def _read(settings: Settings) -> _State | None:
             where=str(file),
             next_step="restore the file: the password of the database is in it; without it, move the folder away",
         ) from error
+
+
+def passwords(settings: Settings) -> Mapping[str, str]:
+    return {login: secrets.read(settings, secret_of(login)).reveal() for login in LOGINS}
+
+
+def secret_of(login: str) -> str:
+    return f"postgres-{login.removeprefix(PREFIX)}"
+
+
+def make_roles(connection: psycopg.Connection, given: Mapping[str, str | None]) -> None:
+    """Create the roles of a server, or correct their rights and passwords; a login without a password has None."""
+    from psycopg import sql
+
+    there = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
+    for name in (OWNER, *given):
+        role = sql.Identifier(name)
+        if name not in there:
+            connection.execute(sql.SQL("CREATE ROLE {}").format(role))
+        kind = "NOLOGIN" if name == OWNER else "LOGIN BYPASSRLS NOINHERIT" if name == WRITER else "LOGIN NOBYPASSRLS"
+        connection.execute(
+            sql.SQL("ALTER ROLE {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION {}").format(role, sql.SQL(kind))
+        )
+    for name, password in given.items():
+        # Hashed here: a statement that fails is in the server's log.
+        hashed = (
+            password and connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
+        )
+        query = sql.SQL("ALTER ROLE {} PASSWORD {}")
+        connection.execute(query.format(sql.Identifier(name), sql.Literal(hashed)))
+    # The writer does not inherit, as a role: PostgreSQL 15 knows no such option of a grant.
+    grant = sql.SQL("GRANT {} TO {}")
+    connection.execute(grant.format(sql.Identifier(OWNER), sql.Identifier(WRITER)))
+
+
+def admit(connection: psycopg.Connection) -> None:
+    """Let the roles into a database, and nobody else."""
+    from psycopg import sql
+
+    database = sql.Identifier(connection.info.dbname)
+    connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
+    for name in LOGINS:
+        connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, sql.Identifier(name)))
+    connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, sql.Identifier(OWNER)))
+
+
+def certificates(settings: Settings) -> Certificates:
+    folder = settings.service_folder("postgres") / "certificates"
+    return Certificates(folder=folder, hosts=("127.0.0.1", "localhost"), logins=(USER, *LOGINS))
+
+
+def kept_certificates(settings: Settings) -> str:
+    """Make and renew certificates as it is time; return a digest of the server's."""
+    known = certificates(settings)
+    keep(known, datetime.now(timezone.utc))
+    return hashlib.sha256(known.certificate(SERVER).read_bytes()).hexdigest()
+
+
+def certificate_options(settings: Settings) -> Mapping[str, str]:
+    """Return what the server is started with, and write the file that says who is let in."""
+    known = certificates(settings)
+    access = known.folder / "pg_hba.conf"
+    write_atomically(access, _ACCESS.encode())
+    return {
+        "ssl": "on",
+        "ssl_cert_file": str(known.certificate(SERVER)),
+        "ssl_key_file": str(known.key(SERVER)),
+        "ssl_ca_file": str(known.certificate(AUTHORITY)),
+        "hba_file": str(access),
+    }
+
+
+def certified_address(settings: Settings, login: str, port: int, database: str) -> str:
+    """Return the address of the server for a login: the certificates to show and to trust, and no password."""
+    known = certificates(settings)
+    files = {
+        "sslmode": "verify-full",
+        "sslrootcert": str(known.certificate(AUTHORITY)),
+        "sslcert": str(known.certificate(login)),
+        "sslkey": str(known.key(login)),
+    }
+    return f"postgresql://{login}@127.0.0.1:{port}/{database}?{urlencode(files)}"
+
+
+def binaries_with_tls() -> Path:
+    """Return the folder of the programs of a PostgreSQL with TLS: Debian's newest, or that in the search path."""
+    installed = sorted(_DEBIAN.glob("*/bin/postgres"), key=lambda each: float(each.parent.parent.name))
+    found = shutil.which("postgres")
+    for program in (*reversed(installed), *([Path(found).resolve()] if found else [])):
+        if (program.parent / "initdb").is_file():
+            return program.parent
+    raise PlatformError(
+        what="certificates need a PostgreSQL with TLS, and none is installed; the one of the package has none",
+        where="[postgres] login",
+        next_step='run: apt-get install postgresql, or write login = "password"',
+    )

@@ -29,11 +29,6 @@ _STOP_SECONDS = 15.0
 # Below the ephemeral ports, which the system assigns to connections and to binds to port 0: from 32768 on Linux.
 _CHOSEN_PORTS = range(20_000, 32_768)
 
-PRIVATE = 0o077
-"""Umask of a process whose files are its owner's alone."""
-INHERITED = -1
-"""The umask of this process."""
-
 
 class Detached(subprocess.Popen[bytes]):
     """A process that outlives the one that started it."""
@@ -60,7 +55,7 @@ class ProcessIdentity:
 
 
 def start(
-    command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path, umask: int = PRIVATE
+    command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path, umask: int = 0o077
 ) -> ProcessIdentity:
     with open(log, "wb", opener=for_owner) as output:
         process = Detached(

@@ -137,13 +137,12 @@ def _start(settings: Settings, conf: Mapping[str, str], fingerprint: str) -> Sta
     command = _command(settings, {**conf, **own}, folder)
     environment = {**spark_launch.environment(settings), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
     # A lake outside the home may have readers of other users: the files there get the permissions they always had.
-    private = settings.lake.is_relative_to(settings.home)
     identity = processes.start(
         command,
         environment=environment,
         log=log_file(settings),
         folder=folder,
-        umask=processes.PRIVATE if private else processes.INHERITED,
+        umask=0o077 if settings.lake.is_relative_to(settings.home) else -1,
     )
     state = Started(
         pid=identity.pid,

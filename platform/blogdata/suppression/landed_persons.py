@@ -6,7 +6,8 @@ line that cannot be read, such as one that was cut off, whatever looks like such
 value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` characters, or, if no field names a user, a
 login. Words are also decoded from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes. Of a line of an
 access log count e-mails, addresses and long ids that are no number anywhere, and logins where servers write them,
-before the time, also those of several words; a path like `/archive` is none. Parts of a line are joined as for its row.
+before the time, also those of several words, or where a declared format or a header has them; a path like `/archive` is
+none, nor what syslog writes before a line. Parts of a line are joined as for its row.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -27,7 +29,7 @@ from blogdata.landing.clients import normal_form
 from blogdata.landing.landed_formats import extension
 from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_envelopes import Written, bare_line, body_of, decoded, entry_of
-from blogdata.landing.log_formats import formats
+from blogdata.landing.log_formats import Misfit, formats
 from blogdata.services.config import LogSettings
 
 FIELDS = {
@@ -57,14 +59,14 @@ REGISTERED = "registered_datetime"
 DISTINCTIVE = 8
 """Least characters of an id that is taken for one wherever it stands."""
 _SHORTEST_LOGIN = 4
-_FIELD = re.compile(
-    rf'"({"|".join({**_OF_LOGS, **OF_USERS})})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)(?=\s*[,}}\]]))', re.IGNORECASE
-)
+_FIELD = r'"({})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)(?=\s*[,}}\]]))'
 _WORD = re.compile(r"""[^\s\0\ufeff"'<>()\[\]{},;|&=?#/\\]+""")
 _MAIL = re.compile(r"""(?<![^\s"<>()\[\]{},:;|&=?#/\\])[^\s"<>()\[\]{},:;|&=?#/\\]+@[^\s"'<>()\[\]{},:;|&=?#/\\]+""")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 _OCTETS = re.compile(r"(?:\\x[0-9a-fA-F]{2})+")
 _QUOTED_LOGIN = re.compile(r'[^\["]*"((?:[^"\\]|\\.)*)" \[')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_BETWEEN = re.compile(r"[\s\"'=|;:()\[\],]+")
 _MOST_NAMES = 8
 """Words of which the login of one person consists, at most."""
 
@@ -136,7 +138,13 @@ class _Object(list[Any]):
 class Reader:
     def __init__(self, file: Path, landing: Path, logs: LogSettings) -> None:
         self._kind = kind_of(file, landing)
-        self._log = formats(logs.formats, logs.zone).of_log() if self._kind is Kind.LOG else None
+        known = formats(logs.formats, logs.zone)
+        self._log = known.of_log() if self._kind is Kind.LOG else None
+        # The key of the user in an object that is declared.
+        of_own = {str(path[-1]).lower(): "logins" for one in known.objects for path in one.paths.get("user", ())}
+        self._names = {Kind.USERS: OF_USERS, Kind.EVENTS: FIELDS, Kind.LOG: {**_OF_LOGS, **of_own}}[self._kind]
+        keys = "|".join(map(re.escape, {**_OF_LOGS, **OF_USERS, **of_own}))
+        self._field = re.compile(_FIELD.format(keys), re.IGNORECASE)
         self._header: list[str] | None = None
         self._is_csv = extension(file.name) == "csv"
 
@@ -170,14 +178,24 @@ class Reader:
             return self._of_csv(offset, text)
         if self._kind is not Kind.LOG:
             return self._of_json(raw, text)
-        body = body_of(bare_line(text))
+        assert self._log is not None
+        body, found = body_of(bare_line(text)), self._log.read(text, within=True)
         if body.lstrip().startswith("{"):
             return self._of_json(body, text)
-        logins = tuple(login for one in {text, body} for form in _forms(one) for login in _before_time(form))
-        return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_logged(text))
+        users = [form for one in self._log.users(text) for form in _forms(one)]
+        words = _words(
+            text, logins=(*chain(*map(_before_time, _forms(body))), *chain(*map(_of_user, users))), is_log=True
+        )
+        # Also a name, or an address of IPv6 with a port behind it, as that of a line that was cut off may be.
+        cut = {word.rpartition(":")[0] for word in words["addresses"] if word.count(":") > 2}
+        client = (
+            cut if isinstance(found, Misfit) else {found[1]["address"]} if found[1].keys() > {"time"} else set[str]()
+        )
+        words = {**words, "addresses": words["addresses"] | client}
+        return Named(fields={}, words=words, at=None, logged=_logged(text))
 
     def _of_json(self, raw: str | bytes, text: str) -> Named:
-        names = {Kind.USERS: OF_USERS, Kind.EVENTS: FIELDS, Kind.LOG: _OF_LOGS}[self._kind]
+        names = self._names
         pairs: list[tuple[str, Any]] = []
 
         def kept(found: list[tuple[str, Any]]) -> _Object:
@@ -192,7 +210,9 @@ class Reader:
                 _parsed(value, kept)
         if not whole:
             # A value with an escape is found once more without it.
-            found = [(name, text or number) for form in _forms(text) for name, text, number in _FIELD.findall(form)]
+            found = [
+                (name, text or number) for form in _forms(text) for name, text, number in self._field.findall(form)
+            ]
             pairs += [pair for pair in found if "\\" not in pair[1]]
             names = {**OF_USERS, **names}
         fields = _fields(pairs, names, _CADDYS_LOGIN if self._kind is Kind.LOG else {})
@@ -276,6 +296,11 @@ def _before_time(text: str) -> tuple[str, ...]:
     starts = [found.start() for found in re.finditer(r"\S+", before)][-_MOST_NAMES:]
     quoted = _QUOTED_LOGIN.match(text)
     return (*before.split(), *(before[start:] for start in starts), *(quoted.groups() if quoted else ()))
+
+
+def _of_user(text: str) -> tuple[str, ...]:
+    """Return what may be the login in what a format has for the user, such as ` - "bo peep"` or `user=bo;`."""
+    return (*_before_time(text), *_QUOTED.findall(text), *_BETWEEN.split(text), text.replace("+", " "))
 
 
 def _forms(text: str) -> Iterator[str]:

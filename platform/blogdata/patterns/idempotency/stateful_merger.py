@@ -17,7 +17,8 @@ executions are replayed onto the empty table. Here `bronze.users` has them, by `
 
 The trap: restoring the version that the previous execution made. Commits in between, e.g. a compaction, would be lost;
 the version to restore is that of the execution's own merge minus one. And a vacuum deletes files that only old versions
-use: before anything is changed, all files of the version to restore are checked for existence.
+use: before anything is changed, all files of the version to restore are checked for existence, deletion vectors
+included.
 
 When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show a state
 that never existed (Merger). Executions run one at a time, and a rerun repeats all later ones; a limit bounds their

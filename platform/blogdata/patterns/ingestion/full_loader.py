@@ -83,18 +83,27 @@ def land(
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
     """Land all rows of a table, read at one state of it, as a complete delivery."""
+    from psycopg import sql
+
     target = folder / f"{folder.parent.name}.json"
     require_within([target], landing)
     with alone(folder.parent):
         _require_no_others(target)
         partial = hidden(target)
-        with table_rows.snapshot(connection, table), partial.open("wb") as file:
-            source, rows = table_rows.describe(connection, table, announced), 0
-            for row in table_rows.read(connection, table_rows.as_json(source)):
-                file.write(row + b"\n")
-                rows += 1
-            file.flush()
-            os.fsync(file.fileno())
+
+        def write(source: table_rows.SourceTable) -> int:
+            rows = 0
+            with partial.open("wb") as file:
+                for row in table_rows.read(connection, table_rows.as_json(source)):
+                    file.write(row + b"\n")
+                    rows += 1
+                file.flush()
+                os.fsync(file.fileno())
+            return rows
+
+        with table_rows.snapshot(connection, table):
+            source = table_rows.describe(connection, table, announced)
+            rows = table_rows.each_row(connection, source, sql.SQL("true"), write)
         prepare(partial)
         changed = not same_bytes(partial, target)
         if changed:

@@ -114,8 +114,17 @@ def load(
     with alone(landed), table_rows.snapshot(connection, table.name):
         source = table_rows.describe(connection, table.name, table.announced, delta=table.delta)
         loading = _Loading(table, landed, prepare)
-        loading.windows(_lines(connection, table, source, timed), between(first, last, table.grain))
-        loading.window(untimed_in, [line for _, line in _lines(connection, table, source, untimed)], UNTIMED)
+        keys = between(first, last, table.grain)
+
+        def load_timed(source: table_rows.SourceTable) -> None:
+            loading.windows(_lines(connection, table, source, timed), keys)
+
+        def of_no_window(source: table_rows.SourceTable) -> list[bytes]:
+            return [line for _, line in _lines(connection, table, source, untimed)]
+
+        # What has landed before a value that cannot be read is there already the second time.
+        table_rows.each_row(connection, source, timed, load_timed)
+        loading.window(untimed_in, table_rows.each_row(connection, source, untimed, of_no_window), UNTIMED)
         if count_before:
             count = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(source.identifier, earlier)
             before = next(iter(connection.execute(count).fetchall()))[0]

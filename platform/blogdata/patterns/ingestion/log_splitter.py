@@ -256,8 +256,10 @@ class _Run:
             folder = _folder(self.landing, hour)
             require_within([folder], self.landing)
             target = self._target(folder, position, ending)
+            lines = 0
             with hidden(target).open("wb") as out:
-                for at, (_, piece) in enumerate(pieces):
+                for at, (_, piece, begins) in enumerate(pieces):
+                    lines += begins
                     if not at and self.log.header and not piece.startswith(HEADER.encode()):
                         out.write(f"{self.log.header}\n".encode())
                     out.write(piece)
@@ -269,20 +271,20 @@ class _Run:
                 hidden(target).unlink()
             else:
                 hidden(target).replace(target)
+                self.lines += lines
             self.parts[target] = hour
 
-    def _with_hours(self, file: IO[bytes], position: int, end: int) -> Iterator[tuple[tuple[int, str], bytes]]:
-        """Iterate over lines, each with the start of its part and its hour, which never goes back; and count them."""
+    def _with_hours(self, file: IO[bytes], position: int, end: int) -> Iterator[tuple[tuple[int, str], bytes, bool]]:
+        """Iterate over lines, each with the start of its part and its hour, which never goes back."""
         start = position
         for piece, begins in _pieces(file, end - position):
             hour = self.log.hour_of(piece) if begins else self.hour
-            self.lines += begins
             if hour is not None and self.hour < hour <= self.newest:
                 self.passed.append((self.hour, hour))
                 self.hour = hour
             start = position if position in self.starts else start
             position += len(piece)
-            yield (start, self.hour), piece
+            yield (start, self.hour), piece, begins
 
     def _target(self, folder: Path, position: int, ending: str = "") -> Path:
         # An earlier call may have crashed, or its progress may be lost: its part is the same one, and keeps its name.

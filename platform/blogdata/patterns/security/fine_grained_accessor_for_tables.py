@@ -191,6 +191,9 @@ def require_sight(contract: Contract, role: Role) -> Sight:
 
 def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
     """Return what a role sees of the rows of a dataset; their session has the function :data:`MASK`."""
+    if PRIVATE not in frame.columns and any(column.name == PRIVATE for column in contract.columns):
+        # An older table does not say who asked: nobody's rows are known to be of somebody else.
+        frame = frame.selectExpr("*", f"CAST(NULL AS BOOLEAN) AS {PRIVATE}")
     # A table that is older than a column has none of its values to tell rows apart by.
     present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
     return seen_by(frame, present, require_sight(present, role))
