@@ -64,7 +64,6 @@ def build(settings: Settings) -> dg.Definitions:
     return dg.Definitions(
         assets=[
             *landing.specs(loaded),
-            landing.hourly_access_logs,
             *loaded,
             *assets(lineage, partitions),
             *[sink.asset(partitions, lineage.version) for sink in sinks],

@@ -1,11 +1,7 @@
-"""The team's assets, and its checks of the gold tables they are computed from.
-
-Each asset checks the table that it reads, before it reads it. A check lies on an asset of the team's own: materializing
-an asset in the UI selects all of its checks, and Dagster refuses a run with a check that another code location defines.
-"""
+"""The team's assets; each compares the gold table that it reads with what it relies on before it reads it."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, timedelta
 from statistics import fmean
 from typing import Any
@@ -15,10 +11,9 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from analytics import gold, newsletter
-from analytics.gold import DAILY_REPORT, PAGE_STATS, FoldersResource, GoldChanged, Upstream
+from analytics.gold import DAILY_REPORT, PAGE_STATS, FoldersResource, Upstream
 
 OWNER = "team:analytics"
-GOLD_CONTRACT = "gold_contract"
 VIEWS_FORECAST = dg.AssetKey(["analytics", "views_forecast"])
 NEWSLETTER = dg.AssetKey(["analytics", "newsletter"])
 RECENT_DAYS = 7
@@ -29,7 +24,6 @@ SCHEMA = pa.schema(
         pa.field("actual", pa.int64()),
     ]
 )
-Results = Iterator[dg.AssetCheckResult | dg.MaterializeResult[None]]
 
 
 def key_of(upstream: Upstream) -> dg.AssetKey:
@@ -47,17 +41,11 @@ def key_of(upstream: Upstream) -> dg.AssetKey:
     description="The expected page views of tomorrow and, beside actual ones, of the days before; from complete days",
     # Two runs at once would overwrite one another, and the one that has read an older report might be the last.
     pool="analytics_views_forecast",
-    output_required=False,
-    check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=VIEWS_FORECAST)],
 )
-def views_forecast(places: FoldersResource) -> Results:
+def views_forecast(places: FoldersResource) -> dg.MaterializeResult[None]:
     """Compute all forecasts from the newest report, and replace the table in one commit."""
-    try:
-        table = gold.opened(places.gold_folder, DAILY_REPORT)
-    except GoldChanged as error:
-        yield _contract(VIEWS_FORECAST, error)
-        return
-    rows = table.select("SELECT event_date, value, completeness FROM t WHERE metric = 'views'")
+    table = gold.opened(places.gold_folder, DAILY_REPORT)
+    rows = gold.select(table, "SELECT event_date, value, completeness FROM t WHERE metric = 'views'")
     whole = {row["event_date"]: row["value"] if row["completeness"] >= 1 else None for row in rows}
     expected = forecasts(whole)
     write_deltalake(
@@ -65,14 +53,13 @@ def views_forecast(places: FoldersResource) -> Results:
         pa.Table.from_pylist(expected, schema=SCHEMA),
         mode="overwrite",
         schema_mode="overwrite",
-        commit_properties=CommitProperties(custom_metadata={DAILY_REPORT.dataset: str(table.version)}),
+        commit_properties=CommitProperties(custom_metadata={DAILY_REPORT.dataset: str(table.version())}),
     )
-    yield _contract(VIEWS_FORECAST)
     tomorrow = {f"forecast/{one['day']}": one["views"] for one in expected[-1:] if one["views"]}
-    yield dg.MaterializeResult(
+    return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(expected),
-            f"{DAILY_REPORT.dataset} version": table.version,
+            f"{DAILY_REPORT.dataset} version": table.version(),
             "incomplete_days": sum(views is None for views in whole.values()),
             **tomorrow,
         }
@@ -110,43 +97,23 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
         kinds={"markdown"},
         tags={"pattern/isolated-sequencer": ""},
         description="The most read posts of a week, as Markdown; the platform calls for it when the days are there",
-        output_required=False,
-        check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=NEWSLETTER)],
     )
-    def written(context: dg.AssetExecutionContext, places: FoldersResource) -> Results:
+    def written(context: dg.AssetExecutionContext, places: FoldersResource) -> dg.MaterializeResult[None]:
         """Write the newsletter of a week; written again, it replaces the file."""
         week = context.partition_key
-        try:
-            table = gold.opened(places.gold_folder, PAGE_STATS)
-        except GoldChanged as error:
-            yield _contract(NEWSLETTER, error)
-            return
-        rows = _pages(table, week)
+        table = gold.opened(places.gold_folder, PAGE_STATS)
+        days = ", ".join(f"'{day}'" for day in newsletter.days_of(week))
+        rows = gold.select(table, f"SELECT event_date, page, events, hours_present FROM t WHERE event_date IN ({days})")
         text = newsletter.written(week, rows)
         target = places.own_folder / "newsletter" / f"{week}.md"
         gold.write_whole(target, text)
-        yield _contract(NEWSLETTER)
-        yield dg.MaterializeResult(
+        return dg.MaterializeResult(
             metadata={
                 "newsletter": dg.MetadataValue.md(text),
                 "file": dg.MetadataValue.path(str(target)),
                 "incomplete_days": len(newsletter.incomplete(week, rows)),
-                f"{PAGE_STATS.dataset} version": table.version,
+                f"{PAGE_STATS.dataset} version": table.version(),
             }
         )
 
     return written
-
-
-def _pages(table: gold.Table, week: str) -> list[newsletter.PageDay]:
-    days = ", ".join(f"'{day}'" for day in newsletter.days_of(week))
-    rows = table.select(f"SELECT event_date, page, events, hours_present FROM t WHERE event_date IN ({days})")
-    return [
-        newsletter.PageDay(day=row["event_date"], page=row["page"], events=row["events"], hours=row["hours_present"])
-        for row in rows
-    ]
-
-
-def _contract(key: dg.AssetKey, problem: GoldChanged | None = None) -> dg.AssetCheckResult:
-    text = str(problem) if problem else None
-    return dg.AssetCheckResult(check_name=GOLD_CONTRACT, asset_key=key, passed=problem is None, description=text)

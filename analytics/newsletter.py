@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
+from typing import Any
 
 import dagster as dg
 
 POSTS = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageDay:
-    """A page on a day, of whose 24 hours so many were counted; None if that is not known."""
-
-    day: str
-    page: str
-    events: int
-    hours: int | None
+Rows = Sequence[Mapping[str, Any]]
+"""Rows of gold.page_stats: `event_date`, `page`, `events` and `hours_present`."""
 
 
 def weeks_since(day: str | None) -> dg.WeeklyPartitionsDefinition:
@@ -33,11 +25,11 @@ def days_of(week: str) -> list[str]:
     return [(date.fromisoformat(week) + timedelta(days=ahead)).isoformat() for ahead in range(7)]
 
 
-def written(week: str, rows: Sequence[PageDay]) -> str:
+def written(week: str, rows: Rows) -> str:
     """Write the newsletter of a week as Markdown; it names the days that are missing or not complete."""
     views = Counter[str]()
     for row in rows:
-        views[row.page] += row.events
+        views[row["page"]] += row["events"]
     top = sorted(views.items(), key=lambda item: (-item[1], item[0]))[:POSTS]
     lines = [f"# Most read, {week} to {days_of(week)[-1]}", ""]
     if missing := incomplete(week, rows):
@@ -47,16 +39,11 @@ def written(week: str, rows: Sequence[PageDay]) -> str:
     return "\n".join([*lines, ""])
 
 
-def incomplete(week: str, rows: Sequence[PageDay]) -> list[str]:
+def incomplete(week: str, rows: Rows) -> list[str]:
     """Name the days of a week that are missing or lack hours."""
-    hours: dict[str, int | None] = {row.day: row.hours for row in rows}
-    found = []
-    for day in days_of(week):
-        if day not in hours:
-            found.append(f"{day} is missing")
-        elif (there := hours[day]) is None or there < 24:
-            found.append(f"{day} has {'an unknown number' if there is None else there} of 24 hours")
-    return found
+    hours = {row["event_date"]: row["hours_present"] for row in rows}
+    found = {day: f"{hours[day]} of 24 hours" if day in hours else "" for day in days_of(week) if hours.get(day) != 24}
+    return [f"{day} has {there}" if there else f"{day} is missing" for day, there in found.items()]
 
 
 def _cell(page: str) -> str:

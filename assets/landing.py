@@ -1,6 +1,6 @@
 """What lands: the external assets of the landing zone, and the assets that write to it.
 
-landing.hourly_access_logs splits whole logs by hour of arrival; landing.devices_table is the delivery of the day (Full
+Runs of `refresh` split whole logs by hour of arrival first; landing.devices_table is the delivery of the day (Full
 Loader); users_table and legacy_visits load by days of change and hours (Incremental Loader).
 """
 
@@ -129,6 +129,7 @@ SOURCES = tuple(
         ("devices", "csv", [], "Full delivery of the devices"),
         ("ads", "json", [], f"Displayed ads {_FLAGGED}"),
         (ACCESS_LOGS.path[-1], "file", [], "Access logs of the blog's web servers"),
+        (KEY.path[-1], "file", [ACCESS_LOGS], "Access logs, byte for byte, split by the hour of arrival"),
     )
 )
 
@@ -146,21 +147,6 @@ def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
 
 
 READER = "bronze.visits"
-
-
-@dg.asset(
-    key=KEY,
-    description="Access logs, byte for byte, split into the hours in which their lines arrived",
-    group_name="landing",
-    owners=["team:platform"],
-    kinds={"file"},
-    deps=[ACCESS_LOGS],
-    required_resource_keys={"lake", "deployment"},
-    pool="landing",
-)
-def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Split every log that is not completely split yet; earlier parts are not touched."""
-    return dg.MaterializeResult(metadata=_split(context))
 
 
 @dg.op(required_resource_keys={"lake", "deployment", "request"}, out=dg.Out(dg.Nothing))

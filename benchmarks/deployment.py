@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import say
-from blogdata.cli.outcome import Outcome
-from blogdata.cli.pipeline import Pipeline
+from blogdata.cli.pipeline import Outcome, Pipeline
 from blogdata.errors import PlatformError
 from blogdata.planning.selection import Window
 from blogdata.services import config, spark_attached, spark_connect

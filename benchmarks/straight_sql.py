@@ -239,14 +239,6 @@ FROM together GROUP BY 1, 2
 """,
         "event_date",
     ),
-    "gold.campaign_audience_hourly": Table(
-        f"""
-SELECT event_hour, {named("campaign")} AS campaign, {_PAIRS},
-    hll_sketch_agg(CASE WHEN side = 'both' THEN user_id END, 12) AS visitors
-FROM silver_visits_with_ads GROUP BY 1, 2
-""",
-        "event_hour",
-    ),
 }
 """The tables that need no view `addresses`, and the views that they read, in an order in which they can be computed."""
 ADDRESSES = "SELECT DISTINCT ip FROM silver_visits WHERE ip IS NOT NULL"
@@ -323,13 +315,7 @@ SELECT *{more} FROM counted JOIN present USING ({period})
 WITH_PLACES: Mapping[str, Table] = {
     "silver.sessions": Table(sessions("silver_visits", "(SELECT max(arrival_hour) FROM bronze_visits)"), "event_hour"),
     "silver.sessions_pending": Table("SELECT * FROM silver_sessions WHERE NOT is_completed", "event_hour"),
-    "silver.places": Table(
-        """
-SELECT ip, to_timestamp('1970-01-01T00:00:00Z') AS valid_from, to_timestamp(CAST(NULL AS STRING)) AS valid_until,
-    outcome, country, CAST(NULL AS STRING) AS region, CAST(NULL AS STRING) AS city, 'here' AS told_by
-FROM addresses
-"""
-    ),
+    "silver.places": Table("SELECT ip, outcome, country FROM addresses"),
     "silver.visits_enriched": Table(
         f"""
 WITH hosts AS (
@@ -343,11 +329,11 @@ WITH hosts AS (
 SELECT event_hour, visit_id, event_time, user_id, keep_private, page, utm, referral, ad_id,
     coalesce(nullif(host, ''), 'direct') AS referral_host, {", ".join(TECHNICAL)}, full_name AS device_name,
     registered_datetime AS user_registered, valid_from AS user_version_from, holder IS NOT NULL AS user_known,
-    coalesce(is_known, false) AS device_known, country, region, city, arrival_hour, outcome AS place_outcome
+    coalesce(is_known, false) AS device_known, country, arrival_hour, outcome AS place_outcome
 FROM hosts
 LEFT JOIN versions ON user_id = holder AND valid_from <= event_time AND event_time < until
 LEFT JOIN known USING (device_type, device_version)
-LEFT JOIN (SELECT ip, country, region, city, outcome FROM silver_places) AS places USING (ip)
+LEFT JOIN (SELECT ip, country, outcome FROM silver_places) AS places USING (ip)
 """,
         "event_hour",
     ),

@@ -1,4 +1,4 @@
-"""What starts runs: the sensors for stale partitions, events and the stream, and the schedules."""
+"""What starts runs: the sensors for stale partitions and events, and the schedules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from sensors.external_events import start_runs
 from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
 from sensors.schedules import schedules
-from sensors.stream_ticks import ads_landed, sessions_landed, visits_landed
 
 JOBS = (*jobs.JOBS, write_page_files)
 
@@ -22,8 +21,7 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     requesting = [whatever_is_stale(sensing), page_files_due(sensing), consumers_called(sensing)]
-    landed = [visits_landed, ads_landed, sessions_landed]
-    return [*requesting, detector_readings, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
+    return [*requesting, detector_readings, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 
 __all__ = ["JOBS", "instigators"]

@@ -13,10 +13,9 @@ from pathlib import Path
 import dagster as dg
 
 from blogdata.lake.commit import Entry
-from blogdata.orchestration.checks import lacking_hours
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.patterns.data_flow import isolated_sequencer
-from blogdata.planning import clock
+from blogdata.planning import clock, detectors
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, start_of
 from blogdata.services import secrets
@@ -89,9 +88,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
 
 
 def _awaited(contract: Contract, published: Mapping[str, Entry]) -> set[str]:
-    """Find the published partitions that lack hours and are not overdue: a consumer is called once, so it waits."""
-    if contract.parts is None or contract.partitioning is None:
-        return set()
-    grain = contract.partitioning.grain
-    patience = grain.length + (contract.promise or timedelta(0))
-    return {key for key in lacking_hours(contract, published) if clock.now() < start_of(key, grain) + patience}
+    """Find the published days that lack hours and are not overdue: a consumer is called once, so it waits."""
+    patience = Grain.DAY.length + (contract.promise or timedelta(0))
+    lacking = (day for day, entry in published.items() if not detectors.is_complete(contract, entry))
+    return {day for day in lacking if clock.now() < start_of(day, Grain.DAY) + patience}

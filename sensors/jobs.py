@@ -10,14 +10,11 @@ from assets import ops
 from assets.gold.visits_weekly import frozen_years
 from assets.landing import split_access_logs
 from assets.ops import maintained_tables
-from assets.streams import STREAMS
 from blogdata.operations import copies, replay, retention, rotate, share
 from blogdata.orchestration.computation import LineageCode
 from blogdata.orchestration.feeds import PartnerFeed
-from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.refresh import refresh_job
 from blogdata.orchestration.sinks import Sink
-from blogdata.patterns.data_flow.concurrent_runner import ARRIVING
 from quality.data_docs import data_docs as data_docs_of_newest
 from quality.profiles import profiles as profiles_of_new
 
@@ -27,22 +24,10 @@ def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDef
     return refresh_job(code, first=split_access_logs, served=served)
 
 
-def _tick(name: str, stream: str, what: str) -> dg.UnresolvedAssetJobDefinition:
-    return dg.define_asset_job(
-        name,
-        selection=dg.AssetSelection.assets(*[asset_key(dataset) for dataset in STREAMS[stream].datasets]),
-        description=f"A tick of the stream {what}: what has landed since the last one",
-        tags=ARRIVING,
-    )
-
-
 def _over(name: str, asset: dg.AssetsDefinition, what: str) -> dg.UnresolvedAssetJobDefinition:
     return dg.define_asset_job(name, selection=dg.AssetSelection.assets(asset), description=what)
 
 
-live = _tick("live", "visits", "of visits")
-live_ads = _tick("live_ads", "ads", "that joins visits and ads")
-live_sessions = _tick("live_sessions", "sessions", "of sessions")
 freeze = _over(
     "freeze", frozen_years, "Turn the weeks of each past year, once they are final, into one immutable table"
 )
@@ -57,6 +42,6 @@ lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineag
 report = _over("report", ops.report, "Write the page about the blog and its data")
 _ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
 _STEPS = (replay.job, retention.job, share.job, copies.export_job, copies.replicate_job, rotate.job)
-JOBS = (live, live_ads, live_sessions, *_ASSETS, *_STEPS)
+JOBS = (*_ASSETS, *_STEPS)
 OPERATIONS = frozenset(job.name for job in (*_ASSETS, *_STEPS))
 """Names of the jobs that a person starts for what they do to the data."""

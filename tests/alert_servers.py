@@ -30,7 +30,6 @@ class Posted:
 
 @contextmanager
 def web_server() -> Iterator[Posted]:
-    """Run a web server."""
     posted = Posted(address="")
 
     class Handler(BaseHTTPRequestHandler):

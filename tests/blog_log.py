@@ -110,7 +110,6 @@ class Request:
 
     @property
     def line(self) -> bytes:
-        """The line in combined log format, with its line feed."""
         (address, agent), stamp = self.client, f"{self.time:%d/%b/%Y:%H:%M:%S} +0000"
         text = f'{address} - - [{stamp}] "{self.request}" {self.status} {self.size} "{self.referrer}" "{agent}"\n'
         return text.encode()

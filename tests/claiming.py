@@ -63,8 +63,6 @@ def meet(folder: Path, where: str, processes: int = 3) -> None:
 
 
 def main(home: Path, folder: Path, dies: int) -> None:
-    """Claim and integrate until nothing is left."""
-
     Integrating.folder, Integrating.dies = folder, dies
 
     @dg.op(required_resource_keys={"lake", "request"})

@@ -101,7 +101,7 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     return replace(found, spark=replace(found.spark, conf=tuple(conf.items())))
 
 
-_KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
+_KEPT = ("BLOGDATA_JARS", "BLOGDATA_MAVEN_MIRROR")
 
 
 @pytest.fixture(scope="session")
@@ -114,7 +114,6 @@ def spark_server(settings: Settings) -> SparkServer:
 
 @pytest.fixture(scope="session")
 def spark(spark_server: SparkServer) -> Iterator[Any]:
-    """A session on the tests' server."""
     session = spark_attached.attach(spark_server.url)
     yield session
     spark_attached.release(session)
@@ -138,7 +137,6 @@ def session(spark_server: SparkServer) -> Iterator[Any]:
 
 @pytest.fixture
 def lake_root(tmp_path: Path) -> Path:
-    """An empty lake for one test."""
     root = tmp_path / "lake"
     root.mkdir()
     return root
@@ -171,7 +169,6 @@ def database(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, with a few megabytes."""
     folder = tmp_path / "disk"
     folder.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True)

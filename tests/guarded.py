@@ -19,7 +19,7 @@ from typing import Any
 import dagster as dg
 
 from blogdata.cli import ui_command, ui_server
-from blogdata.cli.ui_command import ROOT, CodeLocation
+from blogdata.cli.ui_command import ROOT
 from blogdata.services import config, dagster_home, secrets, ui_guard
 from blogdata.services.config import Settings
 from blogdata.services.dagster_home import ANALYTICS
@@ -28,13 +28,7 @@ from blogdata.services.supervisor import Supervisor
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The answer to a request.
-
-    Args:
-        status: The HTTP status.
-        headers: Names in lower case to values.
-        text: The body.
-    """
+    """The answer to a request."""
 
     status: int
     headers: Mapping[str, str]
@@ -43,15 +37,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Guarded:
-    """A web server of this process.
-
-    Args:
-        settings: Settings of its deployment.
-        port: Where it listens on the loopback interface.
-        token: The owner's token, which it requires from programs.
-        sockets: Folder of the code server's socket.
-        instance: Dagster's storage.
-    """
+    """A web server of this process."""
 
     settings: Settings
     port: int
@@ -65,7 +51,6 @@ class Guarded:
 
     @property
     def cookie(self) -> dict[str, str]:
-        """Return the session cookie that a sign-in link sets."""
         link = ui_guard.sign_in_link(self.url, self.token).removeprefix(self.url)
         return {"cookie": self.ask("GET", link).headers["set-cookie"].partition(";")[0]}
 
@@ -100,25 +85,20 @@ class Guarded:
 
 @contextmanager
 def serving(home: Path) -> Iterator[Guarded]:
-    """Serve a deployment."""
     settings = config.load({"BLOGDATA_HOME": str(home), "PATH": os.environ.get("PATH", "")})
     dagster = dagster_home.render(settings)
     folder = Path(tempfile.mkdtemp(prefix="blogdata-"))
-    location = CodeLocation(
-        name=ANALYTICS,
-        module="analytics.definitions",
-        interpreter=sys.executable,
-        options=("--working-directory", str(ROOT)),
-    )
+    path, options = folder / ANALYTICS, ("--working-directory", str(ROOT))
+    command = ui_command.code_server(ANALYTICS, "analytics.definitions", sys.executable, path, *options)
     environment = {**os.environ, "DAGSTER_HOME": str(dagster), "BLOGDATA_HOME": str(home)}
     running = Supervisor()
     with ExitStack() as stack:
         stack.callback(running.stop, [ANALYTICS], seconds=60, kill=True)
-        running.start(ANALYTICS, location.command(folder / ANALYTICS), environment)
-        while not ui_command.answers(folder / ANALYTICS):
+        running.start(ANALYTICS, command, environment)
+        while not ui_command.answers(path):
             running.check()
             time.sleep(0.1)
-        workspace = ui_command.workspace_file(dagster, {ANALYTICS: folder / ANALYTICS})
+        workspace = ui_command.workspace_file(dagster, {ANALYTICS: path})
         port = stack.enter_context(_listening(settings, workspace, read_only=False))
         yield Guarded(
             settings=settings,

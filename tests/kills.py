@@ -22,7 +22,6 @@ def kill(process: ProcessIdentity | None) -> None:
 
 
 def kill_postgres(settings: Settings) -> None:
-    """Kill the PostgreSQL server of a deployment."""
     pid = postgres.status(settings).pid
     assert pid is not None
     kill(processes.identify(pid))

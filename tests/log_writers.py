@@ -13,12 +13,7 @@ HOST = "blog.example.org"
 
 
 def line_of(name: str, request: Mapping[str, str]) -> str:
-    """Format a request as a log line.
-
-    Args:
-        name: Name of the format.
-        request: address, time, request, status, bytes, referrer and agent, as in combined log format.
-    """
+    """Format a request as a log line."""
     moment = log_time(request["time"])
     assert moment is not None
     if name in _TEXTS:

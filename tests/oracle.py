@@ -83,11 +83,9 @@ class OracleTruth:
     log_visits: int = 0
 
     def reasons(self) -> Counter[str]:
-        """Rejected lines by reason over all arrivals."""
         return sum((arrival.reasons for arrival in self.arrivals.values()), Counter())
 
     def filtered(self) -> Counter[str]:
-        """Filtered lines by filter over all arrivals."""
         return sum((arrival.filtered for arrival in self.arrivals.values()), Counter())
 
 
@@ -172,7 +170,6 @@ def visits(times: list[datetime]) -> int:
 
 
 def judge_json(raw: bytes, hour: str) -> Verdict:
-    """Judge a line that should be a JSON event."""
     text, problem = _text(raw)
     if problem:
         return Verdict(reasons=(problem,))
@@ -190,7 +187,6 @@ def judge_json(raw: bytes, hour: str) -> Verdict:
 
 
 def judge_display(raw: bytes, hour: str) -> Verdict:
-    """Judge a line that should be a displayed ad."""
     text, problem = _text(raw)
     if problem:
         return Verdict(reasons=(problem,))
@@ -331,7 +327,6 @@ def judge_logs(lines: list[bytes], hour: str, most_views: int = 1000) -> list[Ve
 
 
 def judge_log(raw: bytes, hour: str) -> Verdict:
-    """Judge a line of an access log."""
     text, problem = _text(raw)
     if problem:
         return Verdict(reasons=(problem,))

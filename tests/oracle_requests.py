@@ -23,7 +23,6 @@ def parts_of(request: str) -> tuple[str, str, str, str]:
 
 
 def page_of(path: str) -> str:
-    """Return the canonical name of a page."""
     path = re.sub(r"\\(x[0-9a-fA-F]{2}|.)", lambda found: _unescaped(found[1]), path, flags=re.DOTALL)
     path = re.sub(r"%[0-9a-fA-F]{2}", lambda found: found[0].upper(), path)
     return re.sub(r"(?:%[89A-F][0-9A-F])+", lambda found: _characters(found[0]), path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
@@ -30,8 +30,6 @@ DEVICES = ("Windows", "iPhone", "", "Pixel 8", "Fairphone")
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A page view."""
-
     time: datetime
     visit: str
     visitor: str
@@ -44,12 +42,10 @@ class View:
 
     @cached_property
     def hour(self) -> str:
-        """The partition (hour) of the page view."""
         return f"{self.time:%Y-%m-%dT%H}"
 
     @property
     def kind(self) -> str:
-        """The kind of the referring host."""
         return {OWN: "this blog", "direct": "no referrer", "duckduckgo.com": "search"}.get(self.host, "other sites")
 
 
@@ -101,42 +97,8 @@ def write(lake: LakeResource | Lake, views: Sequence[View]) -> None:
     published.publish(tables, "silver.visits_enriched", "event_hour", hours, content=content)
 
 
-def random_requests(days: Sequence[str], *, seed: int) -> list[dict[str, Any]]:
-    """Draw the requests of some days, as rows of gold.requests_daily."""
-    draw = random.Random(seed)
-    kinds = ("page", "page", "asset", "feed", "monitoring", "crawler:search", "crawler:ai_crawler")
-    found = []
-    for day in days:
-        for _ in range(draw.randrange(5, 40)):
-            missing = draw.random() < 0.3
-            found.append(
-                {
-                    "event_date": day,
-                    "host": draw.choice(("www.blog.example", "shop.example")),
-                    "kind": draw.choice(kinds),
-                    "status": draw.choice(("404", "503") if missing else ("200", "304", "403")),
-                    "method": "POST" if missing and draw.random() < 0.1 else "GET",
-                    "path": f"/gone/{draw.randrange(12)}" if missing else "",
-                    "referral_host": draw.choice(("direct", "news.example")) if missing else "",
-                    "requests": draw.randrange(1, 50),
-                    "bytes": draw.randrange(9_000_000),
-                }
-            )
-    return found
-
-
-def write_days(lake: Lake, dataset: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Publish rows as a dataset by day."""
-    by_day = Counter(row["event_date"] for row in rows)
-    published.publish(lake, dataset, "event_date", by_day, content=pa.Table.from_pylist(list(rows)))
-
-
 def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
-    """Count the page views from the first to the last hour in plain Python.
-
-    Returns:
-        The figures of a period by name; `page` and the other dimensions as name to views, visits and visitors.
-    """
+    """Count the page views from the first to the last hour in plain Python."""
     chosen = [view for view in views if first <= view.hour <= last]
     times: dict[str, list[datetime]] = {}
     for view in chosen:

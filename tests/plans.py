@@ -23,7 +23,6 @@ AS_IN_PRODUCTION = {
 
 
 def jobs_folder(home: Path) -> Path:
-    """Return the folder to which the tests' server logs its jobs."""
     return home / "jobs"
 
 

@@ -52,9 +52,6 @@ def bronze(
     """Publish hours of bronze.visits; maps hour of arrival to rows by event hour and to the number of dead letters.
 
     `reasons` lists hour, reason and count of dead letters; `line_format` is the format of the other lines.
-
-    Returns:
-        The table's version.
     """
     letters = dead or {}
     rows = {arrival: sum(hours.values()) + letters.get(arrival, 0) for arrival, hours in arrivals.items()}
@@ -83,18 +80,7 @@ def silver(
     makes_stale: Mapping[str, Sequence[str]] | None = None,
     at: datetime | None = None,
 ) -> int:
-    """Publish hours of silver.visits and of its companions, computed from one version of bronze.
-
-    Args:
-        lake: The tables' root.
-        hours: Hour to its rows.
-        read: The version of bronze.
-        makes_stale: Hour to the other hours that it makes stale.
-        at: Commit time; None: now.
-
-    Returns:
-        The table's version.
-    """
+    """Publish hours of silver.visits and of its companions, computed from one version of bronze."""
     accounts = {
         hour: Account(rows_in=hours[hour], makes_stale=others).as_json() for hour, others in (makes_stale or {}).items()
     }
@@ -130,11 +116,7 @@ def whole(lake: Lake, dataset: str, *, inputs: Mapping[str, int]) -> int:
 def enriched(
     lake: Lake, hours: Sequence[str], *, read: int, of: str = "silver.users", at: datetime | None = None
 ) -> int:
-    """Publish hours of silver.visits_enriched, computed from one version of the users or of another input.
-
-    Returns:
-        The table's version.
-    """
+    """Publish hours of silver.visits_enriched, computed from one version of the users or of another input."""
     return publish(lake, "silver.visits_enriched", "event_hour", dict.fromkeys(hours, 1), inputs={of: read}, at=at)
 
 
@@ -162,23 +144,7 @@ def publish(
     appended: Mapping[str, Any] | None = None,
     at: datetime | None = None,
 ) -> int:
-    """Publish some partitions; returns the table's version.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-        column: Partition column; None for a table that is always written whole.
-        rows: Partition to its rows.
-        inputs: Dataset to the version read.
-        breakdowns: Name to rows of partition, columns and count.
-        landed: Partition to the fingerprint of its landed files.
-        measures: Partition to further measures.
-        accounts: Partition to its account, as stored in the commit.
-        seconds: The duration to record.
-        content: The rows themselves; None: one a partition, with its key and the number.
-        appended: The batch of a stream that it is; None: it is none.
-        at: The commit time to record; None: now.
-    """
+    """Publish some partitions; returns the table's version."""
     own = measures or {}
     info = {
         "commit_id": str(uuid.uuid4()),

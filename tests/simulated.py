@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import oracle
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
-from blogdata.simulator.truth import ArrivalTruth, EventTruth, Truth
+from blogdata.simulator.truth import Truth
 
 EVERY_FAULT = FaultRates(
     **{name: 0.02 for name in LINE_FAULTS if name not in ("late", "huge_line")},
@@ -25,20 +24,15 @@ class Killed(Exception):
 
 
 def assert_truth_equals_the_recount(truth: Truth, landing: Path) -> oracle.OracleTruth:
-    return assert_figures_equal_the_recount(truth.hours, truth.event_hours, oracle.count(landing))
-
-
-def assert_figures_equal_the_recount(
-    hours: Sequence[ArrivalTruth], event_hours: Sequence[EventTruth], recount: oracle.OracleTruth
-) -> oracle.OracleTruth:
     """Assert that the simulator's counts by arrival hour and event hour equal those of plain Python."""
-    landed = [hour for hour in hours if hour.state != "missing"]
+    recount = oracle.count(landing)
+    landed = [hour for hour in truth.hours if hour.state != "missing"]
     assert [hour.arrival_hour for hour in landed] == list(recount.arrivals)
     for hour in landed:
         counted = recount.arrivals[hour.arrival_hour]
         for figure in ("lines", "bytes", "valid", "dead", "late", "reasons", "by_event_hour"):
             assert getattr(counted, figure) == getattr(hour, figure), (hour.arrival_hour, figure)
-    assert [asdict(hour) for hour in event_hours] == [
+    assert [asdict(hour) for hour in truth.event_hours] == [
         vars(recount.event_hours[key]) for key in sorted(recount.event_hours)
     ]
     return recount

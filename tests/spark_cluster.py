@@ -14,7 +14,7 @@ from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
-from blogdata.services import processes, spark_conf, spark_launch
+from blogdata.services import processes, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.files import locked
 from blogdata.services.processes import ProcessIdentity
@@ -28,14 +28,7 @@ class SparkClusterFailed(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class SparkCluster:
-    """A running cluster.
-
-    Args:
-        master: Its address, `spark://127.0.0.1:port`.
-        processes: The master first, then the workers.
-        executor_memory: Memory of each executor, as Java writes it.
-        secret: Required from its processes and its drivers.
-    """
+    """A running cluster."""
 
     master: str
     processes: tuple[ProcessIdentity, ...]
@@ -43,37 +36,17 @@ class SparkCluster:
     secret: str
 
     def settings(self, settings: Settings) -> Settings:
-        """Return settings whose Spark Connect server runs its work on this cluster.
-
-        Args:
-            settings: Of the deployment.
-
-        Returns:
-            The same, with this master.
-        """
+        """Return settings whose Spark Connect server runs its work on this cluster."""
         conf = {**dict(settings.spark.conf), **_guarded(self.secret), "spark.executor.memory": self.executor_memory}
         spark = replace(settings.spark, remote=None, master=self.master, conf=tuple(sorted(conf.items())))
         return replace(settings, spark=spark)
 
 
 def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m") -> SparkCluster:
-    """Start a cluster, after stopping one that is already running here.
-
-    Args:
-        settings: Of the deployment.
-        workers: How many workers, each with one core.
-        executor_memory: Memory of the executor on each worker.
-
-    Returns:
-        The cluster, with all workers registered.
-
-    Raises:
-        SparkClusterFailed: A process did not come up; none is left running.
-    """
+    """Start a cluster, after stopping one that is already running here."""
     stop(settings)
     folder = settings.service_folder("spark-cluster")
-    parts = spark_conf.prepare(settings)
-    environment = spark_launch.environment(settings, parts)
+    environment = spark_launch.environment(settings)
     environment |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_DIRS": str(folder / "scratch")}
     environment |= {"SPARK_NO_DAEMONIZE": "1", "SPARK_WORKER_DIR": str(folder / "work")}
     secret, properties = secrets.token_hex(), folder / "cluster.conf"
@@ -89,7 +62,7 @@ def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m"
         try:
             for number, arguments in enumerate([main, *[worker] * workers]):
                 log = folder / ("master.log" if number == 0 else f"worker-{number}.log")
-                command = spark_launch.command(settings, parts, [*arguments, "--properties-file", str(properties)])
+                command = spark_launch.command(settings, [*arguments, "--properties-file", str(properties)])
                 started.append(processes.start(command, environment=environment, log=log, folder=folder))
                 _write(settings, started)
                 _wait(started[-1], log, port if number == 0 else None)
@@ -101,14 +74,7 @@ def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m"
 
 
 def stop(settings: Settings) -> int:
-    """Stop the deployment's cluster.
-
-    Args:
-        settings: Of the deployment.
-
-    Returns:
-        How many processes were running.
-    """
+    """Stop the deployment's cluster."""
     state = _state_file(settings)
     if not state.is_file():
         return 0

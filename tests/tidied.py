@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
 
-from blogdata.orchestration.upkeep import Done, Due, Fault
-
-Found = TypeVar("Found", Due, Done)
+from blogdata.orchestration.upkeep import Done, Fault
 
 
-def whole(found: Iterable[Found | Fault]) -> list[Found]:
-    """Return what was found or done, after asserting that no error ended any of it."""
+def whole(found: Iterable[Done | Fault]) -> list[Done]:
+    """Return what was done, after asserting that no error ended any of it."""
     listed = list(found)
     faults = [one.error for one in listed if isinstance(one, Fault)]
     assert faults == []

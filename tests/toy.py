@@ -77,7 +77,6 @@ def target(
     contract: Contract = CONTRACT,
     **more: Any,
 ) -> Target:
-    """The target of one run."""
     return Target(
         lake=Lake(root=str(root)),
         contract=contract,
@@ -87,7 +86,6 @@ def target(
 
 
 def table(spark: Any, root: Path, dataset: str = "silver.clicks") -> list[tuple[Any, ...]]:
-    """Return all rows of a table, sorted."""
     rows = Lake(root=str(root)).read(spark, dataset).collect()
     return sorted(tuple(row) for row in rows)
 

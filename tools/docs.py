@@ -64,9 +64,6 @@ def generated(project: Project) -> dict[Path, str]:
         explained / "lineage.md": _with_part(
             explained / "lineage.md", "lineage", lineage_picture.render(project.definitions)
         ),
-        explained / "architecture.md": _with_part(
-            explained / "architecture.md", "ledger", contract_pages.ledger(EVERY.values())
-        ),
         readme: _with_part(readme, "patterns", pattern_pages.listed(patterns)),
     }
 

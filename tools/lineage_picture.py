@@ -22,8 +22,9 @@ def render(definitions: dg.Definitions) -> str:
                 lines.append(f"    {_name(key)}{shape}")
         lines.append("  end")
     for key, node in nodes.items():
-        if node.group_name in LAYERS:
-            lines += [f"  {_name(parent)} --> {_name(key)}" for parent in sorted(node.parent_keys)]
+        below = [_name(child) for child in sorted(node.child_keys) if nodes[child].group_name in LAYERS]
+        if below:
+            lines.append(f"  {_name(key)} --> {' & '.join(below)}")
     return "\n".join([*lines, "```"])
 
 

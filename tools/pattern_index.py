@@ -116,7 +116,9 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
     found = []
     for module, card in cards.items():
         label = slug(card.name)
-        own = {module, *(name.rpartition(".")[0] for name in card.verbs if "." in name)}
+        named = [name.rpartition(".") for name in card.verbs if "." in name]
+        # A class is imported by its name, a function often with its module.
+        own = {module, *(f"{of}.{name}" if name[0].isupper() else of for of, _, name in named)}
         callers = code.importing(own)
         used = tuple(datasets.get(label, [EVERY_DATASET] if own & code.imported[BUILDING_BLOCK] else []))
         found.append(
@@ -124,7 +126,7 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
                 card=card,
                 module=code.files[module],
                 work=tuple(name.rpartition(".")[2] for name in card.verbs) or _functions(code.trees[module]),
-                below=tuple(sorted(code.files[of] for of in own - {module})),
+                below=tuple(sorted({code.files[of] for of, *_ in named} - {code.files[module]})),
                 datasets=used,
                 starters=tuple(starters.get(label, () if used else _commands(callers))),
                 callers=tuple(callers),

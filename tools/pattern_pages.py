@@ -47,8 +47,7 @@ def _index(patterns: Sequence[Pattern]) -> Iterator[str]:
 
 def _pattern(pattern: Pattern) -> Iterator[str]:
     yield f"# {pattern.name}"
-    yield from ("", f"{_sentence(pattern)}", "")
-    yield f"{SOURCE}: {pattern.card.parts[SOURCE]}"
+    yield from ("", f"{_sentence(pattern)} ({pattern.card.parts[SOURCE].removesuffix('.')})")
     for title in (title for title in PARTS if title != SOURCE and title in pattern.card.parts):
         yield from ("", f"## {title}", "", _capitalised(pattern.card.parts[title]))
     yield from ("", "## Where it works in the lineage", "", *_where(pattern))
@@ -63,8 +62,6 @@ def _where(pattern: Pattern) -> Iterator[str]:
         found = [starter.removeprefix(f"{kind} ") for starter in pattern.starters if starter.startswith(f"{kind} ")]
         if found:
             yield f"- {kind.capitalize()}{'s' if len(found) > 1 else ''}: {', '.join(found)}"
-    if pattern.callers:
-        yield f"- Called from: {', '.join(_code(caller) for caller in pattern.callers)}"
 
 
 def _by_chapter(patterns: Sequence[Pattern]) -> Iterator[tuple[int, list[Pattern]]]:

@@ -1,24 +1,22 @@
-"""gold.campaign_stats and gold.campaign_audience_hourly: displays, and the page views that belong to them."""
+"""gold.campaign_stats: displays, and the page views that belong to them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import DELIVERED_ADS, DELIVERED_VISITS, gather
 from assets.gold.visits_cube import named
 from blogdata.lake.commit import Commit
-from blogdata.lake.lake import Stored
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
-from blogdata.patterns.data_value import distributed_aggregator, local_aggregator
+from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
 from blogdata.publish.partitions import Grain, finer
 from quality.contracts.ads import BOTH, DISPLAY_SIDE, EVENT_SIDE
-from quality.contracts.audience import LG_K
 
 JOINED, DISPLAYS = "silver.visits_with_ads", "silver.ads"
 COUNTS = (
@@ -29,11 +27,6 @@ COUNTS = (
     Measure(name="pairs", column="_pair"),
     Measure(name="visits", how=How.DISTINCT, column="_visit"),
     Measure(name="visitors", how=How.DISTINCT, column="_visitor"),
-)
-AUDIENCE_BY = ("event_hour", "campaign_of_display")
-AUDIENCE = (
-    *[measure for measure in COUNTS if measure.name in ("displays_alone", "events", "events_alone", "pairs")],
-    Measure(name="visitors", how=How.SKETCH, column="_visitor", lg_k=LG_K),
 )
 
 
@@ -51,34 +44,19 @@ def campaign_stats(step: Step) -> Mapping[str, Commit]:
     )
 
 
-@computes("gold.campaign_audience_hourly")
-def campaign_audience_hourly(step: Step) -> Mapping[str, Commit]:
-    """Aggregate each hour's page views by the campaigns of the displays they belong to.
-
-    A dataset of its own: a late display makes only campaigns stale, and no other dimension.
-    """
-    joined = accounts.same_partition(step, JOINED)
-    stored = Stored(lake=step.lake, dataset=JOINED, version=step.pin(JOINED), partitions=step.partitions)
-    computed = [named(F.col("campaign")).alias(AUDIENCE_BY[1]), *_parts()]
-    rows = local_aggregator.aggregate(step.spark, stored, AUDIENCE_BY, AUDIENCE, computed=computed)
-    return step.publish(rows.withColumnRenamed(AUDIENCE_BY[1], "campaign"), Upstream(accounts=joined))
-
-
 def by_campaign(joined: DataFrame, displays: DataFrame) -> DataFrame:
     """Count by campaign: `event_date` STRING is of the row's hour, and of a display its day."""
-    rows = joined.select("event_date", "campaign", *_parts())
-    shown = displays.select("event_date", "campaign", F.lit(1).alias("_display"))
-    together = rows.unionByName(shown, allowMissingColumns=True).withColumn("campaign", named(F.col("campaign")))
-    return distributed_aggregator.aggregate(together, ("event_date", "campaign"), COUNTS)
-
-
-def _parts() -> list[Column]:
     side, one = F.col("side"), F.lit(1)
-    return [
+    rows = joined.select(
+        "event_date",
+        "campaign",
         F.when(side == DISPLAY_SIDE, one).alias("_display_alone"),
         F.when(side == EVENT_SIDE, one).alias("_event_alone"),
         F.when(side == BOTH, one).alias("_pair"),
         F.when(side == BOTH, F.struct("visit_id", "event_time", "page")).alias("_event"),
         F.when(side == BOTH, F.col("visit_id")).alias("_visit"),
         F.when(side == BOTH, F.col("user_id")).alias("_visitor"),
-    ]
+    )
+    shown = displays.select("event_date", "campaign", F.lit(1).alias("_display"))
+    together = rows.unionByName(shown, allowMissingColumns=True).withColumn("campaign", named(F.col("campaign")))
+    return distributed_aggregator.aggregate(together, ("event_date", "campaign"), COUNTS)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import older_hours, requests
+from assets.silver.arrival_hours import requests
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
@@ -30,11 +30,8 @@ _BY = ("event_date", "host", "kind", "status", "method", "path", "referral_host"
 def daily(lines: DataFrame) -> DataFrame:
     """Count the requests of each day: rows of gold.requests_daily without `hours_present`.
 
-    `lines` are usable lines of access logs, rows of bronze.visits; `crawler` (its category) is there if it is known.
+    `lines` are usable lines of access logs, rows of bronze.visits.
     """
-    if "crawler" not in lines.columns:
-        # All lines were judged before crawlers had categories.
-        lines = lines.withColumn("crawler", F.lit(None).cast("string"))
     status = F.coalesce("status", F.lit(r.OTHER))
     is_missing = status.isin("404", "410") | status.startswith("5")
     path = F.when(is_missing & F.col("page").isNotNull(), F.substring("page", 1, r.LONGEST_PATH)).otherwise("")
@@ -57,12 +54,10 @@ def daily(lines: DataFrame) -> DataFrame:
 
 
 def _kind() -> Column:
-    # Lines that were judged before crawlers had categories have the filter only.
-    crawler = F.coalesce("crawler", F.when(F.col("filtered_by") == "crawler", F.lit(r.OTHER)))
     return (
         F.when(F.col("is_feed"), "feed")
-        .when(crawler == "monitoring", "monitoring")
-        .when(crawler.isNotNull(), F.concat(F.lit(r.CRAWLER), crawler))
+        .when(F.col("crawler") == "monitoring", "monitoring")
+        .when(F.col("crawler").isNotNull(), F.concat(F.lit(r.CRAWLER), "crawler"))
         .when(F.col("is_asset"), "asset")
         .otherwise("page")
     )
@@ -103,5 +98,5 @@ def requests_daily(step: Step) -> Mapping[str, Commit]:
     present = aligned_fan_in.completeness(step.partitions, Grain.DAY, Grain.HOUR, set(arrivals))
     hours = F.create_map(*[F.lit(part) for day, found in present.items() for part in (day, found.present)])
     which = F.col("arrival_hour").isin(*sorted(arrived)) & F.col("event_hour").isin(*sorted(read))
-    rows = daily(requests(step, older_hours(arrivals), which)).withColumn("hours_present", hours[F.col("event_date")])
+    rows = daily(requests(step, which)).withColumn("hours_present", hours[F.col("event_date")])
     return step.publish(rows, Upstream(accounts={day: Account(rows_in=rows_in) for day, rows_in in counted.items()}))

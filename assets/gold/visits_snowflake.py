@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from assets.gold.fan_in import gather
 from assets.gold.visits_cube import named
-from assets.report.referrers import known
+from assets.report.referrers import kind_of, site_of
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
@@ -62,9 +62,9 @@ def devices(counted: DataFrame, reference: DataFrame | None) -> DataFrame:
 
 def hosts(counted: DataFrame) -> DataFrame:
     """Find the sites of the hosts that page views came from, and the kinds of these."""
-    names, listed = normalizer.entity(counted, key=["referral_host"]), known()
-    sites = {host: listed.site_of(host) for (host,) in sorted(map(tuple, names.collect()))}
-    rows = [(host, site, listed.kind_of(site).value) for host, site in sites.items()]
+    names = normalizer.entity(counted, key=["referral_host"])
+    sites = {host: site_of(host) for (host,) in sorted(map(tuple, names.collect()))}
+    rows = [(host, site, kind_of(site).value) for host, site in sites.items()]
     told = names.sparkSession.createDataFrame(rows, "referral_host STRING, site STRING, kind STRING")
     return names.join(F.broadcast(told), on="referral_host")
 

@@ -33,7 +33,6 @@ from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.publish.partitions import Grain, coarser, start_of
 from blogdata.publish.partitions import key_of as partition_of
-from blogdata.publish.privacy import withheld
 from blogdata.publish.schema import Buckets
 from blogdata.publish.target import Target
 from quality.contracts import CONTRACTS
@@ -90,7 +89,7 @@ def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
         "keep_private",
         "page",
         "ad_id",
-        withheld("user_id", where="keep_private"),
+        F.when(~F.col("keep_private"), F.col("user_id")).alias("user_id"),
         "referral_host",
         "browser",
         "network_type",

@@ -1,19 +1,19 @@
 """The part about the blog: who read what, by period, each figure beside that of the period before.
 
 Every number is computed from the page views of its period alone, so that it equals a query over
-`silver.visits_enriched` with the same hours. Campaigns, crawlers and broken links are sums over days of gold tables.
+`silver.visits_enriched` with the same hours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from assets.report.page_views import DATASET, DAY, DailyRankings, PageViews, key_of_hour
-from assets.report.referrers import ReferrerKind, Referrers, known
+from assets.report.page_views import DATASET, DAY, PageViews, key_of_hour
+from assets.report.referrers import ReferrerKind
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.report.page import Audience, Chart, Figure, Ranking, RankingKind, ReportPeriod
+from blogdata.report.page import Audience, Chart, Figure, Ranking, ReportPeriod, ranking
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.sessions import PAUSE
 
@@ -23,19 +23,19 @@ LENGTHS = {1: WEEK, 7: 7 * DAY, 28: 28 * DAY, 90: 91 * DAY}
 """Periods in whole days, and how many hours earlier the period is that each is compared with: of the same weekdays."""
 ALL, SO_FAR = "all", "today"
 _HOST, _KIND, _UTM = "referral_host", "referral_kind", "utm"
-_COLUMNS = ("Views", "Visits", "Visitors")
 RANKINGS = (
-    RankingKind(name="page", label="Pages", of="page", columns=_COLUMNS),
-    RankingKind(name=_HOST, label="Other sites they came from", of="site", columns=_COLUMNS),
-    RankingKind(name=_KIND, label="Kinds of sites they came from", of="kind", columns=_COLUMNS),
-    RankingKind(name=_UTM, label="Campaigns of links they followed", of="source / medium / campaign", columns=_COLUMNS),
-    RankingKind(name="country", label="Countries", of="country", columns=_COLUMNS),
-    RankingKind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
-    RankingKind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
+    ("page", "Pages", "page"),
+    (_HOST, "Other sites they came from", "site"),
+    (_KIND, "Kinds of sites they came from", "kind"),
+    (_UTM, "Campaigns of links they followed", "source / medium / campaign"),
+    ("country", "Countries", "country"),
+    ("browser", "Browsers", "browser"),
+    ("device_type", "Devices", "device"),
 )
-NO_SITES = {name: name for name in (ReferrerKind.SPAM.value, UNKNOWN)} | {DIRECT: ReferrerKind.DIRECT.value}
+"""Columns of page views by which they are ranked, with a title, and with what a row is."""
+NO_SITES = {UNKNOWN: UNKNOWN, DIRECT: ReferrerKind.DIRECT.value}
 """What stands in place of a host, and how it is shown."""
-NO_KINDS = (ReferrerKind.DIRECT, ReferrerKind.OWN, ReferrerKind.SPAM, ReferrerKind.UNKNOWN)
+NO_KINDS = (ReferrerKind.DIRECT, ReferrerKind.OWN, ReferrerKind.UNKNOWN)
 """Kinds of what is no site that readers came from."""
 NOTES = (
     "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. Of access logs, feeds, "
@@ -44,23 +44,21 @@ NOTES = (
     "A visit is what the page views name as one. Of an access log it is the page views of one address and browser "
     f"without a pause of {PAUSE}.",
     "The blog's own hosts are those of the settings; without any, the host that most page views after "
-    "the first of a visit come from, of those with a referrer. They, no referrer and hosts on a list of referrer spam "
-    "are no sites that readers came from; the shares are of all page views. The kind of a site is that of its host in "
-    "a table.",
+    "the first of a visit come from, of those with a referrer. They and no referrer are no sites that readers came "
+    "from; the shares are of all page views. The kind of a site is that of its host in a table.",
     "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
     "the numbers of days do not add up to that of their period.",
     "Nobody is named on this page.",
 )
 
 
-def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Audience | None:
+def audience(lake: Lake, *, days: int, own_hosts: Collection[str] = ()) -> Audience | None:
     """Compute the figures of the blog; None if no page view is published."""
     newest = max(lake.row_counts(DATASET, "event_hour"), default=None)
     if newest is None:
         return None
     since = key_of(start_of(newest[:_DATE], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
-    daily = DailyRankings.read(lake, since[:_DATE])
-    views = PageViews.read(lake, since, known() if referrers is None else referrers)
+    views = PageViews.read(lake, since, own_hosts)
     if views is None:
         return None
     spans = dict(_spans(views))
@@ -68,7 +66,7 @@ def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Au
         since=key_of_hour(views.first),
         until=key_of_hour(views.last),
         chosen=next(name for name in ("7", "1", SO_FAR, ALL) if name in spans),
-        periods=[_period(views, daily, name, span) for name, span in spans.items()],
+        periods=[_period(views, name, span) for name, span in spans.items()],
         notes=NOTES,
     )
 
@@ -107,7 +105,7 @@ def _spans(views: PageViews) -> Iterator[tuple[str, _Span]]:
     yield ALL, _Span(label=f"All {days} days" if days > 1 else "All of it", first=views.first, last=views.last)
 
 
-def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> ReportPeriod:
+def _period(views: PageViews, name: str, span: _Span) -> ReportPeriod:
     return ReportPeriod(
         name=name,
         label=span.label,
@@ -116,7 +114,7 @@ def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> R
         compared=None if span.compared is None else (key_of_hour(span.compared[0]), key_of_hour(span.compared[1])),
         figures=list(_figures(views, span)),
         chart=_chart(views, span),
-        rankings=list(_rankings(views, daily, span)),
+        rankings=list(_rankings(views, span)),
     )
 
 
@@ -149,15 +147,14 @@ def _chart(views: PageViews, span: _Span) -> Chart:
     return Chart(name=name, keys=keys if name == "hours" else [key[:_DATE] for key in keys], lines=lines)
 
 
-def _rankings(views: PageViews, daily: DailyRankings, span: _Span) -> Iterator[Ranking]:
+def _rankings(views: PageViews, span: _Span) -> Iterator[Ranking]:
     apart = {
         _HOST: {**NO_SITES, **{host: f"{host}, this blog" for host in views.own_hosts}},
         _KIND: {kind.value: kind.value for kind in NO_KINDS},
         _UTM: {UNKNOWN: "no campaign"},
     }
-    for kind in RANKINGS:
-        counted = dict(views.by(kind.name, span.first, span.last))
+    for name, label, of in RANKINGS:
+        counted = dict(views.by(name, span.first, span.last))
         # A ranking of which nothing is known is left out, as are the kinds of sites where nobody came from one.
-        if not counted.keys() <= {UNKNOWN, *(apart[_KIND] if kind.name == _KIND else ())}:
-            yield kind.ranking(counted.items(), apart.get(kind.name, {}))
-    yield from daily.within(key_of_hour(span.first)[:_DATE], key_of_hour(span.last)[:_DATE])
+        if not counted.keys() <= {UNKNOWN, *(apart[_KIND] if name == _KIND else ())}:
+            yield ranking(name, label, of, counted.items(), apart.get(name, {}))

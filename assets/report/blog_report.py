@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from assets.report import blog
-from assets.report.referrers import Referrers
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
@@ -53,14 +53,14 @@ def compute(
     *,
     now: datetime,
     days: int = DAYS,
-    referrers: Referrers | None = None,
+    own_hosts: Collection[str] = (),
 ) -> Report:
-    """Compute the report, without Spark; without `referrers`, by the project's own table."""
+    """Compute the report, without Spark; without the blog's own hosts, these are found by what they do."""
     look = Snapshot(zone, EventLog(lake))
     deployment = Observed(graph=GRAPH, look=look, now=now, streams=streamed_inputs(checkpoints))
     with ThreadPoolExecutor(max_workers=1) as beside:
         # Reading the page views is the work of native code, which lets other threads go on.
-        audience = beside.submit(blog.audience, lake, days=days, referrers=referrers)
+        audience = beside.submit(blog.audience, lake, days=days, own_hosts=own_hosts)
         data = data_part(deployment, EVERY)
         return Report(made_at=now, blog=audience.result(), data=data)
 

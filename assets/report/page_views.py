@@ -1,12 +1,9 @@
-"""The page views that the report counts, as columns of numbers in memory, and what is counted in a span of hours.
-
-Rankings of campaigns and requests, from the gold tables that have them by day.
-"""
+"""The page views that the report counts, as columns of numbers in memory, and what is counted in a span of hours."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,106 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.report.referrers import ReferrerKind, Referrers
+from assets.report.referrers import ReferrerKind, kind_of
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.report.page import Ranking, RankingKind
 from quality.contracts.columns import DIRECT, UNKNOWN
-from quality.contracts.requests import CRAWLER
-
-CAMPAIGNS, REQUESTS = "gold.campaign_stats", "gold.requests_daily"
-_DAY = "event_date"
-_SUMS = {CAMPAIGNS: ("displays", "events", "displays_alone"), REQUESTS: ("requests",)}
-_RANKED = {
-    CAMPAIGNS: (_DAY, "campaign", *_SUMS[CAMPAIGNS]),
-    REQUESTS: (_DAY, "kind", "method", "path", "referral_host", *_SUMS[REQUESTS]),
-}
-_NUMBERS = frozenset(name for names in _SUMS.values() for name in names)
-
-
-def _campaigns(rows: pa.Table) -> pa.Array:
-    return rows["campaign"]
-
-
-def _crawlers(rows: pa.Table) -> pa.Array:
-    category = pc.replace_substring(rows["kind"], CRAWLER, "", max_replacements=1)
-    named = pc.replace_substring(category, "_", " ")
-    return pc.if_else(pc.starts_with(rows["kind"], CRAWLER), named, _text(None))
-
-
-def _broken_links(rows: pa.Table) -> pa.Array:
-    named = pc.binary_join_element_wise(rows["referral_host"], rows["path"], _text(" → "))
-    linked = pc.and_(pc.not_equal(rows["path"], ""), pc.not_equal(rows["referral_host"], DIRECT))
-    # A form of the blog that fails is no link.
-    followed = pc.is_in(rows["method"], pa.array(["GET", "HEAD"], pa.large_string()))
-    return pc.if_else(pc.and_(linked, followed), named, _text(None))
-
-
-def _text(value: str | None) -> pa.Scalar:
-    return pa.scalar(value, pa.large_string())
-
-
-KINDS = (
-    (
-        CAMPAIGNS,
-        _campaigns,
-        RankingKind(
-            name="campaign",
-            label="Campaigns of advertisements",
-            of="campaign",
-            columns=("Displays", "Views after", "Alone"),
-            note="Page views within half an hour after a display, and displays without any.",
-        ),
-    ),
-    (REQUESTS, _crawlers, RankingKind(name="crawler", label="Crawlers", of="category", columns=("Requests",))),
-    (
-        REQUESTS,
-        _broken_links,
-        RankingKind(
-            name="broken_link",
-            label="Links that lead nowhere",
-            of="site and path",
-            columns=("Requests",),
-            note="Answered with 404, 410 or 5xx: of each day the paths that were asked for most often.",
-        ),
-    ),
-)
-"""The rankings of rows of a gold table, with what names these; a name is null where a row is none of it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DailyRankings:
-    """The rows of the gold tables, by dataset; a table that is not published has none."""
-
-    tables: Mapping[str, pa.Table]
-
-    @classmethod
-    def read(cls, lake: Lake, since: str) -> DailyRankings:
-        """Read the tables from a day on, without Spark."""
-        return cls(
-            tables={dataset: _plain(lake.columns(dataset, names, since=since)) for dataset, names in _RANKED.items()}
-        )
-
-    def within(self, first: str, last: str) -> Iterator[Ranking]:
-        """Rank the days from the first to the last one; a ranking without rows is left out."""
-        for dataset, names, kind in KINDS:
-            rows = self.tables[dataset]
-            if rows.num_rows:
-                days = rows[_DAY]
-                rows = rows.filter(pc.and_(pc.greater_equal(days, first), pc.less_equal(days, last)))
-                named = rows.append_column("name", names(rows)).filter(pc.is_valid(pc.field("name")))
-                groups = named.group_by("name").aggregate([(name, "sum") for name in _SUMS[dataset]])
-                sums = zip(*(groups[f"{name}_sum"].to_pylist() for name in _SUMS[dataset]), strict=True)
-                counted = dict(zip(groups["name"].to_pylist(), sums, strict=True))
-                if counted.keys() - {UNKNOWN}:
-                    yield kind.ranking(counted.items())
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Cast to what can be filtered and summed: texts and whole numbers."""
-    types = [(name, pa.int64() if name in _NUMBERS else pa.large_string()) for name in table.column_names]
-    return table.cast(pa.schema(types))
-
 
 DATASET = "silver.visits_enriched"
 _HOST = "referral_host"
@@ -146,8 +47,8 @@ class PageViews:
     own_hosts: frozenset[str]
 
     @classmethod
-    def read(cls, lake: Lake, since: str | None, referrers: Referrers) -> PageViews | None:
-        """Read the published page views from an hour on; None if there are none."""
+    def read(cls, lake: Lake, since: str | None, own_hosts: Collection[str] = ()) -> PageViews | None:
+        """Read the published page views from an hour on; None if there are none. Without own hosts, they are found."""
         found = lake.columns(DATASET, _READ, since=since)
         if not found.num_rows:
             return None
@@ -162,14 +63,9 @@ class PageViews:
             columns[name] = encoded.indices
             if name in _COLUMNS:
                 columns[name], names[name] = _named(encoded.indices, encoded.dictionary.to_pylist())
-        spam = [
-            host if referrers.kind_of(host) is not ReferrerKind.SPAM else ReferrerKind.SPAM.value
-            for host in names[_HOST]
-        ]
-        columns[_HOST], names[_HOST] = _named(columns[_HOST], spam)
         rows = pa.table(columns).sort_by("hour").combine_chunks()
-        own = _configured(names[_HOST], referrers.own) if referrers.own else _own_hosts(rows, names[_HOST])
-        kinds = [ReferrerKind.OWN if host in own else referrers.kind_of(host) for host in names[_HOST]]
+        own = _configured(names[_HOST], own_hosts) if own_hosts else _own_hosts(rows, names[_HOST])
+        kinds = [ReferrerKind.OWN if host in own else kind_of(host) for host in names[_HOST]]
         numbers, names["referral_kind"] = _named(rows[_HOST].combine_chunks(), kinds)
         return cls(rows=rows.append_column("referral_kind", numbers), names=names, own_hosts=own)
 
@@ -229,8 +125,9 @@ class PageViews:
         return ((names[code], numbers) for code, numbers in zip(groups[dimension].to_pylist(), counts, strict=True))
 
 
-def _configured(hosts: Sequence[str], own: frozenset[str]) -> frozenset[str]:
-    return frozenset(host for host in hosts if host.removeprefix("www.") in own)
+def _configured(hosts: Sequence[str], own: Collection[str]) -> frozenset[str]:
+    known = {host.removeprefix("www.") for host in own}
+    return frozenset(host for host in hosts if host.removeprefix("www.") in known)
 
 
 def _own_hosts(rows: pa.Table, hosts: Sequence[str]) -> frozenset[str]:
@@ -248,13 +145,13 @@ def _own_hosts(rows: pa.Table, hosts: Sequence[str]) -> frozenset[str]:
     first, later = Counter[str](), Counter[str]()
     for counter, chosen in ((first, is_first), (later, ~is_first)):
         for name, views in zip(hosts, np.bincount(of_row[chosen]).tolist(), strict=False):
-            if name not in (DIRECT, UNKNOWN, ReferrerKind.SPAM.value):
+            if name not in (DIRECT, UNKNOWN):
                 counter[name.removeprefix("www.")] += views
     own, views = max(later.items(), key=lambda host: host[1], default=("", 0))
     share = views / max(later.total(), 1)
     if share <= 0.5 or share * first.total() <= first[own]:
         return frozenset()
-    return _configured(hosts, frozenset({own}))
+    return _configured(hosts, [own])
 
 
 def key_of_hour(hour: int) -> str:

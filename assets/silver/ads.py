@@ -6,27 +6,17 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import (
-    ARRIVAL_ORDER,
-    DEAD_LETTERED,
-    earliest_arrival,
-    older_hours,
-    require_usable,
-    still_usable,
-)
-from assets.transforms.ad_lines import AdLines
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
 from blogdata.lake.commit import Account, Commit
-from blogdata.landing.lines import completed, is_replay
+from blogdata.landing.lines import is_replay
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import windowed_deduplicator
 from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
-from quality.contracts.ads import FOUND
 
 IDENTITY = CONTRACTS["silver.ads"].key
-_FOUND = [column.name for column in FOUND]
 
 
 @computes("silver.ads")
@@ -38,19 +28,15 @@ def ads(step: Step) -> Mapping[str, Commit]:
     since = earliest_arrival(step.partitions)
     above = accounts.entries(step, "bronze.ads", since=since)
     require_usable(step)
-    shown = step.read("bronze.ads").where(
+    displays = step.read("bronze.ads").where(
         (F.col("arrival_hour") >= since) & F.col("display_hour").isin(*step.partitions) & (F.size("reasons") == 0)
     )
-    older = older_hours(above)
-    read = completed(shown, AdLines(), _FOUND, partition="arrival_hour", older=older)
-    displays, dead_lettered = still_usable(read, older, "display_hour")
     rows = dict.fromkeys(step.partitions, 0)
     for entry in above.values():
         for (hour,), count in entry.breakdowns["display_hours"].items():
             if hour in rows:
                 rows[hour] += count
-    reasons = {hour: {DEAD_LETTERED: count} for hour, count in dead_lettered.items()}
-    accounted = {hour: Account(rows_in=count, reasons=reasons.get(hour, {})) for hour, count in rows.items()}
+    accounted = {hour: Account(rows_in=count) for hour, count in rows.items()}
     in_order = displays.withColumn("_replay", is_replay())
     identity = {"key": ("display_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")

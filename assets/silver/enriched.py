@@ -11,7 +11,7 @@ from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value import static_joiner
 from quality.contracts.columns import DIRECT
-from quality.contracts.places import HERE, WAITING
+from quality.contracts.places import WAITING
 
 
 def enrich(
@@ -19,11 +19,9 @@ def enrich(
 ) -> DataFrame:
     """Add the versions of user, device and place that were valid at the event, and the referring host, to each event.
 
-    A table that was never published is None. Events of a table written before links had campaigns have none.
+    A table that was never published is None.
     """
     spark = events.sparkSession
-    if "utm" not in events.columns:
-        events = events.withColumn("utm", F.lit(None).cast("string"))
     versions = users if users is not None else spark.createDataFrame([], USER_COLUMNS)
     reference = devices if devices is not None else spark.createDataFrame([], DEVICE_COLUMNS)
     with_user = static_joiner.join_as_of(
@@ -51,9 +49,7 @@ def enrich(
         matched_column="device_known",
     )
     known = places if places is not None else spark.createDataFrame([], PLACE_COLUMNS)
-    # An address has one answer; what a service told earlier versions of the platform is not used.
-    looked_up = known.where(F.col("told_by") == HERE).select("ip", "country", "region", "city", "outcome")
-    with_place = with_device.join(looked_up, on="ip", how="left")
+    with_place = with_device.join(known.select("ip", "country", "outcome"), on="ip", how="left")
     host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)
     return with_place.withColumns(
         {
@@ -68,7 +64,7 @@ def enrich(
 
 USER_COLUMNS = "user_id STRING, registered_datetime TIMESTAMP, valid_from TIMESTAMP, valid_to TIMESTAMP"
 DEVICE_COLUMNS = "device_type STRING, device_version STRING, full_name STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"
-PLACE_COLUMNS = "ip STRING, country STRING, region STRING, city STRING, outcome STRING, told_by STRING"
+PLACE_COLUMNS = "ip STRING, country STRING, outcome STRING"
 
 
 @computes("silver.visits_enriched")

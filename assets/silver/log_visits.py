@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import older_hours, requests, still_usable
+from assets.silver.arrival_hours import requests
 from assets.transforms import visit_lines, visits_by_inactivity
 from blogdata.lake.commit import Entry
 from blogdata.orchestration.step import Step
@@ -27,11 +27,10 @@ FIRST_LOOK = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """The events of a step's hours, and how many lines of each hour are dead letters since they were published."""
+    """The events of a step's hours, and for each hour the other ones whose visits they joined or split."""
 
     rows: DataFrame
     makes_stale: Mapping[str, list[str]]
-    dead_lettered: Mapping[str, int]
 
 
 def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
@@ -39,14 +38,13 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     key = step.token_key(VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
-    older = older_hours(above)
-    target, dead_lettered = _page_views(step, key, older, ours)
+    target = _page_views(step, key, ours)
     arrivals = _arrivals(above)
     known = [start_of(hour, Grain.HOUR) for hour in sorted(arrivals)]
     look = FIRST_LOOK * Grain.HOUR.length
     while True:
         since, until = first - look, last + Grain.HOUR.length + look
-        around, _ = _page_views(step, key, older, ~ours & _between(since, until))
+        around = _page_views(step, key, ~ours & _between(since, until))
         # No visit reaches beyond the oldest or the newest page view.
         edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
         if not visits_by_inactivity.touches_edge(target, around, *edges):
@@ -63,16 +61,13 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     makes_stale: dict[str, list[str]] = {}
     for hour in sorted(changed):
         makes_stale.setdefault(_nearest(step, hour), []).append(hour)
-    rows = visits_by_inactivity.with_visit_ids(target, around, key)
-    return Events(rows=rows, makes_stale=makes_stale, dead_lettered=dead_lettered)
+    return Events(rows=visits_by_inactivity.with_visit_ids(target, around, key), makes_stale=makes_stale)
 
 
-def _page_views(step: Step, key: str, older: Collection[str], which: Column) -> tuple[DataFrame, dict[str, int]]:
+def _page_views(step: Step, key: str, which: Column) -> DataFrame:
     """Read page views from access logs; `visit_id` is null until the rows around are known."""
-    views = requests(step, older, which & F.col("filtered_by").isNull())
-    read, dead_lettered = still_usable(views, older, "event_hour")
     user = token(F.concat_ws(" ", "client", "agent"), key, "user_id")
-    return read.withColumn("user_id", user), dead_lettered
+    return requests(step, which & F.col("filtered_by").isNull()).withColumn("user_id", user)
 
 
 def _between(since: datetime, until: datetime) -> Column:

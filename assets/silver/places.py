@@ -2,7 +2,6 @@
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
 
 import iptocc
 
@@ -11,18 +10,12 @@ from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import FullDelivery, Step
 from blogdata.patterns.data_flow import local_sequencer
-from quality.contracts.places import HERE, LOOKED_UP
-
-ALWAYS = datetime(1970, 1, 1, tzinfo=timezone.utc)
-Row = tuple[str, datetime, None, str, str | None, None, None, str]
 
 
 @computes("silver.places")
 def places(step: Step) -> Mapping[str, Commit]:
     """Look up the addresses of new visits that no earlier run has looked up."""
     known = step.events.publications("silver.places").get(WHOLE_TABLE)
-    if known is not None and LOOKED_UP not in known.measures:
-        known = None  # an earlier version of the platform asked a service: all addresses are looked up anew
     # The newest version: that of the publication may be gone, if nothing was published for a long time.
     now = step.lake.version("silver.places") if known else None
     before = step.lake.read(step.spark, "silver.places", now) if known else step.spark.createDataFrame([], "ip STRING")
@@ -35,20 +28,15 @@ def places(step: Step) -> Mapping[str, Commit]:
     return step.publish(FullDelivery(rows=lambda _: given, account=account, adds=known is not None))
 
 
-def look_up(addresses: Sequence[str]) -> list[Row]:
+def look_up(addresses: Sequence[str]) -> list[tuple[str, str, str | None]]:
     """Return the rows of silver.places for addresses as received."""
     public = {address: usual for address in addresses if (usual := _public(address)) is not None}
     countries = dict(zip(public, iptocc.country_code([*public.values()]), strict=True))
     return [
         (
             address,
-            ALWAYS,
-            None,
             "reserved" if address not in public else "found" if countries[address] else "unknown",
             countries.get(address) or None,
-            None,
-            None,
-            HERE,
         )
         for address in addresses
     ]

@@ -4,7 +4,7 @@ silver.identities, what users are called by."""
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
@@ -111,15 +111,14 @@ def users(step: Step) -> Mapping[str, Commit]:
     known = _known(step)
     if known is not None:
         before = step.lake.read(step.spark, step.contract.dataset, known.version)
-        if {column.name for column in step.contract.columns} <= {*before.columns}:
-            return step.publish(user_rules.history(_left(delivered, known), before, known.last), source)
+        return step.publish(user_rules.history(_left(delivered, known), before, known.last), source)
     return step.publish(user_rules.history(delivered), source)
 
 
-def _delivered(step: Step) -> DataFrame:
-    """Return all deliveries and changes of users with their identities."""
-    rows = user_changes.with_changes(step.read("bronze.users"))
-    return rows.withColumn(user_rules.IDENTITY, _identity(step))
+def _delivered(step: Step, days: Collection[str] | None = None) -> DataFrame:
+    """Return the deliveries and changes of users, of all days or of some, with their identities."""
+    identity = user_rules.identity_of("id", step.token_key(VISITOR_KEY))
+    return step.read("bronze.users", days).withColumn(user_rules.IDENTITY, identity)
 
 
 def _account(days: Collection[Entry], *, deleted: int) -> Account:
@@ -127,10 +126,6 @@ def _account(days: Collection[Entry], *, deleted: int) -> Account:
     rows = sum(day.rows_out for day in days)
     dead = sum(int(day.measures["dead"]) for day in days)
     return Account(rows_in=rows, reasons={"dead_lettered": dead, **({"deleted": deleted} if deleted else {})})
-
-
-def _identity(step: Step, user: str = "id") -> Column:
-    return user_rules.identity_of(user, step.token_key(VISITOR_KEY))
 
 
 def _left(delivered: DataFrame, known: Continued) -> DataFrame:
@@ -166,29 +161,22 @@ def users_current(step: Step) -> Mapping[str, Commit]:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.
         newest = max((one for one in usable if one <= day and delivered_rows(landed[one])), default=None)
         days = [one for one in usable if (newest or "") <= one <= day] or [day]
-        rows = _delivered(step).where(F.col("load_date").isin(days))
+        rows = _delivered(step, days)
         entries = [landed[one] for one in days if one in landed]
         deleted = user_changes.gone(rows) if any(one.measures.get("deletions") for one in entries) else 0
         account = _account(entries, deleted=deleted)
         is_change, is_today = user_changes.is_change(), F.col("load_date") == day
 
         def changed(before: DataFrame) -> DataFrame:
-            return user_rules.changed(rows.where(is_change & is_today), _with_identities(step, before), day)
+            return user_rules.changed(rows.where(is_change & is_today), before, day)
 
         def after(before: DataFrame) -> DataFrame:
-            known = user_rules.newest(rows.where(~is_change & is_today), _with_identities(step, before), day)
+            known = user_rules.newest(rows.where(~is_change & is_today), before, day)
             return user_rules.applied(changed(known), known) if changed_rows(landed[day]) else known
 
         return FullDelivery(rows=after, account=account) if newest == day else Changes(rows=changed, account=account)
 
     return step.publish(delivery)
-
-
-def _with_identities(step: Step, before: DataFrame) -> DataFrame:
-    """Fill in the identities of rows that are older than these: they are no change of the user."""
-    if not {*user_rules.CALLED} <= {*before.columns}:
-        return before
-    return before.withColumn(user_rules.IDENTITY, F.coalesce(user_rules.IDENTITY, _identity(step, "user_id")))
 
 
 @computes("silver.devices")

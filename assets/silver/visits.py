@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver.arrival_hours import (
-    ARRIVAL_ORDER,
-    DEAD_LETTERED,
-    earliest_arrival,
-    older_hours,
-    require_usable,
-    still_usable,
-)
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import legacy_visits, visit_lines
 from assets.transforms.legacy_visits import DELETED
-from assets.transforms.visit_lines import VisitLines
 from blogdata.lake.commit import Account, Commit, Entry
-from blogdata.landing.lines import completed, is_replay
+from blogdata.landing.lines import is_replay
 from blogdata.orchestration import accounts, slices
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
@@ -30,7 +21,6 @@ from blogdata.patterns.error_management import filter_interceptor, windowed_dedu
 from blogdata.publish.partitions import Grain, following
 from blogdata.publish.target import Additions, Companion
 from quality.contracts import CONTRACTS
-from quality.contracts.visits import FOUND
 
 
 def hours_with_deletions(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
@@ -43,26 +33,20 @@ def hours_with_deletions(step: Step, above: Mapping[str, Entry]) -> frozenset[st
     )
 
 
-def without_deleted(
-    step: Step, events: DataFrame, hours: Collection[str], older: Collection[str]
-) -> tuple[DataFrame, Mapping[str, int]]:
+def without_deleted(step: Step, events: DataFrame, hours: Collection[str]) -> tuple[DataFrame, Mapping[str, int]]:
     """Leave out the deleted events of the hours with deletions; returns the others, and hour to the rows left out."""
     if not hours:
         return events, {}
-    rows = step.read("bronze.visits").where(
+    deletions = step.read("bronze.visits").where(
         F.col("event_hour").isin(*hours) & (F.col("filtered_by") == legacy_visits.DELETED)
     )
-    deletions = completed(rows, VisitLines(older=True), _FOUND, partition="arrival_hour", older=older).withColumn(
-        "_replay", is_replay()
-    )
-    marked = legacy_visits.left(events, deletions, ARRIVAL_ORDER)
+    marked = legacy_visits.left(events, deletions.withColumn("_replay", is_replay()), ARRIVAL_ORDER)
     counts = marked.where("_deleted").groupBy("event_hour").count().collect()
     return marked.where("NOT _deleted").drop("_deleted"), {row[0]: row[1] for row in counts}
 
 
 IDENTITY = ("visit_id", "event_time", "page")
 CONFLICTS = CONTRACTS["silver.visit_conflicts"]
-_FOUND = [column.name for column in FOUND]
 
 
 @computes("silver.visits")
@@ -77,11 +61,10 @@ def visits(step: Step) -> Mapping[str, Commit]:
     integrated = step.events.publications(step.contract.dataset, step.partitions)
     require_usable(step)
     formats = formats_of(step, above, integrated)
-    deleting, older = hours_with_deletions(step, above), older_hours(above)
-    lacking = {hour for hour, entry in integrated.items() if entry.reasons.get(DEAD_LETTERED)}
-    additions = additions_of(step, formats, deleting | lacking, older)
-    read = read_events(step, formats, additions, older)
-    events, deleted = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting, older)
+    deleting = hours_with_deletions(step, above)
+    additions = additions_of(step, formats, deleting)
+    read = read_events(step, formats, additions)
+    events, deleted = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting)
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
     conflicts = Companion(
@@ -99,14 +82,14 @@ def visits(step: Step) -> Mapping[str, Commit]:
     return step.publish(unique, source, companions=[conflicts])
 
 
-def additions_of(step: Step, formats: frozenset[str], deleting: Collection[str], older: Collection[str]) -> Additions:
+def additions_of(step: Step, formats: frozenset[str], deleting: Collection[str]) -> Additions:
     """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
     if formats != {visit_lines.JSON}:
         return Additions()
     found = slices.additions(step, [CONFLICTS]).without(deleting)
     if not found.of:
         return found
-    found = slices.without_repeated(step, found, json_events(step, found, tuple(found.of), older))
+    found = slices.without_repeated(step, found, json_events(step, found, tuple(found.of)))
     # An hour whose own delivery only repeats rows has them from now on for sure, which its readers have to hear.
     return found.without({hour for hour, added in found.again.items() if hour in added.slices})
 
@@ -128,27 +111,25 @@ def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, 
     return frozenset(found or {visit_lines.JSON})
 
 
-def read_events(step: Step, formats: frozenset[str], additions: Additions, older: Collection[str]) -> Events:
+def read_events(step: Step, formats: frozenset[str], additions: Additions) -> Events:
     """Read the visit events of the step's hours from bronze, with their typed columns; of some only what is added."""
-    of_json, dead_lettered = still_usable(json_events(step, additions, step.partitions, older), older, "event_hour")
+    of_json = json_events(step, additions, step.partitions)
     if formats == {visit_lines.JSON}:
-        return Events(rows=of_json, makes_stale={}, dead_lettered=dead_lettered)
+        return Events(rows=of_json, makes_stale={})
     logs = log_events(step, accounts.entries(step, "bronze.visits"))
     if visit_lines.JSON not in formats:
         return logs
-    both = Counter(dead_lettered) + Counter(logs.dead_lettered)
-    return replace(logs, rows=of_json.unionByName(logs.rows.select(*of_json.columns)), dead_lettered=both)
+    return replace(logs, rows=of_json.unionByName(logs.rows.select(*of_json.columns)))
 
 
-def json_events(step: Step, additions: Additions, hours: Sequence[str], older: Collection[str]) -> DataFrame:
+def json_events(step: Step, additions: Additions, hours: Sequence[str]) -> DataFrame:
     """Read the JSON events of some hours; of those that are added to, the new ones."""
-    rows = step.read("bronze.visits", arrivals_of(step, additions, hours)).where(
+    return step.read("bronze.visits", arrivals_of(step, additions, hours)).where(
         slices.rows_to_read(additions, step.contract, hours)
         & F.col("filtered_by").isNull()
         & (F.size("reasons") == 0)
         & (F.col("format") == visit_lines.JSON)
     )
-    return completed(rows, VisitLines(older=True), _FOUND, partition="arrival_hour", older=older)
 
 
 def arrivals_of(step: Step, additions: Additions, hours: Sequence[str]) -> list[str]:
@@ -164,8 +145,6 @@ def arrived(step: Step, above: Mapping[str, Entry], read: Events, deleted: Mappi
     rows = dict.fromkeys(step.partitions, 0)
     removed = f"{filter_interceptor.REASON}{DELETED}"
     filtered = {key: {removed: deleted[key]} if key in deleted else {} for key in step.partitions}
-    for key, count in read.dead_lettered.items():
-        filtered[key][DEAD_LETTERED] = count
     for entry in above.values():
         for (hour, filter_name, _), count in entry.breakdowns["event_hours"].items():
             if hour not in rows:

@@ -153,4 +153,4 @@ STREAM = Stream(
     contracts=(BRONZE, VISITS),
     process=take_in,
 )
-"""The stream of visits, from the landing zone; a broker would be another source of the same stream."""
+"""The stream of visits, from the landing zone."""

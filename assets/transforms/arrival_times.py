@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from blogdata.landing.times import EARLIEST
+from blogdata.landing.json_lines import EARLIEST
 from blogdata.patterns.error_management.late_data_detector import CLOCK_TOLERANCE
 from blogdata.publish.partitions import Grain, key_of, start_of
 

@@ -2,8 +2,8 @@
 
 Problem: words such as `bot` or `reader` in an agent also match phones and e-readers, and miss most crawlers.
 How it works: an agent is a crawler's if one of two lists names it. `crawler-user-agents` names crawlers with tags;
-`crawlerdetect` knows more names, and what to remove from an agent before it looks for them. The tags, and a small table
-of well-known names, decide the category. The lists are packages: an upgrade of a package is an upgrade of a list.
+`crawlerdetect` knows more names. The tags, and a small table of well-known names, decide the category. The lists are
+packages: an upgrade of a package is an upgrade of a list, and another server for Spark's workers.
 The trap: a list is data that decides what is published. Its version is recorded with every publication
 (:func:`versions`).
 When not to use it: against crawlers that send a browser's agent; see `[logs] exclude`.
@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from itertools import chain
-from typing import TypeVar
 
 CATEGORIES = ("ai_assistant", "ai_crawler", "feed_reader", "monitoring", "search", "seo", "other", "tool")
 """Categories, the more telling first: an agent with several names is of the first one."""
@@ -56,85 +54,35 @@ _PEOPLE = re.compile(
 )
 """Devices and browsers of people whose names look like crawlers'."""
 _LONGEST_AGENT = 1024
-_CHUNK = 50
-
-Tagged = tuple[tuple[str, tuple[str, ...]], ...]
-Item = TypeVar("Item", str, "tuple[str, tuple[str, ...]]")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lists:
-    """The lists of crawlers, as their packages have them: expressions with tags, where case counts, and others.
-
-    What `removed` names is taken from an agent, in any case, before `untagged` is applied.
-    """
-
-    tagged: Tagged
-    untagged: tuple[str, ...]
-    removed: tuple[str, ...]
-
-    def __reduce__(self) -> tuple[Callable[..., Lists], tuple[object, ...]]:
-        # A worker of Spark compiles equal lists once.
-        return _lists, (self.tagged, self.untagged, self.removed)
-
-    def category(self, agent: str) -> str | None:
-        """Find the category of an agent, None if it is a person's; characters after the first 1,024 are ignored."""
-        return self._known(agent[:_LONGEST_AGENT])
-
-    @cached_property
-    def _known(self) -> Callable[[str], str | None]:
-        return lru_cache(maxsize=16_384)(self._category)
-
-    def _category(self, agent: str) -> str | None:
-        if agent in NO_AGENT:
-            return "other"
-        text = _PEOPLE.sub("", agent)
-        tags = set(self._tags(text))
-        if not tags and not self._is_untagged(text):
-            return None
-        of_text = chain(_found(_OF_NAME, text), (_OF_TAG.get(tag, "other") for tag in tags))
-        of_word = () if tags else _found(_OF_WORD, text)
-        return min((*of_text, *of_word), key=CATEGORIES.index, default="other")
-
-    def _tags(self, text: str) -> Iterator[str]:
-        for chunk, patterns in self._tagged:
-            if chunk.search(text):
-                yield from chain.from_iterable(tags for pattern, tags in patterns if pattern.search(text))
-
-    def _is_untagged(self, text: str) -> bool:
-        rest = self._removed.sub("", text).strip().lower()
-        return any(chunk.search(rest) for chunk in self._untagged)
-
-    @cached_property
-    def _tagged(self) -> list[tuple[re.Pattern[str], list[tuple[re.Pattern[str], tuple[str, ...]]]]]:
-        return [
-            (_any(pattern for pattern, _ in chunk), [(re.compile(pattern), tags) for pattern, tags in chunk])
-            for chunk in _chunks(self.tagged)
-        ]
-
-    @cached_property
-    def _untagged(self) -> list[re.Pattern[str]]:
-        return [_any(chunk) for chunk in _chunks({_lowered(pattern) for pattern in self.untagged})]
-
-    @cached_property
-    def _removed(self) -> re.Pattern[str]:
-        return re.compile("|".join(self.removed), re.IGNORECASE)
+def category(agent: str) -> str | None:
+    """Find the category of an agent, None if it is a person's; characters after the first 1,024 are ignored."""
+    return _category(agent[:_LONGEST_AGENT])
 
 
-@lru_cache(maxsize=2)
-def _lists(
-    tagged: tuple[tuple[str, tuple[str, ...]], ...], untagged: tuple[str, ...], removed: tuple[str, ...]
-) -> Lists:
-    return Lists(tagged=tagged, untagged=untagged, removed=removed)
+@lru_cache(maxsize=16_384)
+def _category(agent: str) -> str | None:
+    from crawlerdetect import CrawlerDetect
+    from crawleruseragents import is_crawler
+
+    if agent in NO_AGENT:
+        return "other"
+    text = _PEOPLE.sub("", agent)
+    tags = [tag for pattern, known in _tagged() if pattern.search(text) for tag in known] if is_crawler(text) else None
+    if tags is None and not CrawlerDetect().is_crawler(text):
+        return None
+    of_text = chain(_found(_OF_NAME, text), (_OF_TAG.get(tag, "other") for tag in tags or ()))
+    of_word = () if tags else _found(_OF_WORD, text)
+    return min((*of_text, *of_word), key=CATEGORIES.index, default="other")
 
 
-@lru_cache(maxsize=1)
-def installed() -> Lists:
-    from crawlerdetect.providers import crawlers, exclusions
+@cache
+def _tagged() -> list[tuple[re.Pattern[str], list[str]]]:
+    """Return the expressions of the list with tags, each with its tags."""
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 
-    tagged = tuple((entry["pattern"], tuple(entry["tags"])) for entry in CRAWLER_USER_AGENTS_DATA)
-    return _lists(tagged, tuple(crawlers.data), tuple(exclusions.data))
+    return [(re.compile(entry["pattern"]), entry["tags"]) for entry in CRAWLER_USER_AGENTS_DATA]
 
 
 def versions() -> dict[str, str]:
@@ -148,20 +96,3 @@ def versions() -> dict[str, str]:
 
 def _found(names: Mapping[str, str], text: str) -> Iterator[str]:
     return (kind for kind, pattern in names.items() if re.search(pattern, text, re.IGNORECASE))
-
-
-def _any(patterns: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(patterns))
-
-
-def _lowered(pattern: str) -> str:
-    """Return the expression for text in lower case, which is searched many times faster than text in any case."""
-    # A repetition that an expression begins with changes no result, and takes quadratic time.
-    shorter = re.sub(r"^\[[^\]]*\]\*", "", pattern)
-    return re.sub(r"\\.|[A-Z]", lambda found: found[0] if found[0][0] == "\\" else found[0].lower(), shorter)
-
-
-def _chunks(items: Iterable[Item]) -> Iterator[Sequence[Item]]:
-    """Split expressions into chunks that mostly begin with one letter: Python skips all text without this letter."""
-    ordered = sorted(items)
-    return (ordered[start : start + _CHUNK] for start in range(0, len(ordered), _CHUNK))

@@ -14,10 +14,9 @@ from pathlib import PurePath
 
 from assets.transforms import user_changes
 from blogdata.landing import csv_lines, json_lines
-from blogdata.landing.json_lines import Field, Kind, Read
+from blogdata.landing.json_lines import Field, Kind, Read, iso_time
 from blogdata.landing.landed_formats import extension
 from blogdata.landing.records import LineReader, Values
-from blogdata.landing.times import iso_time
 from blogdata.patterns.idempotency.merger import DELETED
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED
 from quality.contracts.devices import DEVICES_DELIVERED

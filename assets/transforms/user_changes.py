@@ -29,14 +29,6 @@ def is_change() -> Column:
     return F.col(DELETED).isNotNull()
 
 
-def with_changes(rows: DataFrame) -> DataFrame:
-    """Add the columns of changes to rows of a table that is older than these: none of them is a change."""
-    for name, type_ in ((DELTA, "TIMESTAMP"), (DELETED, "BOOLEAN")):
-        if name not in rows.columns:
-            rows = rows.withColumn(name, F.lit(None).cast(type_))
-    return rows
-
-
 def instant() -> Column:
     """Build the instant from which a row of bronze.users holds: of a delivery the midnight of its day."""
     return F.coalesce(DELTA, midnight(F.col("load_date")))

@@ -43,10 +43,6 @@ class VisitLines(LineReader):
 
     contract = RECEIVED
 
-    def __init__(self, *, older: bool = False) -> None:
-        """Read lines that an earlier release found usable (`older`): an optional field of another type is null."""
-        self._older = older
-
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
         name = PurePath(file).name
         is_of_table, is_untimed = (name.startswith(f"{legacy_visits.PREFIX}{part}") for part in ("-", UNTIMED))
@@ -66,8 +62,6 @@ class VisitLines(LineReader):
                 if is_untimed:
                     reason = "missing_field" if ingested is None else "impossible_time"
                     reasons = (*reasons, f"{reason}:{legacy_visits.DELTA}")
-            if self._older and not is_untimed and hour and visit_id and user_id and page is not None:
-                reasons = ()
             if reasons:
                 return (JSON, None, None, reasons, None, None, *_NOTHING)
             if filtered_by:
@@ -85,12 +79,12 @@ _NOTHING, _NO_REQUEST = (None,) * len(FOUND), (None,) * len(REQUEST)
 
 
 class ReceivedLines(LineReader):
-    """Reads lines of landed visits, and of access logs if it has their settings; `older` as of :class:`VisitLines`."""
+    """Reads lines of landed visits, and of access logs if it has their settings."""
 
     contract = RECEIVED
 
-    def __init__(self, logs: LogSettings | None, *, older: bool = False) -> None:
-        self._visits, self._logs = VisitLines(older=older), LogLines(logs) if logs is not None else None
+    def __init__(self, logs: LogSettings | None) -> None:
+        self._visits, self._logs = VisitLines(), LogLines(logs) if logs is not None else None
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
         reader = self._logs if extension(file) == "log" else self._visits

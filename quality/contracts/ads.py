@@ -19,8 +19,6 @@ from quality.contracts.visits import (
     BOUNDED_DUPLICATES,
     EVENT,
     FEW_CONFLICTS,
-    READ,
-    REJECTED_SINCE,
     STANDS_FOR,
     STANDS_FOR_ITSELF,
 )
@@ -67,7 +65,6 @@ RECEIVED = Contract(
     measures={
         "bytes": BYTES,
         "dead": "count_if(size(reasons) > 0)",
-        READ: "count(page)",
         "displays": "count_if(size(reasons) = 0)",
         "max_event_time": "max(display_time)",
     },
@@ -129,7 +126,6 @@ DISPLAYED = Contract(
     rows_in="valid rows of all of `bronze.ads` whose display lies in the hour",
     stands_for="sum(occurrences)",
     reasons={"duplicates": "sum(occurrences - 1)"},
-    left_out=REJECTED_SINCE,
     measures={"conflicts": "sum(conflicts)"},
     statistics=("display_time", "ad_id"),
     patterns=(

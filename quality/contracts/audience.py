@@ -1,8 +1,6 @@
 """Campaigns, and sketches of the visitors of an hour, from which those of any longer time follow."""
 
-from dataclasses import replace
-
-from blogdata.planning.reach import SAME, WITHIN, Same
+from blogdata.planning.reach import WITHIN, Same
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Clock, On, Runs
@@ -11,7 +9,7 @@ from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts import page_views
 from quality.contracts.page_views import HOURS_OF_A_DAY, HOURS_PRESENT, PARTS, PATTERNS, daily
-from quality.contracts.places import PLACE
+from quality.contracts.places import COUNTRY
 
 _JOINED = Read(dataset="silver.visits_with_ads", reach=WITHIN)
 CAMPAIGN_STATS = daily(
@@ -108,50 +106,9 @@ AUDIENCE_HOURLY = Contract(
     reasons=page_views.AGGREGATED,
     left_out=page_views.MORE_OF_AGGREGATED,
     statistics=("dimension", "value"),
-    tells=(Telling(rows="`dimension` = 'country'", column=PLACE[0]),),
+    tells=(Telling(rows="`dimension` = 'country'", column=COUNTRY),),
+    adds_up=("event_hour", "dimension"),
     feeds=("gold.returning_visitors",),
-    patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
-    freshness_hours=3,
-    watch=Watch(lag=Lag(), sla=Sla()),
-)
-
-CAMPAIGN_COLUMNS = ("campaign", "displays_alone", "events", "events_alone", "pairs")
-"""Columns that gold.campaign_stats has, too."""
-
-CAMPAIGN_AUDIENCE_HOURLY = Contract(
-    dataset="gold.campaign_audience_hourly",
-    description="Page views that belong to displays of a campaign, by hour, and mergeable sketches of their visitors",
-    owner="team:analytics",
-    consumers=("team:marketing",),
-    reads=(Read(dataset="silver.visits_with_ads", reach=SAME),),
-    columns=(
-        c.EVENT_HOUR,
-        *[column for column in CAMPAIGN_STATS.columns if column.name in CAMPAIGN_COLUMNS],
-        replace(
-            VISITORS,
-            nullable=True,
-            description=f"{VISITORS.description}; an empty sketch if no page view belongs to a display",
-        ),
-    ),
-    key=("event_hour", "campaign"),
-    partitioning=Partitioning(column="event_hour", grain=Grain.HOUR),
-    rules=(
-        RowRule(
-            name="counts_are_plausible",
-            expression="events BETWEEN 0 AND pairs AND events_alone >= 0 AND displays_alone >= 0",
-            description="No part is larger than what it is a part of",
-        ),
-        RowRule(
-            name="visitors_of_events",
-            expression="(events > 0) = (coalesce(hll_sketch_estimate(visitors), 0) >= 1)",
-            description="The sketch can be read, and there are visitors where there are page views",
-        ),
-    ),
-    rows_in="rows of `silver.visits_with_ads` of the hour",
-    stands_for=CAMPAIGN_STATS.stands_for,
-    reasons=CAMPAIGN_STATS.reasons,
-    left_out=CAMPAIGN_STATS.left_out,
-    statistics=("campaign",),
     patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=3,
     watch=Watch(lag=Lag(), sla=Sla()),

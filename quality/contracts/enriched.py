@@ -7,7 +7,7 @@ from blogdata.publish.schema import Reference
 from blogdata.publish.watch import Lag, Sla, Watch
 from blogdata.publish.writes import Replace, Slices
 from quality.contracts import columns as c
-from quality.contracts.places import LOOKED_UP, PLACE
+from quality.contracts.places import COUNTRY
 from quality.contracts.visits import ARRIVED, EVENT, IDENTIFIED, IN_ITS_HOUR
 
 VISITS_ENRICHED = Contract(
@@ -18,7 +18,7 @@ VISITS_ENRICHED = Contract(
         Read(dataset="silver.visits", reach=SAME),
         Read(dataset="silver.users", reach=AsOf(delivered="bronze.users"), optional=True),
         Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices"), optional=True),
-        Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered=LOOKED_UP), optional=True),
+        Read(dataset="silver.places", reach=Answers(lacking="waiting_places"), optional=True),
     ),
     write=Replace(slices=Slices(of="silver.visits", column="arrival_hour")),
     columns=(
@@ -41,7 +41,7 @@ VISITS_ENRICHED = Contract(
             description="A version of the device held at the event",
             sourceless="whether the join has found a version",
         ),
-        *PLACE,
+        COUNTRY,
         c.optional(ARRIVED),
         c.fact(
             name="place_outcome",

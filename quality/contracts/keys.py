@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from blogdata.publish.contract import Look, Wanted
 from quality.contracts import CONTRACTS
-from quality.contracts.requests import NO_REQUESTS
 
 VISITOR_KEY = "visitor.key"
 """The key of the tokens of persons."""
@@ -35,26 +34,16 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def behind(look: Look, name: str, mark: str | None) -> Wanted:
     """Map datasets to the published partitions that were computed by another key, each with the reason.
 
-    `mark` is that of the key (:attr:`blogdata.orchestration.keys.Key.mark`); None: it is still to be made.
+    `mark` is that of the key (:attr:`blogdata.orchestration.keys.Key.mark`); None: it is still to be made. A partition
+    without tokens, such as an hour of silver.visits without lines of access logs, has no mark.
     """
-    found = {dataset: dict(_behind(look, dataset, name, mark)) for dataset in FOLLOWS[name]}
-    return {dataset: keys for dataset, keys in found.items() if keys}
-
-
-def _behind(look: Look, dataset: str, name: str, mark: str | None) -> Iterator[tuple[str, str]]:
-    # Only visitors of access logs have tokens in silver.visits: events of the tracker say who it was.
-    logged = _logged(look) if dataset == "silver.visits" else None
-    for key, entry in look.published(dataset).items():
-        marked = entry.judged_by.get(name)
-        has_tokens = marked is not None or logged is None or key in logged
-        if has_tokens and not entry.expired and marked != mark:
-            yield key, f"another key than {name} is now"
-
-
-def _logged(look: Look) -> set[str | None]:
-    return {
-        hour
-        for entry in look.published("bronze.visits").values()
-        for hour, _, line_format in entry.breakdowns["event_hours"]
-        if line_format not in NO_REQUESTS
+    reason = f"another key than {name} is now"
+    found = {
+        dataset: {
+            key: reason
+            for key, entry in look.published(dataset).items()
+            if not entry.expired and entry.judged_by.get(name, mark) != mark
+        }
+        for dataset in FOLLOWS[name]
     }
+    return {dataset: keys for dataset, keys in found.items() if keys}

@@ -8,13 +8,12 @@ from blogdata.planning.reach import WITHIN, Within
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.migrations import migrating
 from blogdata.publish.partitions import Grain
-from blogdata.publish.privacy import withheld_rule
 from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Audit, Buckets, Column, Migration, Partitioning, RowRule
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
 from blogdata.publish.writes import ByPeriod, Slices, Sorted
 from quality.contracts import columns as c
-from quality.contracts.places import PLACE
+from quality.contracts import places
 
 DAY = Partitioning(column="event_date", grain=Grain.DAY)
 WEEK = Partitioning(column="event_week", grain=Grain.WEEK)
@@ -43,16 +42,7 @@ CUBE_DIMENSIONS = (
 )
 # Hidden from the roles that do not see that of a visit. Were groups of few visitors left out instead (`tells`), such a
 # role would sum 1,032 of the 3,983 page views of the tutorial.
-COUNTRY = replace(
-    PLACE[0],
-    description="Country code (ISO 3166-1 alpha-2), or unknown, as that of private visits if a service is asked; null "
-    "if the period was computed before the cube had countries",
-)
-COUNTRY_THROUGHOUT = Audit(
-    name="country_throughout",
-    expression="count(country) IN (0, count(1))",
-    description="A period is counted by country on all of its rows, or on none",
-)
+COUNTRY = replace(places.COUNTRY, nullable=False, description="Country code (ISO 3166-1 alpha-2), or unknown")
 HOURS_PRESENT = Column(
     name="hours_present",
     type="INT",
@@ -75,22 +65,6 @@ IN_ITS_WEEK = RowRule(
     description="A day lies in its week",
 )
 PARTS = {"parts": "max(hours_present)"}
-
-# Three datasets are older than the column, and their final partitions are never computed again.
-HOURS_SINCE_COUNTED = replace(
-    HOURS_PRESENT,
-    nullable=True,
-    description=f"{HOURS_PRESENT.description}; null if that was before hours were counted",
-)
-HOURS_OF_A_COUNTED_DAY, HOURS_OF_A_COUNTED_WEEK = (
-    replace(rule, expression=f"hours_present IS NULL OR {rule.expression}")
-    for rule in (HOURS_OF_A_DAY, HOURS_OF_A_WEEK)
-)
-COUNTED_THROUGHOUT = Audit(
-    name="counted_throughout",
-    expression="count(hours_present) IN (0, count(1))",
-    description="The hours of a period are counted on all of its rows, or on none",
-)
 WATCHED = Watch(skew=Skew(), lag=Lag(), sla=Sla())
 PATTERNS = ("Distributed Aggregator", "Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish")
 
@@ -114,7 +88,6 @@ VISITS_CUBE_DAILY = daily(
     columns=(c.EVENT_DATE, *CUBE_DIMENSIONS, COUNTRY, *COUNTS, HOURS_PRESENT),
     key=("event_date", *CUBE_KEY),
     rules=(COUNTED, HOURS_OF_A_DAY),
-    audits=(COUNTRY_THROUGHOUT,),
     rows_in=ROWS_IN,
     stands_for=STANDS_FOR,
     reasons=AGGREGATED,
@@ -153,8 +126,8 @@ VISITS_WEEKLY = Contract(
         c.EVENT_WEEK,
         replace(
             c.VISIT[0],
-            description="Token of the visit, in no other dataset (in weeks that were computed before it had one: the "
-            "visit itself); page views of a visit that must not be shared have one of their own",
+            description="Token of the visit, in no other dataset; page views of a visit that must not be shared have "
+            "one of their own",
         ),
         *[column for column in c.VISIT if column.name in ("event_time", "keep_private", "page", "ad_id")],
         c.of_user(name="user_id", description="The visitor; null for who asked not to be shared"),
@@ -162,18 +135,14 @@ VISITS_WEEKLY = Contract(
         *[column for column in c.CONTEXT if column.name in ("browser", "network_type", "device_type")],
         c.quasi(name="device_name", description="Name of the device for people"),
         c.flag(name="user_known", description="A version of the user held at the event"),
-        replace(
-            HOURS_SINCE_COUNTED,
-            description="Hours of the week that were delivered when the row was written; null if that was before hours "
-            "were counted",
-        ),
+        replace(HOURS_PRESENT, description="Hours of the week that were delivered when the row was written"),
         Column(
             name=USER_BUCKETS.column,
             type="INT",
             # Of few visitors each has a bucket alone, and it is the same at every visit.
             classification=c.PERSONAL,
             description=f"One of {USER_BUCKETS.number} buckets of visitors, 0 or more, by a keyed hash of `user_id`: a "
-            "filter by it skips files; null without a visitor, and in weeks that were computed before it",
+            "filter by it skips files; null without a visitor",
         ),
     ),
     key=("visit_id", "event_time", "page"),
@@ -184,15 +153,18 @@ VISITS_WEEKLY = Contract(
             expression="event_week = cast(cast(date_trunc('week', event_time) AS DATE) AS STRING)",
             description="A page view lies in its week",
         ),
-        withheld_rule("user_id", where="keep_private"),
+        RowRule(
+            name="private_is_private",
+            expression="NOT keep_private OR user_id IS NULL",
+            description="Nobody is named who asked not to be shared",
+        ),
         RowRule(
             name="bucket_of_a_visitor",
             expression=f"{USER_BUCKETS.of} IS NOT NULL OR {USER_BUCKETS.column} IS NULL",
             description="Only a visitor has a bucket",
         ),
-        HOURS_OF_A_COUNTED_WEEK,
+        HOURS_OF_A_WEEK,
     ),
-    audits=(COUNTED_THROUGHOUT,),
     rows_in=ROWS_IN,
     measures={"private": "count_if(keep_private)", **PARTS},
     parts=168,
@@ -222,7 +194,7 @@ PAGE_STATS = replace(
         c.text(name="page", description="Path of the page"),
         *COUNTS,
         c.measure(name="share", description="Share of the day's page views, 0 to 1"),
-        HOURS_SINCE_COUNTED,
+        HOURS_PRESENT,
     ),
     key=("event_date", "page"),
     rules=(
@@ -232,7 +204,7 @@ PAGE_STATS = replace(
             expression="share > 0 AND share <= 1",
             description="A share lies in (0, 1]",
         ),
-        HOURS_OF_A_COUNTED_DAY,
+        HOURS_OF_A_DAY,
     ),
     audits=(
         Audit(
@@ -240,7 +212,6 @@ PAGE_STATS = replace(
             expression="abs(sum(share) - 1) < 0.000001",
             description="The shares of a day add up",
         ),
-        COUNTED_THROUGHOUT,
     ),
     statistics=("page",),
     # Editors compare days: one with half of its visits is looked at before they see it.
@@ -259,13 +230,12 @@ REFERRAL_STATS = migrating(
             CUBE_DIMENSIONS[2],
             *COUNTS,
             Column(name="visitors", type="BIGINT", description="Distinct visitors, known as users or not"),
-            HOURS_SINCE_COUNTED,
+            HOURS_PRESENT,
         ),
         # What it counts are no rows of silver.users: most visitors have never registered.
         migrations=(Migration(old="users", new="visitors", since=date(2026, 11, 25), grace=timedelta(days=90)),),
         key=("event_date", "referral_host"),
-        rules=(COUNTED, HOURS_OF_A_COUNTED_DAY),
-        audits=(COUNTED_THROUGHOUT,),
+        rules=(COUNTED, HOURS_OF_A_DAY),
         statistics=("referral_host",),
         patterns=(*PATTERNS, "Static Late Data Integrator", "Schema Migrator"),
     )

@@ -167,12 +167,7 @@ SESSIONS_DAILY = page_views.daily(
         ),
         c.flag(name="bounced", description="The visitor saw one page and left", generated="pages = 1"),
         c.text(name="path", description="The first five pages, with > between them"),
-        replace(
-            next(column for column in STATE if column.name == "keep_private"),
-            nullable=True,
-            description="The visitor asked not to be shared, with any of the page views; null in days that were "
-            "computed before it was there",
-        ),
+        *[column for column in STATE if column.name == "keep_private"],
         page_views.HOURS_PRESENT,
     ),
     key=("session_id",),

@@ -1,7 +1,7 @@
 """Users: as delivered each day, what they are called by, their history, and as of the newest delivery."""
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import partial
 
 from blogdata.patterns.storage.vertical_partitioner import split
@@ -97,8 +97,6 @@ _apart = partial(
     columns=[column.name for column in c.CALLED],
     of=IDENTITIES.dataset,
     key=(c.IDENTITY_TOKEN.name,),
-    since=date(2026, 11, 28),
-    grace=timedelta(days=90),
 )
 """Takes what users are called by out of a contract."""
 

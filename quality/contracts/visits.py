@@ -1,6 +1,6 @@
 """Visits: the lines that were landed, those that are unusable, the events in them, each once, and which came late."""
 
-from datetime import date, timedelta
+from datetime import timedelta
 
 from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.patterns.quality.online_observer import observed
@@ -55,9 +55,6 @@ FOUND = (
     *c.REQUEST,
 )
 """What is found in a usable line, whatever its format."""
-READ = "read"
-"""Measure: rows with what is found in a line; partitions that an older release published lack it, and the columns."""
-REJECTED_SINCE = {"dead_lettered": "lines that an older release took in, and that are rejected today"}
 ARRIVED = c.text(name="arrival_hour", description="Hour in which the row arrived (UTC)")
 
 RECEIVED = Contract(
@@ -110,7 +107,6 @@ RECEIVED = Contract(
     measures={
         "bytes": BYTES,
         "dead": "count_if(size(reasons) > 0)",
-        READ: "count_if(page is not null or keep_private is not null)",
         "visits": "count_if(size(reasons) = 0 and filtered_by is null)",
         "filtered": "count_if(size(reasons) = 0 and filtered_by is not null)",
         **{
@@ -202,7 +198,7 @@ WHOLE_VISITS = observed(
         rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",
         stands_for="sum(occurrences)",
         reasons={"duplicates": "sum(occurrences - 1)"},
-        left_out={"filtered.*": "by the name of the filter", **REJECTED_SINCE},
+        left_out={"filtered.*": "by the name of the filter"},
         measures={
             "conflicts": "sum(conflicts)",
             "private": "count_if(keep_private)",
@@ -239,8 +235,6 @@ VISITS = split(
     of="bronze.visits",
     # The time finds no other line at that place: that of a file which was landed again.
     key=("arrival_hour", "source_file", "source_offset", "event_time"),
-    since=date(2026, 11, 27),
-    grace=timedelta(days=90),
 )
 
 VISIT_CONFLICTS = Contract(
@@ -275,12 +269,13 @@ LATE_VISITS = Contract(
         c.ARRIVAL_HOUR,
         c.EVENT_HOUR,
         c.time(name="event_time", description="When the page was opened"),
+        c.flag(name="keep_private", nullable=True, description="Whether the visitor asked not to be shared, if read"),
         c.time(
             name="watermark",
             description="Watermark when the row arrived",
             sourceless="from the measures of earlier hours",
         ),
-        c.measure(name="lateness_seconds", description="How far behind the watermark"),
+        c.measure(name="lateness_seconds", subject=c.VISITOR_QUASI, description="How far behind the watermark"),
         c.RAW,
         *c.SOURCE,
     ),

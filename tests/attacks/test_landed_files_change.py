@@ -1,11 +1,12 @@
-"""Landed files that are removed, truncated, renamed, restored or rewritten after publication."""
+"""Landed files that are removed, truncated, renamed, restored or rewritten after publication.
+
+What comes of published rows is in `tests/lineage/test_deliveries.py`.
+"""
 
 from __future__ import annotations
 
 import gzip
-import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,14 +24,9 @@ from blogdata.patterns.ingestion.vanished_lines import Line, Loss
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain
-from lineage.conftest import Deploy, deploy
-from lineage.deployment import Deployment, event
-from quality.contracts import CONTRACTS, GRAPH
-
-__all__ = ["deploy"]
+from quality.contracts import GRAPH
 
 HOUR = "2026-01-05T10"
-VISITS = CONTRACTS["bronze.visits"]
 Files = Mapping[str, list[str]]
 
 
@@ -134,7 +130,6 @@ def lake(tmp_path: Path) -> LakeResource:
 
 
 def publish(lake: LakeResource) -> None:
-    """Publish the rows of the hour from its current files."""
     (partition,) = scan(lake.landing_path / "visits", Grain.HOUR)
     files = [partition.folder / file.name for file in partition.files]
     rows = [line._asdict() for line in vanished_lines.landed_lines(files, lake.landing_path)]
@@ -173,71 +168,3 @@ def test_rewritten_files_are_stale_and_another_permission_or_link_is_not(lake: L
     assert stale(lake) == [HOUR]
     publish(lake)
     assert stale(lake) == []
-
-
-READERS = ("bronze.visits", "bronze.users", "bronze.devices")
-HOURS = {name: f"2026-01-05T{at}" for at, name in enumerate(("gone", "cut", "same", "moved", "cleaned"), 10)}
-
-
-def deliver(made: Deployment, table: str, name: str, lines: list[bytes]) -> Path:
-    file = made.landing / table / "date=2026-01-05" / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(b"".join(line + b"\n" for line in lines))
-    (file.parent / "_SUCCESS").touch()
-    return file
-
-
-def pages(made: Deployment, hour: str) -> list[str]:
-    rows = made.rows("bronze.visits", "arrival_hour", "raw")
-    return sorted(json.loads(raw)["page"] for key, raw in rows if key == hour)
-
-
-def test_no_published_row_vanishes_with_its_file(deploy: Deploy) -> None:
-    made = deploy("vanishing")
-    times = dict.fromkeys(
-        ("registered_datetime", "first_connection_datetime", "last_connection_datetime"), "2020-05-05"
-    )
-    users = [json.dumps({"id": name, "login": name, "email": "a@example.org", **times}).encode() for name in "abc"]
-    for name, hour in HOURS.items():
-        made.land(hour, [event(f"{hour[11:]}:05", f"/{name}/{at}") for at in (1, 2)], "one.json")
-        made.land(hour, [event(f"{hour[11:]}:06", f"/{name}/3")], "two.json")
-    deliver(made, "users", "one.json", users[:2])
-    more_users = deliver(made, "users", "two.json", users[2:])
-    deliver(made, "devices", "one.csv", [b"type;full_name;version", b"PC;One;1", b"PC;Two;2"])
-    more_devices = deliver(made, "devices", "two.csv", [b"type;full_name;version", b"PC;Three;3"])
-    assert made.run(for_=READERS).problems == []
-    before = made.contents()
-
-    (made.folder(HOURS["gone"]) / "two.json").unlink()
-    cut = made.folder(HOURS["cut"]) / "one.json"
-    cut.write_bytes(cut.read_bytes().splitlines(keepends=True)[0])
-    same = made.folder(HOURS["same"]) / "two.json"
-    same.write_text(same.read_text().replace("/same/3", "/same/4"))
-    moved = made.folder(HOURS["moved"]) / "two.json"
-    moved.with_name("renamed.json.gz").write_bytes(gzip.compress(moved.read_bytes()))
-    moved.unlink()
-    shutil.rmtree(made.folder(HOURS["cleaned"]))
-    more_users.unlink()
-    more_devices.unlink()
-
-    problems = "\n".join(made.run(for_=READERS).problems)
-    assert f"{HOURS['gone']} (1 line: two.json with 1 is gone)" in problems
-    assert f"{HOURS['cut']} (1 line: one.json has 1 of 2)" in problems
-    assert "2026-01-05 (1 line: two.json with 1 is gone)\n  where: bronze.users" in problems
-    assert "2026-01-05 (2 lines: two.csv with 2 is gone)\n  where: bronze.devices" in problems
-    assert problems.count("blogdata run --accept size") == 3
-    assert {name for name, rows in made.contents().items() if name.startswith("bronze.") and rows != before[name]} == {
-        "bronze.visits"
-    }, "two hours of it are computed: one was rewritten, and one has another file name"
-    for name in ("gone", "cut", "moved", "cleaned"):
-        assert pages(made, HOURS[name]) == [f"/{name}/{at}" for at in (1, 2, 3)]
-    assert pages(made, HOURS["same"]) == ["/same/1", "/same/2", "/same/4"]
-    waiting = made.planner.waiting(GRAPH.task_of("bronze.visits"))
-    assert sorted(waiting) == [HOURS["gone"], HOURS["cut"]]
-    assert made.problems() == []
-
-    assert made.run(for_=READERS, accept="size").problems == []
-    assert pages(made, HOURS["gone"]) == ["/gone/1", "/gone/2"]
-    assert pages(made, HOURS["cut"]) == ["/cut/1", "/cut/3"]
-    assert pages(made, HOURS["cleaned"]) == [f"/cleaned/{at}" for at in (1, 2, 3)]
-    assert made.problems() == []

@@ -6,7 +6,10 @@ import bz2
 import gzip
 import lzma
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -28,7 +31,6 @@ from landing.unread import Unread
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import event
 from quality.contracts import GRAPH, LANDED
-from unprivileged import readable_folder, unprivileged
 
 __all__ = ["deploy"]
 
@@ -102,6 +104,7 @@ def test_damage_is_noticed_to_the_last_byte(tmp_path: Path, content: bytes) -> N
     assert told.value.where == str(tmp_path / "a.json")
 
 
+@pytest.mark.campaign
 def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,9 +136,24 @@ def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
 
 @pytest.fixture
 def zone() -> Iterator[Path]:
-    """A landing zone that other users may read."""
-    with readable_folder() as folder:
-        yield folder / "landing"
+    """A landing zone that other users may read; pytest's own folders are readable by their owner only."""
+    folder = Path(tempfile.mkdtemp(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
+    folder.chmod(0o755)
+    yield folder / "landing"
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Run the whole process as a user whom file permissions stop, if it is the superuser."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
 
 
 def test_unreadable_entries_hold_only_their_hour_and_folders_are_read(zone: Path) -> None:

@@ -84,7 +84,6 @@ def shown(row: Iterable[Any]) -> list[str | None]:
 
 @pytest.fixture(scope="module")
 def analysts(deployment: Deployment, outside: Path) -> Path:
-    """The folder of the analysts."""
     folder = outside / "analysts"
     assert written(deployment, "analyst", folder)
     return folder

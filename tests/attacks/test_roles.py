@@ -262,6 +262,10 @@ def test_the_rights_hold_for_every_dataset(contract: Contract) -> None:
     analyst = sights[Role.ANALYST]
     if analyst is not None:
         alike = {name for name, how in analyst.columns.items() if analyst.private.get(name, how) is how}
+        # Of the others, exact times lead to rows of who asked not to be shared: these are of devices and places.
+        times = {column.name for column in contract.columns if str(parse(column.type)) == "timestamp"}
+        exact = {name for name in alike & times if analyst.columns[name] is Shown.AS_IT_IS}
+        assert exact <= {"valid_from", "valid_to", "valid_until"}
         pseudonyms = persons(contract, [How.PSEUDONYM]) & set(analyst.columns)
         assert not alike & pseudonyms
         assert not pseudonyms or not alike & persons(contract, [How.QUASI_IDENTIFIER])

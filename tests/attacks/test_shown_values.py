@@ -35,7 +35,6 @@ MARKER = "marker-of-a-person-4711"
 
 @pytest.fixture(scope="module")
 def hook() -> Iterator[Posted]:
-    """A web server that receives the alerts."""
     with web_server() as posted:
         yield posted
 

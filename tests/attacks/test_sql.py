@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
 from blogdata.errors import ConfigurationError
 from blogdata.operations.query import TABLE, require_read_only, view
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
-from lineage.deployment import Deployment, event
+from lineage.deployment import Deployment
 
 __all__ = ["deploy", "said"]
 SECRET = "the-secret-that-no-query-may-show"
@@ -94,8 +97,9 @@ RESTORE TABLE delta.`{lake}/silver/visits` TO VERSION AS OF 0
 def deployment(deploy: Deploy) -> Deployment:
     """One hour with two visits."""
     found = deploy("sql")
-    found.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
-    assert found.run(for_=VIEWS[:1]).ok
+    times = [datetime(2026, 1, 5, 10, minute, tzinfo=timezone.utc) for minute in (5, 6)]
+    visits = pa.table({"event_hour": ["2026-01-05T10"] * 2, "event_time": times, "page": ["/a", "/b"]})
+    write_deltalake(found.lake.path("silver.visits"), visits)
     return found
 
 

@@ -55,13 +55,3 @@ def test_doctor_names_the_password_of_the_tables_and_shows_none(tmp_path: Path, 
     problem = examined(environment)["tables" if stored else "secrets"]
     assert (problem.ok, str(file) in f"{problem.detail} {problem.next_step}") == (False, True)
     assert CANARY not in f"{problem.detail} {problem.next_step}"
-
-
-def test_doctor_names_the_server_of_the_tables_that_is_down(tmp_path: Path) -> None:
-    environment = home(tmp_path, 'url = "postgresql://nobody@127.0.0.1:1/blog"\ndevices = "devices"\n')
-    problem = examined(environment)["tables"]
-    # `blogdata status postgres` tells of another server.
-    assert (problem.ok, problem.next_step) == (
-        False,
-        "see whether a server runs at postgresql://nobody@127.0.0.1:1/blog, and lets this machine in",
-    )

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from alert_servers import Posted, web_server
 from blogdata.cli.main import app
-from blogdata.errors import ConfigurationError
 from published import deployment, land
 
 
@@ -54,15 +52,3 @@ def test_a_run_tells_what_status_shows(home: Path, hook: Posted) -> None:
     assert (shown.exit_code, len(hook.bodies)) == (0, 1)
     land(deployment(home), "visits", "2026-01-05T03", {})
     assert json.loads(typed("status", "--json").stdout)[-1]["state"] == "none"
-
-
-def test_metrics_replace_their_file(home: Path, tmp_path: Path) -> None:
-    file = tmp_path / "blogdata.prom"
-    file.write_text("half a fi")
-    assert typed("metrics", "--out", str(file)).exit_code == 0
-    names = {family.name for family in text_string_to_metric_families(file.read_text())}
-    assert {"blogdata_findings", "blogdata_alert_channel_failing"} <= names
-    assert names == {family.name for family in text_string_to_metric_families(typed("metrics").stdout)}
-    assert [one.name for one in tmp_path.glob("*.prom*")] == [file.name]
-    with pytest.raises(ConfigurationError, match="existing folder"):
-        CliRunner().invoke(app, ["metrics", "--out", str(tmp_path / "no" / "file")], catch_exceptions=False)

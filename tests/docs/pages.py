@@ -34,20 +34,16 @@ CODE_OF = "code: "
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One fenced block of a page."""
-
     page: str
     language: str
     text: str
 
 
 def text(page: str) -> str:
-    """Return the text of a page."""
     return (ROOT / page).read_text(encoding="utf-8")
 
 
 def blocks(page: str, language: str) -> list[Block]:
-    """List a page's blocks in one language."""
     return [
         Block(page=page, language=match[1], text=match[2])
         for match in FENCE.finditer(text(page))
@@ -80,13 +76,7 @@ def commands(page: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A shell block of a page that a reader follows from top to bottom.
-
-    Args:
-        script: The block.
-        shown: The output that the page shows for it, if any.
-        not_run: Why the tests do not run it; None if they do.
-    """
+    """A shell block of a page that a reader follows from top to bottom."""
 
     script: str
     shown: str | None

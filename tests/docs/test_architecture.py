@@ -15,20 +15,22 @@ BLOG = {"assets", "quality", "sensors", "resources", "definitions"}
 
 
 @cache
-def importers(*packages: str) -> frozenset[str]:
-    """Return the rooms of the platform with an import of a package, wherever it stands in a module."""
+def imported() -> frozenset[tuple[str, str]]:
+    """Return each room of the platform with each package that it imports, wherever that stands in a module."""
     found = set()
     for file in PLATFORM.glob("*/**/*.py"):
         for node in ast.walk(ast.parse(file.read_bytes())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            if {name.partition(".")[0] for name in names} & {*packages}:
-                found.add(file.relative_to(PLATFORM).parts[0])
+            found |= {(file.relative_to(PLATFORM).parts[0], name.partition(".")[0]) for name in names}
     return frozenset(found)
 
 
+def importers(*packages: str) -> set[str]:
+    return {room for room, package in imported() if package in packages}
+
+
 def drawn(containing: str) -> str:
-    """Return the text of a drawing of the page."""
     (found,) = [match[2] for match in FENCE.finditer(text(PAGE)) if containing in match[2]]
     return str(found)
 

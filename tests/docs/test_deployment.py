@@ -46,7 +46,6 @@ def lines(instruction: str) -> list[str]:
 
 
 def example() -> dict[str, str]:
-    """Read the variables of the example environment."""
     rows = [line for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     return {name: value for name, _, value in (row.partition("=") for row in rows)}
 

@@ -24,24 +24,14 @@ from blogdata.publish import refused
 from blogdata.publish.privacy import CONSUMERS
 from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import config, secrets
-from docs.pages import PAGES, PROJECT, ROOT, blocks, commands, parse, text
+from docs.pages import PAGES, ROOT, blocks, commands, parse, text
 from published import deployment
 from quality.contracts import EVERY, GRAPH
 from sensors import instigators
-from tools.docs import generated
 
 COMMANDS = sorted({line for page in PAGES for line in commands(page)})
 COMMAND_LINE = "docs/reference/command-line.md"
 LINK = re.compile(r"\]\(([^)#\s]+)?(#[^)\s]+)?\)")
-
-
-def test_the_generated_pages_are_current() -> None:
-    stale = [
-        str(file.relative_to(ROOT))
-        for file, wanted in generated(PROJECT).items()
-        if not file.is_file() or file.read_text(encoding="utf-8") != wanted
-    ]
-    assert not stale, f"run make docs: {stale}"
 
 
 def test_the_page_of_what_starts_by_itself_names_every_sensor_and_schedule() -> None:

@@ -60,7 +60,6 @@ def test_every_page_is_in_the_menu() -> None:
 
 
 def menu() -> Any:
-    """Read the menu."""
     return yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader=_Tolerant)["nav"]
 
 

@@ -109,7 +109,6 @@ def differing(shown: str, printed: str) -> str | None:
 
 
 def agree(shown: str, printed: str) -> bool:
-    """Tell whether a printed line matches a shown one."""
     return re.fullmatch(".*".join(map(re.escape, shown.split(ANYTHING))), printed) is not None
 
 

@@ -12,8 +12,6 @@ from blogdata.errors import PlatformError
 
 
 class Numbers(SqliteStore):
-    """A file with a table of numbers."""
-
     schema = "CREATE TABLE numbers (number INTEGER PRIMARY KEY)"
     busy_seconds = 1.0
     unusable = PlatformError

@@ -5,6 +5,7 @@ Without Spark: what is computed again is killed in `tests/lineage/test_concurren
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -35,6 +36,10 @@ from lineage.command_line import Said
 
 USER, OTHER = "user-zq4711canary", "user-zq4712canary"
 FORGOTTEN = Erasure(persons=Identifiers(user_ids=frozenset({USER})), at=1_767_614_400.0)
+
+LOGS = ("services/spark/server.log", "dagster/compute_logs/run/step.out", "landing/_events/refused/a.json")
+HIDDEN = (".blog.log.partial", ".landing", ".spooled-x", ".blog.log.erasing")
+"""Files that killed processes left in the landing zone."""
 
 
 class Killed(BaseException):
@@ -87,6 +92,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for names in ([USER, OTHER], [USER], [OTHER]):
         write_deltalake(users, pa.table({"user_id": names}), mode="overwrite")
     shutil.copytree(users, made.lake / "refused" / "silver_users")
+    (users / "_change_data").mkdir()
+    shutil.copy(next(made.lake.glob("refused/*/*.parquet")), users / "_change_data")
+    for name in (*LOGS, *(f"landing/access_logs/{hidden}" for hidden in HIDDEN)):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(USER)
     for file in made.lake.rglob("*"):
         os.utime(file, (0, 0))
     for stream in ("visits", "of an earlier version"):
@@ -189,3 +199,13 @@ def test_it_waits_for_a_run_that_publishes_and_for_a_stream(home: Path, of: str)
     turns.claims(lake, of).release([key], owner)
     go_on()
     assert certificate(home)["files_with_values"] == {}
+
+
+def test_hidden_files_of_producers_and_those_in_use_are_left(home: Path) -> None:
+    logs = home / "landing" / "access_logs"
+    (logs / ".of-a-producer").write_text(USER)
+    with (logs / ".spooled-x").open("rb") as spooled:
+        fcntl.flock(spooled, fcntl.LOCK_EX)
+        go_on()
+    left = {f"landing/access_logs/{name}" for name in (".of-a-producer", ".spooled-x")}
+    assert certificate(home)["files_with_values"].keys() == left

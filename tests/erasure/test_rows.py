@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import functions as F
 
 import toy
-from assets.silver.arrival_hours import older_hours
 from blogdata.erasure.rows import Rows, TakingOut
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -24,7 +23,6 @@ from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
 from blogdata.services.config import LogSettings
 from blogdata.suppression.landed_persons import Identifiers
-from quality.contracts.visits import READ
 
 USER, OTHERS = "user-zq4711canary", ("user-zq4711canar", "USER-zq4711canary", "user-zq4711canary ", "o'neil\\")
 """Who is forgotten, and whose ids are nearly the same."""
@@ -89,12 +87,7 @@ def test_rows_of_the_person_go_and_the_account_adds_up(spark: Any, rows: Rows) -
 
 
 def test_a_table_that_is_older_than_a_column_gets_it(spark: Any, rows: Rows) -> None:
-    newer = replace(
-        CONTRACT,
-        columns=(*CONTRACT.columns, Column(name="since", type="STRING", description="New")),
-        measures={**CONTRACT.measures, READ: "count(since)"},
-    )
+    newer = replace(CONTRACT, columns=(*CONTRACT.columns, Column(name="since", type="STRING", description="New")))
     before = seen(rows)
     taken_out(spark, rows, newer)
     assert seen(rows) == [(*row, None) for row in before if row[-1] != USER]
-    assert older_hours(rows.events.publications(CONTRACT.dataset)) == {LEFT}, "its rows are read again as before"

@@ -49,7 +49,7 @@ def test_it_is_found_in_a_compressed_file(tmp_path: Path, name: str) -> None:
     assert how(tmp_path) == {name}
 
 
-@pytest.mark.parametrize("codec", ["gzip", "zstd", "snappy", "lz4"])
+@pytest.mark.parametrize("codec", ["zstd", "snappy"])
 def test_it_is_found_in_values_of_parquet(tmp_path: Path, codec: str) -> None:
     """Nested ones and numbers, too, and where a deletion vector marks the row."""
     texts = [*OTHERS, VALUE]

@@ -37,10 +37,6 @@ def test_one_run_takes_a_partition_until_its_release(lake: Lake) -> None:
     assert claims(lake).take([H1], "other") == [H1]
 
 
-def test_a_holder_may_take_its_partition_again(lake: Lake) -> None:
-    assert claims(lake).take([H0], "one") == claims(lake).take([H0], "one") == [H0]
-
-
 def test_renewing_extends_held_claims_but_not_lost_ones(lake: Lake) -> None:
     claims(lake).take([H0, H1], "one")
     before = claims(lake).held()
@@ -58,18 +54,6 @@ def test_a_dead_owners_partitions_are_free(lake: Lake) -> None:
     assert claims(lake, dead="victim").held() == {}
     assert claims(lake, dead="victim").take([H1], "heir") == [H1]
     assert {claim.owner for claim in claims(lake).held().values()} == {"heir"}, "claims of the dead owner are gone"
-
-
-def test_claims_on_two_datasets_are_independent(lake: Lake) -> None:
-    claims(lake).take([H0], "one")
-    assert claims(lake, "gold.page_stats").take([H0], "other") == [H0]
-    assert list(claims(lake).held()) == [H0]
-
-
-def test_taking_or_releasing_nothing_writes_nothing(lake: Lake) -> None:
-    assert claims(lake).take([], "one") == []
-    claims(lake).release([H0], "one")
-    assert lake.version(PARTITION_STATE) is None
 
 
 def test_a_local_owner_lives_with_its_process() -> None:

@@ -17,7 +17,7 @@ import published
 from blogdata.evidence import events
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EVENTS, EventLog
-from blogdata.lake import arrow, store
+from blogdata.lake import store
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import LogDamaged
 
@@ -26,7 +26,6 @@ HOUR = "2026-01-05T10"
 
 @pytest.fixture
 def lake(lake_root: Path) -> Lake:
-    """Three publications and their events."""
     found = Lake(root=str(lake_root))
     for rows in range(3):
         one_more(found, rows)
@@ -34,20 +33,17 @@ def lake(lake_root: Path) -> Lake:
 
 
 def one_more(lake: Lake, rows: int) -> None:
-    """Publish and record an hour with this many rows."""
     published.silver(lake, {HOUR: rows}, read=0)
     EventLog(lake).publications("silver.visits")
 
 
 def opened(lake: Lake) -> DeltaTable:
-    """Open the log in its current state."""
     table = lake.table(EVENTS)
     assert table is not None
     return table
 
 
 def recorded(lake: Lake) -> list[int]:
-    """List the rows of the recorded publications in order."""
     return [entry.rows_out for entry in EventLog(lake).history("silver.visits")]
 
 
@@ -79,8 +75,7 @@ def test_an_append_overtaken_by_compaction_is_retried(lake: Lake, monkeypatch: p
     assert recorded(lake) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("what", ["a publication", "a note"])
-def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def together(*values: Any, **how: Any) -> None:
         # The loser retries alone.
         if next(calls) < 2:
@@ -88,10 +83,7 @@ def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.
         write_deltalake(*values, **how)
 
     def begin(number: int) -> None:
-        if what == "a publication":
-            EventLog(lake).publications("silver.visits")
-        else:
-            EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=str(number))])
+        EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=str(number))])
 
     for attempt in range(5):
         lake, barrier, calls = Lake(root=str(lake_root / str(attempt))), threading.Barrier(2), itertools.count()
@@ -100,8 +92,7 @@ def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.
             patch.setattr(events, "write_deltalake", together)
             list(both.map(begin, range(2)))
         assert recorded(lake) == [7]
-        noted = sorted(str(event.partition) for event in EventLog(lake).notes("noted"))
-        assert noted == ([] if what == "a publication" else ["0", "1"])
+        assert sorted(str(event.partition) for event in EventLog(lake).notes("noted")) == ["0", "1"]
         commits = sorted(Path(lake.path(EVENTS), "_delta_log").glob("*.json"))
         assert sum('"metaData"' in commit.read_text() for commit in commits) == 1
 
@@ -114,36 +105,6 @@ def test_a_growing_log_is_compacted_and_checkpointed(lake: Lake, monkeypatch: py
     assert recorded(lake) == list(range(20))
     assert len(opened(lake).file_uris()) <= 5
     assert list(Path(lake.path(EVENTS), "_delta_log").glob("*.checkpoint.parquet"))
-
-
-def test_lines_are_read_again_only_when_their_dataset_has_new_events(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked: list[str] = []
-    files, select = DeltaTable.file_uris, arrow.select
-
-    def looked_up(self: DeltaTable, *given: Any, **options: Any) -> list[str]:
-        looked.append("files")
-        return files(self, *given, **options)
-
-    def selected(*given: Any, **options: Any) -> list[dict[str, Any]]:
-        looked.append("rows")
-        return select(*given, **options)
-
-    monkeypatch.setattr(DeltaTable, "file_uris", looked_up)
-    monkeypatch.setattr(arrow, "select", selected)
-    log = EventLog(lake)
-
-    def rows_of_the_hour() -> int:
-        looked.clear()
-        return log.publications("silver.visits")[HOUR].rows_out
-
-    assert (rows_of_the_hour(), looked) == (2, ["files", "rows"]), "each once"
-    assert (rows_of_the_hour(), looked) == (2, [])
-    log.append([Event(kind="note", dataset="silver.users")])
-    assert (rows_of_the_hour(), looked) == (2, ["files"]), "an event of another dataset"
-    one_more(lake, 3)
-    assert (rows_of_the_hour(), looked) == (3, ["files", "rows"])
 
 
 def test_readers_notice_a_log_that_was_replaced_or_cut_off(lake: Lake) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -13,11 +14,10 @@ from deltalake import DeltaTable
 import published
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
+from blogdata.lake import unneeded
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.upkeep import Inspection, LogCleaning, Upkeep, Vacuuming
-from blogdata.publish.target import RunContext
+from blogdata.orchestration.upkeep import unneeded_data, unneeded_log
 from quality.contracts import CONTRACTS
-from resources.spark import SparkResource
 
 ARRIVED = CONTRACTS["bronze.visits"]
 PUBLICATIONS = 12
@@ -39,24 +39,15 @@ def lake(tmp_path: Path) -> Lake:
     return made
 
 
-def upkeep(lake: Lake) -> Upkeep:
-    return Upkeep(
-        lake=lake,
-        events=EventLog(lake),
-        run=RunContext(run_id="maintain", job="tests", code_version="v1"),
-        spark=SparkResource().guard,
-        now=datetime.now(timezone.utc),
-    )
+def log_files(lake: Lake, *beside: str) -> Sequence[Path]:
+    return unneeded_log(lake, EventLog(lake), ARRIVED, beside, datetime.now(timezone.utc))
 
 
 def test_commits_are_recorded_before_they_leave_the_log(lake: Lake) -> None:
     newest = lake.version(ARRIVED.dataset)
     assert EventLog(lake).recorded(ARRIVED.dataset) == 4
-    clean, at_work = LogCleaning({}), upkeep(lake)
-    due = clean.due(at_work, ARRIVED)
-    assert due is not None
-    clean.do(at_work, ARRIVED, due)
-    assert clean.due(at_work, ARRIVED) is None
+    unneeded.remove(log_files(lake))
+    assert log_files(lake) == []
     assert [version for version, _ in lake.commits(DeltaTable(lake.path(ARRIVED.dataset)))] == [newest]
     history = EventLog(lake).history(ARRIVED.dataset)
     assert [entry.version for entry in history] == list(range(PUBLICATIONS))
@@ -64,15 +55,11 @@ def test_commits_are_recorded_before_they_leave_the_log(lake: Lake) -> None:
 
 
 def test_what_a_companion_has_not_followed_stays_in_the_log(lake: Lake) -> None:
-    seen = Inspection(lake=lake, events=EventLog(lake), now=datetime.now(timezone.utc))
-    assert first_needed(lake, seen.events, ARRIVED, ()) == lake.version(ARRIVED.dataset)
+    events = EventLog(lake)
+    assert first_needed(lake, events, ARRIVED, ()) == lake.version(ARRIVED.dataset)
     # The event log follows no table, so to it everything of the other one is still to come.
-    assert first_needed(lake, seen.events, ARRIVED, (EVENTS,)) == -1
-    assert LogCleaning({ARRIVED.dataset: [EVENTS]}).due(seen, ARRIVED) is None
-
-
-def test_nothing_is_held_of_a_dataset_without_state(lake: Lake) -> None:
-    assert held_versions(lake, EventLog(lake), ARRIVED, ARRIVED.dataset) == {}
+    assert first_needed(lake, events, ARRIVED, (EVENTS,)) == -1
+    assert log_files(lake, EVENTS) == []
 
 
 def test_what_the_reader_of_a_change_feed_has_not_read_is_held_for_thirty_days(tmp_path: Path) -> None:
@@ -97,14 +84,14 @@ def test_what_the_reader_of_a_change_feed_has_not_read_is_held_for_thirty_days(t
 def test_files_of_commits_that_were_lost_stay_for_the_backup_of_the_log(lake: Lake) -> None:
     """The disk has lost the end of the log; the event log knows that there was more."""
     table, log = DeltaTable(lake.path(ARRIVED.dataset)), Path(lake.path(ARRIVED.dataset)) / "_delta_log"
-    EventLog(lake).publications(ARRIVED.dataset)
-    at_work = upkeep(lake)
-    assert Vacuuming().due(at_work, ARRIVED) is None
+    events, now = EventLog(lake), datetime.now(timezone.utc)
+    events.publications(ARRIVED.dataset)
+    assert unneeded_data(lake, events, ARRIVED, now) == []
     backup = {file: file.read_bytes() for file in log.glob(f"*{table.version():020}*")}
     for file in [*backup, log / "_last_checkpoint"]:
         file.unlink()
     assert lake.version(ARRIVED.dataset) == table.version() - 1
-    assert Vacuuming().due(at_work, ARRIVED) is None
+    assert unneeded_data(lake, events, ARRIVED, now) == []
     for file, content in backup.items():
         file.write_bytes(content)
     assert lake.is_whole(ARRIVED.dataset, table.version())

@@ -23,9 +23,8 @@ from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import unneeded
 from blogdata.lake.commit import Account
 from blogdata.lake.committer import ConcurrentWrite
-from blogdata.orchestration import upkeep
 from blogdata.orchestration.step import FullDelivery
-from blogdata.orchestration.upkeep import Inspection, Vacuuming
+from blogdata.orchestration.upkeep import unneeded_data
 from blogdata.patterns.idempotency.stateful_merger import restorable
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column
@@ -33,7 +32,6 @@ from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import InOrder
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 from laws.stepping import Probe
-from tidied import whole
 
 IN_DAYS = replace(CONTRACT, write=InOrder(period=Grain.DAY))
 
@@ -136,12 +134,13 @@ def test_maintenance_keeps_the_restore_points_of_the_executions_that_may_run_aga
     then = time.time() - 60 * 24 * 3600
     for file in Path(folder(contract.dataset) or "").rglob("*"):
         os.utime(file, (then, then))
-    seen = Inspection(lake=daily.lake, events=daily.events, now=datetime.now(timezone.utc))
+    now = datetime.now(timezone.utc)
     assert set(held_versions(daily.lake, daily.events, contract, contract.dataset)) == {2, 3}
-    assert whole(upkeep.look(seen, [Vacuuming()], [contract])) != []
-    unneeded.remove(unneeded.data_files(daily.lake, contract.dataset, {2, 3}, seen.now))
+    found = unneeded_data(daily.lake, daily.events, contract, now)
+    assert found == unneeded.data_files(daily.lake, contract.dataset, {2, 3}, now) != []
+    unneeded.remove(found)
     assert [restorable(daily.lake, contract.dataset, version) for version in (1, 2, 3, 4)] == [False, True, True, True]
-    assert whole(upkeep.look(seen, [Vacuuming()], [contract])) == []
+    assert unneeded_data(daily.lake, daily.events, contract, now) == []
     assert [one.to_pyarrow_table().num_rows for one in held] == rows_then
 
 

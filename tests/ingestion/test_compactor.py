@@ -23,7 +23,7 @@ from blogdata.lake.lake import Lake
 from blogdata.lake.reads import rows_of_files
 from blogdata.lake.unneeded import READABLE
 from blogdata.orchestration import turns, upkeep
-from blogdata.orchestration.upkeep import BUSY, Compacting, Done, Upkeep, actions
+from blogdata.orchestration.upkeep import BUSY, Done, Upkeep, compact
 from blogdata.patterns.ingestion import compactor
 from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, DataFile
 from blogdata.publish import compaction
@@ -39,7 +39,6 @@ LONG_AGO = NOW - timedelta(days=1)
 BATCHES, ROWS, FILES = 2, 60, 3
 """Batches that are appended, with so many rows each, in so many files of each hour."""
 LIVE = replace(CONTRACT, reasons={}, stands_for="count(1)", audits=())
-ACTIONS = (Compacting(),)
 
 
 def some(number: int, *, partition: str = HOURS[0], size: int = 1000, at: datetime = LONG_AGO) -> list[DataFile]:
@@ -94,10 +93,12 @@ class Table:
         aim = target(self.root, "maintain", contract=LIVE)
         now = datetime.now(timezone.utc) + later
         folder = str(probe.folder) if probe else None
-        return Upkeep(lake=self.lake, events=self.events, run=aim.run, spark=session, now=now, probe=folder)
+        return Upkeep(
+            lake=self.lake, events=self.events, contracts=[LIVE], run=aim.run, spark=session, now=now, probe=folder
+        )
 
     def maintain(self, probe: Probe | None = None) -> list[Done]:
-        return whole(upkeep.maintain(self.upkeep(probe), ACTIONS, [LIVE]))
+        return whole(upkeep.maintain(self.upkeep(probe), [compact]))
 
     def rows(self, version: int | None = None) -> list[tuple[Any, ...]]:
         return resting(self.root, LIVE.dataset, version)
@@ -123,9 +124,9 @@ def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
     before, version, history = table.files(), table.lake.version(LIVE.dataset), table.events.history(LIVE.dataset)
     assert len(before) == BATCHES * FILES * len(HOURS)
     (done,) = table.maintain()
-    assert (done.due.partitions, done.due.files, done.due.bytes) == (HOURS, len(before), sum(before))
-    assert (done.files, done.bytes, done.left) == (len(HOURS), sum(table.files()), "")
-    assert done.bytes < sum(before) / 2
+    assert (done.partitions, done.files, done.bytes) == (len(HOURS), len(before), sum(before))
+    assert (done.files_after, done.bytes_after, done.left) == (len(HOURS), sum(table.files()), "")
+    assert done.bytes_after < sum(before) / 2
     read = [tuple(row) for row in table.lake.read(table.spark, LIVE.dataset).collect()]
     assert sorted(read) == table.rows() == table.rows(version) == table.expected(BATCHES)
     assert table.events.history(LIVE.dataset) == history, "it is no publication"
@@ -135,16 +136,15 @@ def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
 
 
 def test_the_small_files_go_when_no_reader_can_need_them(table: Table) -> None:
-    everything = actions([LIVE])
-    assert [done.due.action for done in whole(upkeep.maintain(table.upkeep(), everything, [LIVE]))] == ["compact"]
-    assert whole(upkeep.look(table.upkeep(later=READABLE), everything, [LIVE])) == []
-    (done,) = whole(upkeep.maintain(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE]))
-    assert (done.due.action, done.due.files) == ("vacuum", BATCHES * FILES * len(HOURS))
+    assert [done.action for done in whole(upkeep.maintain(table.upkeep()))] == ["compact"]
+    assert whole(upkeep.maintain(table.upkeep(later=READABLE))) == []
+    (done,) = whole(upkeep.maintain(table.upkeep(later=READABLE + timedelta(days=3))))
+    assert (done.action, done.files) == ("vacuum", BATCHES * FILES * len(HOURS))
     folder = Path(table.lake.path(LIVE.dataset))
     sums = list(folder.glob("data/**/.*.parquet.crc"))
     assert len(list(folder.glob("data/**/[!.]*.parquet"))) == len(sums) == len(HOURS)
     assert table.rows() == table.expected(BATCHES)
-    assert whole(upkeep.look(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE])) == []
+    assert whole(upkeep.maintain(table.upkeep(later=READABLE + timedelta(days=3)))) == []
     append(table.spark, table.root, BATCHES)
     assert table.rows() == table.expected(BATCHES + 1)
     assert table.problems() == []

@@ -7,18 +7,16 @@ import json
 from pathlib import Path
 
 import pytest
-from deltalake import CommitProperties, DeltaTable
-from deltalake.transaction import RemoveAction
+from deltalake import DeltaTable
 
 from blogdata.errors import PlatformError
 from blogdata.lake.committer import ConcurrentWrite, Mark, OpenCommit, Whole
 from blogdata.lake.store import Store
-from lake.tables import DATASET, at_once, made, opened, replace, rows, with_removed_row, written
+from lake.tables import DATASET, at_once, made, opened, replace, rows, written
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """A lake with a table of two partitions."""
     store = made(tmp_path / "lake")
     replace(store, "a", [1, 2], "first")
     replace(store, "b", [3], "second")
@@ -66,12 +64,6 @@ def test_a_partition_of_any_name_is_replaced(store: Store, day: str) -> None:
     assert rows(store) == sorted([("a", 1), ("a", 2), ("b", 3), (day, 9)], key=str)
 
 
-def test_two_overwrites_of_an_empty_partition_are_one(store: Store) -> None:
-    late = opened(store, "late")
-    replace(store, "c", [4], "early")
-    _refused(store, late, "c")
-
-
 def test_a_commit_lost_to_one_of_another_partition_is_made_on_top(store: Store) -> None:
     late = opened(store, "late")
     between = replace(store, "b", [5], "early")
@@ -79,10 +71,11 @@ def test_a_commit_lost_to_one_of_another_partition_is_made_on_top(store: Store) 
     assert rows(store) == [("a", 6), ("b", 5)]
 
 
-def test_a_commit_lost_to_one_of_the_same_partition_is_refused(store: Store) -> None:
+@pytest.mark.parametrize("day", ["a", "c"], ids=["with rows", "that was empty"])
+def test_a_commit_lost_to_one_of_the_same_partition_is_refused(store: Store, day: str) -> None:
     late = opened(store, "late")
-    replace(store, "a", [5], "early")
-    _refused(store, late, "a")
+    replace(store, day, [5], "early")
+    _refused(store, late, day)
 
 
 def test_a_change_of_any_partition_meanwhile_refuses_the_whole_table(store: Store) -> None:
@@ -187,9 +180,6 @@ def test_a_checksum_spares_spark_a_count_and_tells_of_the_newest_schema_and_prot
     for number in range(30):
         newest = replace(store, "c", [number], f"after {number}")
         assert written_at(newest) == told(altered)
-    (_folder(store) / f"{newest:020d}.crc").write_text(json.dumps({**told(altered), "numDeletionVectorsOpt": 1}))
-    newest = replace(store, "c", [7], "beside rows that are marked as removed")
-    assert not (_folder(store) / f"{newest:020d}.crc").exists()
 
 
 def _doctored(store: Store, old: str, new: str) -> None:
@@ -214,65 +204,18 @@ def test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store: Stor
     replace(store, "a", [7], "three")
 
 
-def test_delta_rs_alone_leaves_the_rows_of_such_a_file(store: Store) -> None:
-    """Once this fails, delta-rs removes them, and the refusal can go."""
-    test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store)
-    table = DeltaTable(store.path(DATASET))
-    gone = RemoveAction("day=ü/part-0.parquet", True, 1, 1, {"day": "ü"})
-    once = CommitProperties(max_commit_retries=0)
-    table.create_write_transaction(
-        [gone], mode="append", schema=table.schema(), partition_by=["day"], commit_properties=once
-    )
-    assert DeltaTable(store.path(DATASET)).version() == table.version() + 1
-    assert len(DeltaTable(store.path(DATASET)).file_uris()) == 3
-
-
-@pytest.fixture
-def marked(store: Store) -> Store:
-    """The same table, with a row of partition `a` that is marked as removed in place."""
-    replace(store, "a", [1, 2], "third")
-    with_removed_row(store, 1)
-    assert rows(store) == [("a", 1), ("b", 3)]
-    return store
-
-
-def test_an_overwrite_dissolves_the_deletion_vectors_of_its_partition(marked: Store) -> None:
-    replace(marked, "a", [7], "run")
-    assert rows(marked) == [("a", 7), ("b", 3)]
-    assert not DeltaTable(marked.path(DATASET)).deletion_vectors().read_all().num_rows
-
-
-def test_a_file_with_removed_rows_is_not_exchanged_by_itself(marked: Store) -> None:
-    begun = opened(marked, "run")
-    with pytest.raises(PlatformError, match="they would return"):
-        begun.exchange(begun.files(["a"]), written(marked, "a", [1]), {}, reads=["a"])
-    begun.exchange(begun.files(["b"]), written(marked, "b", [4]), {}, reads=["b"])
-    assert rows(marked) == [("a", 1), ("b", 4)]
-
-
-def test_delta_rs_alone_leaves_the_rows_of_a_file_with_a_deletion_vector(marked: Store) -> None:
-    """Once this fails, delta-rs removes them, and the refusal can go."""
-    begun = opened(marked, "run")
-    (file,) = begun.files(["a"])
-    table = begun.table
-    gone = RemoveAction(file["path"], True, 1, 1, {"day": "a"})
-    once = CommitProperties(max_commit_retries=0)
-    table.create_write_transaction(
-        [gone], mode="append", schema=table.schema(), partition_by=["day"], commit_properties=once
-    )
-    assert rows(marked) == [("a", 1), ("b", 3)]
-
-
-def test_a_table_with_mapped_columns_or_unknown_features_is_refused(store: Store) -> None:
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["rowTracking"]}
+@pytest.mark.parametrize(
+    ("feature", "of_readers"), [("rowTracking", False), ("columnMapping", True), ("deletionVectors", True)]
+)
+def test_a_table_with_features_that_plain_files_cannot_have_is_refused(
+    store: Store, feature: str, of_readers: bool
+) -> None:
+    features = {"readerFeatures": [feature] if of_readers else [], "writerFeatures": [feature]}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
     newest = max(int(file.name[:20]) for file in _folder(store).glob("*.json"))
-    file = _folder(store) / f"{newest + 1:020d}.json"
-    file.write_text(json.dumps({"commitInfo": {"timestamp": 1}}) + "\n" + json.dumps({"protocol": protocol}) + "\n")
-    with pytest.raises(PlatformError, match="rowTracking"):
-        opened(store, "run")
-    features = {"readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]}
-    file.write_text(json.dumps({"commitInfo": {"timestamp": 1}}) + "\n" + json.dumps({"protocol": protocol | features}))
-    with pytest.raises(PlatformError, match="columnMapping"):
+    actions = ({"commitInfo": {"timestamp": 1}}, {"protocol": protocol})
+    (_folder(store) / f"{newest + 1:020d}.json").write_text("".join(f"{json.dumps(one)}\n" for one in actions))
+    with pytest.raises(PlatformError, match=feature):
         opened(store, "run")
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from blogdata.errors import PlatformError
-from blogdata.evidence.events import EventLog
 from blogdata.lake import members, retired
 from blogdata.lake.lake import Lake
-from blogdata.lake.members import NONE_YET, Member
+from blogdata.lake.members import NONE_YET
 from toy_members import DATASET, NOON, member, names
 
 LONG = timedelta(days=30)
@@ -38,43 +35,6 @@ def test_a_stale_change_of_members_is_refused(lake: Lake) -> None:
     ], "tables that are not requested are not opened"
 
 
-def test_a_publication_creating_the_pointer_is_recorded_once(lake: Lake) -> None:
-    info = {
-        "commit_id": "c1",
-        "started_at": 0.0,
-        "partition_column": "week",
-        "measures": {"2026-01-05": {"rows": 1, "accounted": 1}},
-        "accounts": {},
-        "reasons": [],
-        "own_measures": [],
-        "breakdowns": {},
-        "inputs": {},
-        "run": {"run_id": "r1", "code_version": "c1"},
-    }
-    assert members.commit(lake, DATASET, NONE_YET, [member(lake, "2026-01-05")], info) == 0
-    events = EventLog(lake)
-    for _ in range(3):
-        assert [entry.rows_out for entry in events.history(DATASET)] == [1]
-
-
-def test_concurrent_changes_lose_no_member(lake: Lake) -> None:
-    made = [member(lake, f"2026-01-{day:02}") for day in range(1, 9)]
-
-    def add(one: Member) -> None:
-        while True:
-            base = members.seen(lake, DATASET)
-            if members.commit(lake, DATASET, base, [*base.all, one], {}) is not None:
-                return
-
-    threads = [threading.Thread(target=add, args=(one,)) for one in made]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(names(members.seen(lake, DATASET).visible)) == names(made)
-    assert lake.version(DATASET) == len(made) - 1
-
-
 def test_the_view_has_every_members_columns(lake: Lake) -> None:
     old = member(lake, "2026-01-05", since=1)
     wide = {**old.columns, "page": "STRING"}
@@ -86,24 +46,6 @@ def test_the_view_has_every_members_columns(lake: Lake) -> None:
     # Two writers have each added a column concurrently.
     other = replace(old, name="2026-01-19", columns={**old.columns, "device": "STRING"})
     assert set(members.columns_of([old, wider, other])) == {"week", "click", "page", "device"}
-
-
-def test_only_long_superseded_members_are_removed(lake: Lake) -> None:
-    old = member(lake, "2026-01-05", rows=3, until=NOON)
-    recent = member(lake, "2026-01-12", until=NOON + LONG)
-    shown = member(lake, "2026-01-19", since=1)
-    members.commit(lake, DATASET, NONE_YET, [Member(**{**vars(old), "visible_until": None})], {})
-    members.commit(lake, DATASET, members.seen(lake, DATASET), [old, recent, shown], {})
-    (removed,) = retired.remove(lake, DATASET, keep=LONG, now=NOON + LONG + timedelta(hours=1))
-    assert (removed.location, removed.rows, removed.visible_until) == ("2026-01-05-a", 3, NOON)
-    assert removed.bytes > 0
-    folder = lake.folder(members.table_of(DATASET, ""))
-    assert folder is not None
-    assert sorted(found.name for found in folder.iterdir()) == ["2026-01-12-a", "2026-01-19-a"]
-    assert lake.row_counts(DATASET, "week") == {"2026-01-19": 1}
-    with pytest.raises(PlatformError, match="removed by retention"):
-        lake.row_counts(DATASET, "week", version=0)
-    assert retired.remove(lake, DATASET, keep=LONG, now=NOON + LONG + timedelta(hours=1)) == []
 
 
 def test_an_interrupted_removal_is_finished_by_the_next(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,14 +55,8 @@ class Table:
         return unneeded.data_files(self.lake, NAME, held, now)
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    return Table(tmp_path_factory.mktemp("lake"), 50)
-
-
 @pytest.fixture
 def weeks(tmp_path: Path) -> Table:
-    """Forty versions of sixty to twenty days ago."""
     return Table(tmp_path, 40)
 
 

@@ -16,8 +16,8 @@ from assets.transforms.ad_lines import AdLines
 from assets.transforms.legacy_visits import PREFIX
 from assets.transforms.reference_lines import DeviceLines, UserLines
 from assets.transforms.visit_lines import VisitLines
+from blogdata.landing.json_lines import iso_time
 from blogdata.landing.records import LineReader
-from blogdata.landing.times import iso_time
 from lineage import odd_lines
 from quality.contracts.columns import CONTEXT, REQUEST
 
@@ -50,7 +50,7 @@ SEEDS = [
 ]
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(odd_lines.edited(SEEDS))
 def test_a_line_is_a_row_or_has_reasons(line: bytes) -> None:
     for reader, file, partition in FILES:
@@ -121,7 +121,7 @@ def test_an_event_is_read_as_it_was_written(data: st.DataObject) -> None:
 _OF_TIMES = "0001 2026 9999 02 12 13 29 31 T t Z z - : + . , 00 05 18 19 23 24 59 60 +18:00 +18:01 -00:00 123456789 é"
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(times().map(lambda time: time[0]), st.data())
 def test_a_text_is_the_time_that_the_oracle_finds(text: str, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(0, 2))):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import random
 import tempfile
@@ -13,17 +12,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import functions as F
 
-from assets.transforms.visit_lines import VisitLines
 from blogdata.errors import PlatformError
 from blogdata.lake.store_faults import LandedFileVanished, store_faults
 from blogdata.landing import lines as landed
-from blogdata.landing.lines import completed
 from blogdata.landing.sizes import measure, measure_all
 from blogdata.patterns.error_management.streamed_files import arrival_hour
 from landing.unread import Unread
-from quality.contracts.visits import FOUND
 
 MARK = b"\xef\xbb\xbf"
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
@@ -131,12 +126,6 @@ def test_every_line_is_read_exactly_with_its_offset(read: Callable[..., Any], la
     ]
 
 
-def test_a_line_longer_than_a_block_is_whole(read: Callable[..., Any], landing: Path) -> None:
-    content = b"short\n" + b"x" * 5_000_000 + b"\nend\n"
-    frame = read(landing.parents[2], [land(landing, "a.json", content)])
-    assert [(offset, len(raw)) for offset, raw in found(frame)] == [(0, 5), (6, 5_000_000), (5_000_007, 3)]
-
-
 def test_names_are_no_patterns_and_are_recorded_unchanged(read: Callable[..., Any], tmp_path: Path) -> None:
     root = tmp_path / "my blog é+%20 [1]{2}*?"
     root.mkdir()
@@ -156,17 +145,6 @@ def test_names_are_no_patterns_and_are_recorded_unchanged(read: Callable[..., An
     assert sorted((row["source_file"], bytes(row["raw"])) for row in rows) == sorted(
         (name, name.encode() if "\n" not in name else b"feed") for name in names
     )
-
-
-def test_empty_files_and_empty_lists_have_no_lines(read: Callable[..., Any], landing: Path) -> None:
-    empty = land(landing, "a.json", b"")
-    assert read(landing.parents[2], [empty]).count() == 0
-    assert read(landing.parents[2], []).columns == [
-        "raw",
-        "source_offset",
-        "source_file",
-        "partition",
-    ]
 
 
 def test_a_torn_gzip_file_is_an_error(read: Callable[..., Any], landing: Path) -> None:
@@ -190,19 +168,6 @@ def test_garbled_and_unopenable_files_are_named(landing: Path) -> None:
         assert told.value.where == str(file)
 
 
-def test_a_file_without_read_permission_is_named(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = land(landing, "a.json", b"1\n")
-
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied", str(file))
-
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(PlatformError, match="Permission denied") as told, store_faults("bronze.visits"):
-        measure(file)
-    assert told.value.where == str(file)
-    assert "make it readable" in told.value.next_step
-
-
 def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "my é+%20. " / "visits" / "date=2026-01-05" / "hour=03"
     folder.mkdir(parents=True)
@@ -220,22 +185,6 @@ def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path) -> N
         assert (told.value.where, told.value.transient) == (str(file), True)
 
 
-def test_spark_reads_the_counted_lines_and_bytes(read: Callable[..., Any], landing: Path) -> None:
-    files = [
-        land(landing, "a.json", NASTY),
-        land(landing, "b.log.gz", NASTY * 3),
-        land(landing, "c.json", b"\n"),
-    ]
-    counted = measure_all(files, landing)
-    frame = read(landing.parents[2], files)
-    row = frame.selectExpr("count(1) AS lines", "sum(length(raw) + 1) AS bytes").first()
-    assert row is not None
-    assert (row["lines"], row["bytes"]) == (
-        sum(size.lines for size in counted),
-        sum(size.bytes for size in counted),
-    )
-
-
 def test_a_stream_reads_the_files_that_spark_lists_if_they_lie_in_an_hour(tmp_path: Path) -> None:
     for name in (*MISNAMED, HOUR, f"{HOUR} 100%20+é"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -248,29 +197,3 @@ def test_a_stream_reads_the_files_that_spark_lists_if_they_lie_in_an_hour(tmp_pa
     batches = landed._of_paths(work, arrival_hour, iter([pa.record_batch({"path": paths})]))
     found = [(row["source_file"], row["partition"], row["raw"]) for batch in batches for row in batch.to_pylist()]
     assert found == [(name, "2026-01-05T10", name.encode()) for name in names[len(MISNAMED) : -2]]
-
-
-def test_lines_that_an_older_release_published_have_the_columns_of_today(spark: Any, tmp_path: Path) -> None:
-    hours = ("2026-01-05T09", "2026-01-05T10")
-    files = {hour: [land(tmp_path, f"{hour}.json", b"1\n" + visit(hour))] for hour in hours}
-    rows = landed.read(spark, tmp_path, files, VisitLines()).withColumnRenamed("partition", "arrival_hour")
-    rejected, rows = rows.where("size(reasons) > 0"), rows.where("size(reasons) = 0")
-    expected = sorted(rows.collect())
-    assert [row.page for row in expected] == ["/", "/"]
-    columns = [column.name for column in FOUND]
-    for name in columns:
-        rows = rows.withColumn(name, F.when(F.col("arrival_hour") != hours[0], F.col(name)))
-    for table, older in ((rows, hours[:1]), (rows.drop(*columns), hours)):
-        complete = completed(table, VisitLines(), columns, partition="arrival_hour", older=older)
-        assert sorted(complete.select(*expected[0].__fields__).collect()) == expected
-    assert completed(rows, VisitLines(), columns, partition="arrival_hour", older=()).where("page = '/'").count() == 1
-    # As if an older release had taken them in.
-    usable = rejected.withColumn("reasons", F.array().cast("array<string>"))
-    again = completed(usable, VisitLines(), columns, partition="arrival_hour", older=hours[:1])
-    assert {(row.arrival_hour, *row.reasons) for row in again.collect()} == {(hours[0], "not_json"), (hours[1],)}
-
-
-def visit(hour: str) -> bytes:
-    context: dict[str, Any] = {"user": {}, "technical": {}}
-    event = {"visit_id": "v", "user_id": "u", "page": "/", "event_time": f"{hour}:05:00Z", "context": context}
-    return json.dumps(event).encode()

@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from blogdata.lake.commit import Commit
 from blogdata.lake.committer import ConcurrentWrite
-from laws.plain_clicks import Rows, clicks_of, pages_of
 from laws.small_lineage import BRONZE, GOLD, HOURS, SILVER, Line, Lineage
 from laws.stepping import Held, Probe
 
+Rows = list[tuple[Any, ...]]
 IN_THE_ENGINE = ("opened", "written", "audited", "committed")
 RECORDED = "recorded"
 PHASES = (*IN_THE_ENGINE, RECORDED)
@@ -43,6 +43,22 @@ def step(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
         return declared(does)
 
     return declare
+
+
+def clicks_of(arrived: Sequence[Line], hour: str) -> Rows:
+    """Compute the clicks of an hour: of several lines of one click the first to arrive counts."""
+    found: dict[int, list[Line]] = defaultdict(list)
+    for line in sorted(arrived):
+        if line.hour == hour:
+            found[line.click].append(line)
+    return sorted(
+        (hour, click, told[0].page, len(told), sum(line.page != told[0].page for line in told))
+        for click, told in found.items()
+    )
+
+
+def pages_of(clicks: Rows) -> Rows:
+    return sorted(Counter(row[2] for row in clicks).items())
 
 
 class Died(Exception):
@@ -97,7 +113,6 @@ class Machine(RuleBasedStateMachine):
 
     @step(arrival=hours)
     def duplicate(self, arrival: str) -> None:
-        """Land a line again."""
         self._made("duplicate")
         there = self.landed.get(arrival)
         if there:
@@ -119,7 +134,6 @@ class Machine(RuleBasedStateMachine):
 
     @step(dataset=datasets)
     def run(self, dataset: str) -> None:
-        """Compute the stale partitions of a table."""
         self._made("run")
         self._run_one(dataset, self._name())
 
@@ -157,7 +171,6 @@ class Machine(RuleBasedStateMachine):
 
     @step(dataset=datasets)
     def compact(self, dataset: str) -> None:
-        """Compact small files."""
         self._made("compact")
         self.lineage.statement(dataset, "OPTIMIZE {table}")
         self._look()

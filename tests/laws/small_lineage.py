@@ -92,12 +92,7 @@ LINES = "arrival STRING, line BIGINT, hour STRING, click BIGINT, page STRING"
 
 
 class Lineage:
-    """The tables of one lake, and how each is published.
-
-    Args:
-        spark: The session.
-        root: The lake's folder.
-    """
+    """The tables of one lake, and how each is published."""
 
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
@@ -106,7 +101,6 @@ class Lineage:
         self.added = 0
 
     def arrive(self, landed: Mapping[str, Sequence[Line]], run: str, probe: Path | None = None) -> Commit:
-        """Publish hours of arrival from their landed lines."""
         lines = [tuple(vars(line).values()) for part in landed.values() for line in part]
         accounts = {key: Account(rows_in=len(part)) for key, part in landed.items()}
         frame = self.spark.createDataFrame(lines, LINES)
@@ -148,7 +142,6 @@ class Lineage:
         return overwrite_partitions(unique, self._target(SILVER, run, probe), sorted(hours), provenance)
 
     def count(self, run: str, probe: Path | None = None) -> Commit:
-        """Recompute the pages from the clicks."""
         version = self.version(SILVER.dataset)
         clicks = self.lake.read(self.spark, SILVER.dataset, version)
         pages = clicks.groupBy("page").agg(F.count(F.lit(1)).alias("clicks"))
@@ -172,13 +165,11 @@ class Lineage:
         return [hour for hour, line in lines.items() if line.behind]
 
     def pages_behind(self) -> bool:
-        """Tell whether the pages have not read all clicks."""
         counted = self.events.publications(GOLD.dataset).get(WHOLE_TABLE)
         seen = -1 if counted is None else counted.inputs[SILVER.dataset]
         return any(entry.version > seen for entry in self.events.publications(SILVER.dataset).values())
 
     def version(self, dataset: str) -> int:
-        """Return the newest version of an existing table."""
         version = self.lake.version(dataset)
         assert version is not None
         return version
@@ -196,7 +187,6 @@ class Lineage:
         self.spark.sql(sql.format(table=f"delta.`{self.lake.path(dataset)}`")).collect()
 
     def problems(self, dataset: str) -> list[str]:
-        """List the problems that the ledger finds in a table."""
         if self.lake.version(dataset) is None:
             return []
         lines = ledger.audit(self.lake, self.events, CONTRACTS[dataset])

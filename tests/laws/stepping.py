@@ -15,15 +15,13 @@ class Probe:
     """A folder through which a test holds or ends a write at a phase."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir()
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
     def hold(self, phase: str) -> None:
-        """Make the write wait at a phase."""
         (self.folder / f"{phase}.hold").touch()
 
     def end(self, phase: str) -> None:
-        """Make the write fail at a phase."""
         (self.folder / f"{phase}.fail").touch()
 
     def reached(self, phase: str, working: Callable[[], bool] = lambda: True) -> bool:
@@ -37,7 +35,6 @@ class Probe:
         return True
 
     def release(self) -> None:
-        """Let the write continue to its end."""
         for held in self.folder.glob("*.hold"):
             held.unlink()
 
@@ -64,7 +61,6 @@ class Held:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Release the write and wait for its end."""
         self._probe.release()
         self._thread.join(timeout=PATIENCE_SECONDS)
 

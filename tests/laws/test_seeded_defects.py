@@ -38,12 +38,12 @@ from evidence.test_ledger import lake as counted
 from laws import test_laws
 from laws.test_laws import World, begun
 from laws.writers import Writer
-from planning import test_complete, test_expiry, test_held, test_late_rows, test_plan_of_a_replay
-from planning.test_complete import lake as all_hours_but_one
+from planning import test_expiry, test_held, test_late_rows, test_plan_of_a_replay, test_reaches
 from planning.test_expiry import published
 from planning.test_late_rows import settled
+from planning.test_reaches import hours
 
-__all__ = ("all_hours_but_one", "begun", "counted", "published", "settled")
+__all__ = ("begun", "counted", "hours", "published", "settled")
 Seed = Callable[[pytest.MonkeyPatch], None]
 DEFECTS: dict[str, Defect] = {}
 
@@ -196,7 +196,7 @@ def what_a_person_has_accepted_is_judged_again(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("blogdata.planning.staleness._accepted", lambda *given: False)
 
 
-@defect(test_complete.test_a_week_waits_for_its_last_hour, lake="all_hours_but_one")
+@defect(test_reaches.test_a_week_waits_for_its_last_hour)
 def a_week_that_waits_for_its_hours_is_computed_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Complete, "_is_due", lambda *given: True)
 

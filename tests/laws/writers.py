@@ -26,13 +26,7 @@ Before = Callable[[], State]
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Some clicks of some hours, as a run would compute them.
-
-    Args:
-        first: The first click.
-        rows: Number of clicks in all hours.
-        hours: Hours whose clicks are written.
-    """
+    """Some clicks of some hours, as a run would compute them."""
 
     first: int
     rows: int

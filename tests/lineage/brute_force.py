@@ -19,8 +19,6 @@ BELONGS = timedelta(minutes=30)
 
 @dataclass(frozen=True)
 class Line:
-    """A landed line and its classification."""
-
     arrival_hour: str
     file: str
     offset: int
@@ -29,27 +27,22 @@ class Line:
 
     @property
     def event_hour(self) -> str:
-        """The hour of the event."""
         assert self.verdict.time is not None
         return self.verdict.time.strftime("%Y-%m-%dT%H")
 
     @property
     def place(self) -> tuple[str, int]:
-        """The position of the line."""
         return self.file, self.offset
 
 
 @dataclass
 class Lines:
-    """All landed lines, classified."""
-
     all: list[Line] = field(default_factory=list)
     winners: dict[tuple[Any, ...], Line] = field(default_factory=dict)
     losers: dict[tuple[Any, ...], list[Line]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def dead(self) -> list[Line]:
-        """Rejected lines."""
         return [line for line in self.all if line.verdict.reasons]
 
     @property
@@ -91,12 +84,10 @@ class Pair:
 
     @property
     def side(self) -> str:
-        """Which of the two sides are present."""
         return "display" if self.event is None else "event" if self.display is None else "both"
 
     @property
     def hour(self) -> str:
-        """The hour of the event, or of a display without one."""
         time = self.event_time or self.display_time
         assert time is not None
         return time.strftime("%Y-%m-%dT%H")
@@ -134,21 +125,17 @@ def delivered(landing: Path, table: str = "visits") -> list[str]:
 
 @dataclass
 class Group:
-    """The counts of a group in gold."""
-
     events: int = 0
     visits: set[str] = field(default_factory=set)
     users: set[str] = field(default_factory=set)
 
     def see(self, event: dict[str, Any]) -> None:
-        """Count an event."""
         self.events += 1
         self.visits.add(event["visit_id"])
         self.users.add(event["user_id"])
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """The numbers of events, visits and users."""
         return self.events, len(self.visits), len(self.users)
 
 
@@ -207,22 +194,18 @@ def users(landing: Path) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def midnight(day: str) -> datetime:
-    """Return the first instant of a day."""
     return datetime.fromisoformat(f"{day}T00:00:00+00:00")
 
 
 def hour(key: str) -> datetime:
-    """Return the time of an hour's key."""
     return midnight(key[:10]) + timedelta(hours=int(key[11:]))
 
 
 def day(time: datetime) -> str:
-    """Return the day of a time."""
     return time.date().isoformat()
 
 
 def week(time: datetime) -> str:
-    """Return the Monday of a time's week."""
     return (time.date() - timedelta(days=time.weekday())).isoformat()
 
 
@@ -233,8 +216,6 @@ def reasons(line: Line) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """A session at the end of an hour."""
-
     hour: str
     completed: bool
     user: str
@@ -247,13 +228,7 @@ class Session:
 
 
 def sessions(lines: Lines, until: str, inactivity: timedelta = timedelta(minutes=30)) -> list[Session]:
-    """List every session once for each hour at whose end it is open, and once for the hour in which it ends.
-
-    Args:
-        lines: Lines of visits.
-        until: The newest hour.
-        inactivity: A longer silence ends a session.
-    """
+    """List every session once for each hour at whose end it is open, and once for the hour in which it ends."""
     views = defaultdict(list)
     for line in lines.winners.values():
         event = json.loads(line.raw)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +23,7 @@ SHARED_BY_MANY = frozenset({"browser", "browser_version", "network_type", "devic
 
 @dataclass(frozen=True, kw_only=True)
 class Canary:
-    """A value that occurs in one field of the lines of one kind.
-
-    Args:
-        kind: The kind of its line, such as `late visit`.
-        field: The field.
-        token: The value.
-    """
+    """A value that occurs in one field of the lines of one kind."""
 
     kind: str
     field: str
@@ -107,11 +101,7 @@ class Canaries:
 
 
 def plant(made: Deployment) -> Canaries:
-    """Land users, devices, ads, visits and requests, good and broken, each field with its own value.
-
-    Args:
-        made: A deployment without data of these hours.
-    """
+    """Land users, devices, ads, visits and requests, good and broken, each field with its own value."""
     all_ = Canaries()
     users = (
         [all_.user("user"), all_.user("broken user", id=None), all_.user("cut user")[:-20]],
@@ -119,7 +109,8 @@ def plant(made: Deployment) -> Canaries:
     )
     devices = [json.dumps({name: all_.of("device", name) for name in ("type", "full_name", "version")}).encode()]
     for day, lines in zip((DAY, NEXT_DAY), users, strict=True):
-        _deliver(made, day, {"users": lines, "devices": devices})
+        made.deliver("users", day, lines)
+        made.deliver("devices", day, devices)
     visit = all_.event("visit", "09:05")
     again = all_.event("visit", "09:05", not_announced=all_.of("conflicting visit", "not_announced"))
     private = all_.event("private visit", "09:20", keep_private=True)
@@ -138,11 +129,3 @@ def plant(made: Deployment) -> Canaries:
     made.land(LAST, [*[all_.event("refused visit", "12:05")] * 20, all_.event("late visit", "09:30")])
     made.land(LAST, [], name="ads.json", table="ads")
     return all_
-
-
-def _deliver(made: Deployment, day: str, tables: Mapping[str, list[bytes]]) -> None:
-    for table, lines in tables.items():
-        folder = made.landing / table / f"date={day}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{table}.json").write_bytes(b"".join(line + b"\n" for line in lines))
-        (folder / "_SUCCESS").touch()

@@ -22,7 +22,6 @@ class Deploy:
         self._made: list[Deployment] = []
 
     def __call__(self, name: str) -> Deployment:
-        """Create an empty deployment."""
         self._made.append(Deployment.create(self._folder / name, self._origins.url))
         return self._made[-1]
 
@@ -32,7 +31,6 @@ class Deploy:
         return self._made[-1]
 
     def close(self) -> None:
-        """Close their Spark sessions."""
         for deployment in self._made:
             deployment.close()
 

@@ -62,7 +62,6 @@ class Counting:
     moments: list[Moment] = field(default_factory=list)
 
     def add(self, **counts: int) -> None:
-        """Add one to a count."""
         self.moments.append(Moment(at=time.time(), counts=counts))
 
 
@@ -88,13 +87,7 @@ def counting() -> Iterator[Counting]:
 
 
 def of_newest_run(deployment: Deployment, counted: Counting, jobs: Path) -> Costs:
-    """Compute the costs of a deployment's newest run.
-
-    Args:
-        deployment: The deployment.
-        counted: The counts taken while it ran.
-        jobs: Folder of the job logs of the tests' Spark server.
-    """
+    """Compute the costs of a deployment's newest run."""
     with deployment.session() as spark:
         session = f"_Session_{spark.session_id}_"
     steps, events = _steps(deployment)
@@ -168,10 +161,19 @@ def raised(found: dict[str, Costs], *, now: Path) -> dict[str, list[str]]:
 
     They are written to `now`; copy it over :data:`RECORDED` to accept higher counts on purpose.
     """
-    now.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    now.write_text(_text(found), encoding="utf-8")
     known = json.loads(RECORDED.read_text(encoding="utf-8"))
     lines = {run: _more(found[run], known[run]) for run in found}
     return {run: [*each, f"on purpose? cp {now} {RECORDED}"] for run, each in lines.items() if each}
+
+
+def _text(found: dict[str, Costs]) -> str:
+    """Write costs as JSON, a step a line."""
+    steps = {
+        run: [f"{json.dumps(step)}: {json.dumps(counts)}" for step, counts in of.items()] for run, of in found.items()
+    }
+    runs = [f"{json.dumps(run)}: {{\n" + ",\n".join(lines) + "\n}" for run, lines in steps.items()]
+    return "{\n" + ",\n".join(runs) + "\n}\n"
 
 
 def _more(found: Costs, known: Costs) -> list[str]:

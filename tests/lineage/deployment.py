@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import plans
-from blogdata.cli.outcome import Outcome
-from blogdata.cli.pipeline import Pipeline
+from blogdata.cli.pipeline import Outcome, Pipeline
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine
@@ -57,12 +56,7 @@ class Deployment:
 
     @classmethod
     def create(cls, home: Path, url: str | None = None) -> Deployment:
-        """Make a deployment.
-
-        Args:
-            home: Its `BLOGDATA_HOME`, a new folder.
-            url: A running Spark Connect server; None: the deployment starts its own when needed.
-        """
+        """Make a deployment."""
         home.mkdir(parents=True)
         spark = OWN_SERVER if url is None else f"[spark]\nremote = {json.dumps(url)}\n"
         (home / "blogdata.toml").write_text(spark, encoding="utf-8")
@@ -71,17 +65,14 @@ class Deployment:
 
     @property
     def landing(self) -> Path:
-        """The landing zone."""
         return self.settings.landing
 
     @property
     def lake(self) -> Lake:
-        """The tables."""
         return Lake(root=str(self.settings.lake))
 
     @property
     def events(self) -> EventLog:
-        """The event log."""
         return EventLog(self.lake)
 
     @contextmanager
@@ -108,7 +99,6 @@ class Deployment:
         return self
 
     def close(self) -> None:
-        """Close the Spark session."""
         spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
 
     def simulate(self, spec: SimulationSpec) -> Truth:
@@ -116,12 +106,17 @@ class Deployment:
         return simulator.simulate(spec, self.landing)
 
     def folder(self, hour: str, table: str = "visits") -> Path:
-        """Return the folder of an hour of arrival."""
         return self.landing / table / f"date={hour[:10]}" / f"hour={hour[11:]}"
 
     def land(self, hour: str, lines: Iterable[bytes], name: str = "visits.json", table: str = "visits") -> Path:
         """Put a file into an hour of arrival, and add the flag unless it exists."""
-        folder = self.folder(hour, table)
+        return self._put(self.folder(hour, table), lines, name)
+
+    def deliver(self, table: str, day: str, lines: Iterable[bytes], name: str = "delivered.json") -> Path:
+        """Put a file into a day's delivery of users or devices, and add the flag unless it exists."""
+        return self._put(self.landing / table / f"date={day}", lines, name)
+
+    def _put(self, folder: Path, lines: Iterable[bytes], name: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / name
         file.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -144,7 +139,6 @@ class Deployment:
         for_: Sequence[str] = (),
         hours: tuple[str, str] | None = None,
         accept: str | None = None,
-        due: bool = False,
     ) -> Outcome:
         """Run as `blogdata run` does.
 
@@ -153,20 +147,14 @@ class Deployment:
             for_: Run only stale partitions of these datasets and everything upstream.
             hours: First and last hour (or day) of the span to run again; None runs stale partitions.
             accept: Guard to lift.
-            due: Run only stale partitions that run by themselves, too.
         """
         window = None
         if hours is not None:
             first, last = (start_of(key, Grain.HOUR if "T" in key else Grain.DAY) for key in hours)
             length = (Grain.HOUR if "T" in hours[1] else Grain.DAY).length
             window = Window(start=first, end=last + length)
-        pipeline = Pipeline(self.settings, quiet=True, accept=accept, due=due)
+        pipeline = Pipeline(self.settings, quiet=True, accept=accept)
         return pipeline.run(window=window, select=select, for_=for_)
-
-    def run_requested(self, **request: Any) -> Outcome:
-        """Run the request of a sensor, with its configuration."""
-        pipeline = Pipeline(self.settings, quiet=True)
-        return pipeline.run_job(**pipeline._asked(request)).outcome
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
         """Replay as the job does."""
@@ -175,7 +163,6 @@ class Deployment:
 
     @property
     def planner(self) -> Planner:
-        """The planner for the current state."""
         return Planner(graph=GRAPH, look=Snapshot(zone_of(self.settings), self.events))
 
     def outstanding(self) -> Plan:
@@ -183,11 +170,9 @@ class Deployment:
         return self.planner.outstanding()
 
     def published(self, dataset: str) -> dict[str, Entry]:
-        """Return the newest publication of each partition."""
         return self.events.publications(dataset)
 
     def versions(self) -> dict[str, int]:
-        """Return the newest version of every table, including the event log."""
         return self.lake.versions([*CONTRACTS, "ops.events"])
 
     def rows(self, dataset: str, *columns: str) -> list[Any]:
@@ -237,7 +222,6 @@ class Deployment:
 
 
 def module(name: str) -> ModuleType:
-    """Import a module by its dotted name, even if its package has an asset of the same name."""
     return importlib.import_module(name)
 
 

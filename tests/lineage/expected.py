@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,11 +14,15 @@ from typing import Any
 import iptocc
 
 import oracle
-from lineage import brute_force, expected_ads
+from lineage import brute_force
 from lineage.brute_force import Lines, Session
 from lineage.deployment import Deployment
-from lineage.expected_ads import HOURS, Row, Rule
 
+Row = tuple[Any, ...]
+Rule = tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]
+"""A dataset, the columns that tell its rows apart, and what these must be."""
+HOURS = "hours_present"
+Group = tuple[str, str]
 COUNTS = ("events", "visits", "users")
 UNKNOWN = "unknown"
 CUBE = ("device_type", "browser", "referral_host", "country")
@@ -154,7 +158,6 @@ def _enriched(landing: Path, lines: Lines) -> Iterator[Row]:
 
 
 def place(event: dict[str, Any]) -> Row:
-    """Return the country and the outcome of an event."""
     address = brute_force.text(event, "user", "ip")
     if address is None:
         return None, None
@@ -162,7 +165,6 @@ def place(event: dict[str, Any]) -> Row:
 
 
 def cube(event: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Return the cube's dimensions of an event."""
     device, browser = (brute_force.text(event, "technical", name) for name in CUBE[:2])
     return device or UNKNOWN, browser or UNKNOWN, brute_force.host(event), place(event)[0] or UNKNOWN
 
@@ -281,6 +283,91 @@ def _counted(period: Callable[[datetime], str], key: Key) -> Callable[[Path, Lin
     return rows
 
 
+def _bronze_ads(landing: Path, lines: Lines) -> Iterator[Row]:
+    return ((line.arrival_hour, *line.place, line.raw) for line in brute_force.read(landing, "ads").all)
+
+
+def _ad_dead_letters(landing: Path, lines: Lines) -> Iterator[Row]:
+    return ((*line.place, line.raw, brute_force.reasons(line)) for line in brute_force.read(landing, "ads").dead)
+
+
+def _silver_ads(landing: Path, lines: Lines) -> Iterator[Row]:
+    ads = brute_force.read(landing, "ads")
+    for identity, line in ads.winners.items():
+        yield line.event_hour, *line.place, line.raw, 1 + len(ads.losers.get(identity, ()))
+
+
+def _ad_conflicts(landing: Path, lines: Lines) -> Iterator[Row]:
+    return ((*line.place, line.raw) for line in brute_force.read(landing, "ads").conflicts)
+
+
+def _with_ads(landing: Path, lines: Lines) -> Iterator[Row]:
+    for pair in brute_force.pairs(lines, brute_force.read(landing, "ads")):
+        one = pair.event or pair.display or {}
+        page, campaign = (pair.event or {}).get("page"), (pair.display or {}).get("campaign")
+        yield pair.hour, pair.side, one["visit_id"], pair.event_time, page, pair.display_time, campaign
+
+
+def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
+    ads = brute_force.read(landing, "ads")
+    there = {*brute_force.delivered(landing)} & {*brute_force.delivered(landing, "ads")}
+    hours = Counter(brute_force.day(brute_force.hour(hour)) for hour in there)
+    counts, distinct = _of_campaigns(lines, ads, len("2026-01-05"))
+    for line in ads.winners.values():
+        assert line.verdict.time is not None
+        counts[brute_force.day(line.verdict.time), json.loads(line.raw)["campaign"] or "unknown"]["displays"] += 1
+    for group, found in counts.items():
+        sizes = (len(distinct[group][name]) for name in ("events", "visits", "visitors"))
+        plain = (found[name] for name in ("displays", "display", "event", "both"))
+        yield *group, *plain, *sizes, hours[group[0]]
+
+
+def _campaign_hours(landing: Path, lines: Lines) -> Iterator[Row]:
+    counts, distinct = _of_campaigns(lines, brute_force.read(landing, "ads"), len("2026-01-05T00"))
+    for group, found in counts.items():
+        yield *group, *(found[name] for name in ("display", "event", "both")), len(distinct[group]["events"])
+
+
+def _of_campaigns(lines: Lines, ads: Lines, period: int) -> tuple[dict[Group, Counter[str]], dict[Group, Any]]:
+    """Count the sides of pairs, and collect the distinct values, by campaign and by day or hour."""
+    counts: dict[Group, Counter[str]] = defaultdict(Counter)
+    distinct: dict[Group, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
+    for pair in brute_force.pairs(lines, ads):
+        group = pair.hour[:period], (pair.display or {}).get("campaign") or "unknown"
+        counts[group][pair.side] += 1
+        if pair.side == "both" and pair.event is not None:
+            identity = (pair.event["visit_id"], pair.event_time, pair.event["page"])
+            for name, value in zip(
+                ("events", "visits", "visitors"), (identity, identity[0], pair.event["user_id"]), strict=True
+            ):
+                distinct[group][name].add(value)
+    return counts, distinct
+
+
+AD_RULES: list[Rule] = [
+    ("bronze.ads", (("arrival_hour", "source_file", "source_offset", "raw"), _bronze_ads)),
+    ("bronze.ad_dead_letters", (("source_file", "source_offset", "raw", "reasons"), _ad_dead_letters)),
+    ("silver.ads", (("display_hour", "source_file", "source_offset", "raw", "occurrences"), _silver_ads)),
+    ("silver.ad_conflicts", (("source_file", "source_offset", "raw"), _ad_conflicts)),
+    (
+        "silver.visits_with_ads",
+        (("event_hour", "side", "visit_id", "event_time", "page", "display_time", "campaign"), _with_ads),
+    ),
+    (
+        "gold.campaign_stats",
+        (
+            (
+                *("event_date", "campaign", "displays", "displays_alone", "events_alone", "pairs"),
+                *("events", "visits", "visitors", HOURS),
+            ),
+            _campaigns,
+        ),
+    ),
+    (
+        "gold.campaign_audience_hourly",
+        (("event_hour", "campaign", "displays_alone", "events_alone", "pairs", "events"), _campaign_hours),
+    ),
+]
 RULES: list[Rule] = [
     ("bronze.users", (("load_date", "raw"), _bronze_users)),
     ("bronze.devices", (("type", "version"), _bronze_devices)),
@@ -306,7 +393,7 @@ RULES: list[Rule] = [
             lambda landing, lines: ((*line.place, line.raw, brute_force.reasons(line)) for line in lines.dead),
         ),
     ),
-    *expected_ads.RULES,
+    *AD_RULES,
     ("silver.late_visits", (("arrival_hour", "source_file", "source_offset"), _late)),
     ("silver.visits", (("source_file", "source_offset", "occurrences"), _silver_visits)),
     (

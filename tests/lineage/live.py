@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import oracle
+from assets.streams import STREAMS
 from assets.streams.live_visits import STREAM
 from blogdata.evidence import ledger
 from blogdata.orchestration import stream as streams
@@ -22,6 +21,7 @@ from blogdata.publish.target import RunContext
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from lineage.deployment import Deployment
+from lineage.worker import Forked
 from quality.contracts import streamed_by
 from quality.contracts.live import WRITTEN
 from resources.spark import SparkResource
@@ -53,7 +53,6 @@ def tick(deployment: Deployment, stream: streams.Stream = ONE_BY_ONE, *, renew: 
 
 
 def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
-    """Return every row of the streamed tables, except the name of its batch."""
     held = {}
     for name, contract in STREAMED.items():
         columns = [column.name for column in contract.columns if column.name != "batch"]
@@ -62,7 +61,6 @@ def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def problems(deployment: Deployment) -> list[str | None]:
-    """List the problems that the ledger finds in the streamed tables."""
     lines = [
         line for contract in STREAMED.values() for line in ledger.audit(deployment.lake, deployment.events, contract)
     ]
@@ -79,7 +77,6 @@ def in_order(deployment: Deployment) -> list[Path]:
 
 
 def simulate(deployment: Deployment) -> Deployment:
-    """Simulate a day in a separate landing zone."""
     deployment.simulate(SPEC)
     return deployment
 
@@ -137,41 +134,10 @@ def published(deployment: Deployment) -> tuple[set[Position], Counter[tuple[str,
     return set(events), left_out
 
 
-class Tick:
-    """A tick in a separate process.
+def ticking(deployment: Deployment, probe: Path, stream: str = "visits") -> Forked:
+    """Process all landed files in a process of its own, those of the visits one batch each; a probe may hold it."""
+    return Forked(deployment, probe, partial(_ticked, str(probe), stream))
 
-    Args:
-        deployment: The deployment whose files it processes, one batch each.
-        probe: Folder of the probe for its publications.
-        stream: The stream, as a Python expression.
-    """
 
-    def __init__(self, deployment: Deployment, probe: Path, stream: str = "live.ONE_BY_ONE") -> None:
-        code = (
-            "from assets.streams import STREAMS; from lineage import live;"
-            " from lineage.deployment import Deployment; from blogdata.services import config;"
-            f" live.tick(Deployment(settings=config.load()), {stream}, probe={str(probe)!r})"
-        )
-        tests = str(Path(__file__).parent.parent)
-        home = str(deployment.settings.home)
-        environment = {**os.environ, "BLOGDATA_HOME": home, "PYTHONPATH": tests, "PYTHONWARNINGS": "ignore"}
-        self._process = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
-
-    def reached(self, marker: Path) -> bool:
-        """Wait until a publication is held; False if the tick ended before."""
-        deadline = time.monotonic() + 900
-        while not marker.exists():
-            assert time.monotonic() < deadline
-            if self._process.poll() is not None:
-                return marker.exists()
-            time.sleep(0.02)
-        return True
-
-    def kill(self) -> None:
-        """Kill the process with -9; its query continues in the server."""
-        self._process.kill()
-        self._process.communicate(timeout=900)
-
-    def ended(self) -> None:
-        """Wait for its end, successful or not: a killed server is an error for it."""
-        self._process.communicate(timeout=900)
+def _ticked(probe: str, stream: str, deployment: Deployment) -> None:
+    tick(deployment, {**STREAMS, "visits": ONE_BY_ONE}[stream], probe=probe)

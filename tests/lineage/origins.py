@@ -23,24 +23,13 @@ _PATIENCE_SECONDS = 1800.0
 
 @dataclass(frozen=True, kw_only=True)
 class Origins:
-    """The published deployments of a suite.
-
-    Args:
-        folder: Their folder, which all test processes share.
-        url: The Spark Connect server of all test processes.
-    """
+    """The published deployments of a suite."""
 
     folder: Path
     url: str
 
     def copy(self, fill: Fill, home: Path, *before: Fill) -> Deployment:
-        """Copy a published deployment.
-
-        Args:
-            fill: Publishes it; called by the first test process that needs it, while the others wait.
-            home: `BLOGDATA_HOME` of the copy, a new folder.
-            before: What is published before, each in a copy of the one before it; none: it begins empty.
-        """
+        """Copy a published deployment."""
         origin = self.folder / fill.__name__
         with locked(origin.with_suffix(".lock"), seconds=_PATIENCE_SECONDS):
             if not origin.is_dir():
@@ -65,9 +54,12 @@ def three_hours(made: Deployment) -> None:
         world.simulate(SimulationSpec(days=1, visits_per_day=1000, seed=5, faults=faults, ads=True))
         made.copy_hours(world, THREE_HOURS)
     _, middle, last = THREE_HOURS
-    # Two late ones and two in conflict, from a device that was never delivered; and a line that is no event.
+    # Two late ones and two in conflict, of an unknown device; one of an ad; and a line that is no event.
     late, conflict = [event(at, "/late") for at in ("00:10", "00:20")], event("02:30", "/conflict")
-    made.land(last, [*late, conflict, conflict.replace(b"Firefox", b"Lynx"), b"{"], name="visits-more.json")
+    ad = {"ad_id": "a", "technical": {"browser": "Firefox", "device_type": "PC"}}
+    clicked = event("02:20", "/clicked", visit_id="v", context=ad)
+    more = [*late, conflict, conflict.replace(b"Firefox", b"Lynx"), clicked, b"{"]
+    made.land(last, more, name="visits-more.json")
     # Not in the last hour, which tests compute again: logs take the longest plans.
     agent = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
     logged = [

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from blogdata.orchestration import dead_runs
-from blogdata.orchestration.names import asset_key, step_of
+from blogdata.orchestration.names import step_of
 from blogdata.services import dagster_home
 from lineage.deployment import Deployment
 
@@ -30,24 +30,11 @@ def retries(deployment: Deployment, dataset: str) -> list[str]:
 
 
 def under_way(deployment: Deployment) -> list[str]:
-    """List the runs that are in progress for Dagster."""
     with dagster_home.open_instance(deployment.settings) as instance:
         return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(dead_runs.UNDER_WAY)))]
 
 
 def newest_tags(deployment: Deployment) -> Mapping[str, str]:
-    """Return the tags of the newest run."""
     with dagster_home.open_instance(deployment.settings) as instance:
         (run,) = instance.get_runs(limit=1)
     return run.tags
-
-
-def evaluations(deployment: Deployment, dataset: str, check: str) -> list[dg.AssetCheckEvaluation]:
-    """List the results of a check, the newest first."""
-    key = dg.AssetCheckKey(asset_key(dataset), check)
-    with dagster_home.open_instance(deployment.settings) as instance:
-        records = instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
-    events = [record.event.dagster_event for record in records if record.event is not None]
-    # A run plans its checks before it evaluates them.
-    made = dg.DagsterEventType.ASSET_CHECK_EVALUATION
-    return [event.asset_check_evaluation_data for event in events if event is not None and event.event_type == made]

@@ -107,7 +107,6 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
 
 @pytest.fixture
 def reported(blog: Blog) -> Report:
-    """The report of the log."""
     zone = LandingZone.of(blog.deployment.landing)
     return blog_report.compute(
         blog.deployment.lake, zone, blog.deployment.settings.checkpoints, now=datetime.now(timezone.utc)

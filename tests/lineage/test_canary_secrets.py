@@ -68,12 +68,7 @@ REFUSED = (
 
 @dataclass(frozen=True, kw_only=True)
 class Servers:
-    """The servers of others: each was shown a secret, and refuses it.
-
-    Args:
-        settings: The settings of a deployment that uses them.
-        hook: What the web server of the alerts received.
-    """
+    """The servers of others: each was shown a secret, and refuses it."""
 
     settings: str
     hook: Posted
@@ -110,7 +105,6 @@ def stored(folder: Path) -> dict[str, str]:
 
 
 def processes() -> str:
-    """Return the command lines of all processes, and the environments of this one's children."""
     shown = []
     own = {child.pid for child in psutil.Process().children(recursive=True)}
     for process in psutil.process_iter():

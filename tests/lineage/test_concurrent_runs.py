@@ -27,7 +27,6 @@ SPEC = SimulationSpec(
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> Deployment:
-    """A simulated day that has not been run."""
     made = deploy("world")
     made.simulate(SPEC)
     return made

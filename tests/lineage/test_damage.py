@@ -16,6 +16,7 @@ import published
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake.checksums import mismatch, sums_of
+from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
@@ -32,7 +33,6 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.origins import three_hours
 from quality.contracts import CONTRACTS, GRAPH
-from table_files import data_files, log_of
 
 UNREADABLE, GONE = "gold.requests_daily", "gold.sessions_daily"
 MERGED, FLIPPED, OLDER = "silver.devices", "silver.late_visits", "silver.users"
@@ -52,8 +52,15 @@ HOURS = ("2026-01-05T10", "2026-01-05T11")
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three published hours."""
     return deploy.published("damage", three_hours)
+
+
+def data_files(lake: Lake, dataset: str) -> list[Path]:
+    return sorted(map(Path, DeltaTable(lake.path(dataset)).file_uris()))
+
+
+def log_of(lake: Lake, dataset: str) -> Path:
+    return Path(lake.path(dataset), "_delta_log")
 
 
 def flip(file: Path, at: int, mask: int = 1) -> None:
@@ -69,6 +76,7 @@ def cut(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
 
 
+@pytest.mark.campaign
 def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deployment: Deployment) -> None:
     before, versions, lake = deployment.contents(), deployment.versions(), deployment.lake
     assert "every file of its tables is whole" in said("doctor")[1]
@@ -179,7 +187,6 @@ class Home:
         return code, " ".join(out.split()), " ".join(errors.split())
 
     def problems(self) -> str:
-        """Return the problems that doctor reports, each with its remedy."""
         lines = self._said("doctor")[1].splitlines()
         found = [" ".join(pair) for pair in pairwise(lines) if pair[0].startswith("problem")]
         assert all("->" in line for line in found)

@@ -1,75 +1,109 @@
-"""Dead letters in a full load, and their corrections: neither removes other rows."""
+"""Landed files that are faulty, gone, cut off or replaced remove no published row until a person accepts it."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from blogdata.cli.main import main
-from blogdata.cli.pipeline import Pipeline
 from blogdata.lake.commit import WHOLE_TABLE
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from quality.contracts import GRAPH
 
-HOUR, NEXT = "2026-01-05T10", "2026-01-05T11"
+HOUR = "2026-01-05T10"
 TIMES = {f"{name}_datetime": "2020-05-05T00:00:00Z" for name in ("registered", "first_connection", "last_connection")}
 USERS = [json.dumps({"id": name, "login": name, "email": "a@example.org", **TIMES}).encode() for name in "abcd"]
 OF_USERS = ("silver.users", "silver.users_current")
 DEVICES = [b"type;full_name;version", b"PC;One;1", b"PC;Two;2", b"Phone;Three;3"]
 
 
-def deliver(deployment: Deployment, file: str, lines: list[bytes]) -> None:
-    path = deployment.landing / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(line + b"\n" for line in lines))
-    (path.parent / "_SUCCESS").touch()
-
-
-def accepted(deployment: Deployment, *datasets: str) -> list[str]:
-    return Pipeline(deployment.settings, quiet=True, accept="size").run(select=datasets).problems
+READERS = ("bronze.visits", "bronze.devices", *OF_USERS)
+DAY = "2026-01-05"
+HOURS = {name: f"{DAY}T{at}" for at, name in enumerate(("gone", "cut", "same", "moved", "cleaned"), 10)}
 
 
 def current(deployment: Deployment) -> list[str]:
     return sorted(user for user, valid_to in deployment.rows("silver.users", "user_id", "valid_to") if valid_to is None)
 
 
+def pages(made: Deployment, hour: str) -> list[str]:
+    rows = made.rows("bronze.visits", "arrival_hour", "raw")
+    return sorted(json.loads(raw)["page"] for key, raw in rows if key == hour)
+
+
 @pytest.fixture(scope="module")
 def made(deploy: Deploy) -> Deployment:
-    """A deployment without data; the tests go on from each other."""
-    return deploy("deliveries")
+    """Two files of each hour, of users and of devices, beside deliveries of strange names; the tests go on from it."""
+    made = deploy("deliveries")
+    # By name each of them would be the newest.
+    for strange in ("2026-01-05.bad", "2026-1-6", "2099-01-01", "9999-12-31"):
+        made.deliver("devices", strange, DEVICES[:2], "one.csv")
+        made.deliver("users", strange, USERS[:1], "one.json")
+    (problem, *_) = made.replay("bronze.devices", WHOLE_TABLE).problems
+    assert "nothing has landed of landing.devices" in problem
+    for name, hour in HOURS.items():
+        made.land(hour, [event(f"{hour[11:]}:05", f"/{name}/{at}") for at in (1, 2)], "one.json")
+        made.land(hour, [event(f"{hour[11:]}:06", f"/{name}/3")], "two.json")
+    for name, users, devices in (("one", USERS[:2], DEVICES[1:3]), ("two", USERS[2:], DEVICES[3:])):
+        made.deliver("users", DAY, users, f"{name}.json")
+        made.deliver("devices", DAY, [DEVICES[0], *devices], f"{name}.csv")
+    assert made.run(for_=READERS).problems == []
+    return made
 
 
 def test_misnamed_and_future_deliveries_are_ignored(made: Deployment) -> None:
-    # By name each of them would be the newest.
-    for strange in ("2026-01-05.bad", "2026-1-6", "2099-01-01", "9999-12-31"):
-        deliver(made, f"devices/date={strange}/devices.csv", DEVICES[:2])
-        deliver(made, f"users/date={strange}/users.json", USERS[:1])
-    (problem, *_) = made.replay("bronze.devices", WHOLE_TABLE).problems
-    assert "nothing has landed of landing.devices" in problem
-    deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
-    deliver(made, "users/date=2026-01-05/users.json", USERS)
-    found = ("silver.devices", *OF_USERS)
-    assert made.run(for_=found).problems == []
-    assert sorted(made.rows("silver.devices", "full_name")) == ["One", "Three", "Two"]
-    assert str(made.published("bronze.devices")[WHOLE_TABLE].landed).startswith("2026-01-05:")
-    assert list(made.published("bronze.users")) == ["2026-01-05"]
-    assert made.run(for_=found).runs == 0, "nothing is requested again"
+    devices = made.rows("bronze.devices", "full_name", "reasons")
+    assert sorted(name for name, reasons in devices if not reasons) == ["One", "Three", "Two"]
+    assert str(made.published("bronze.devices")[WHOLE_TABLE].landed).startswith(f"{DAY}:")
+    assert list(made.published("bronze.users")) == [DAY]
+    assert made.run(for_=READERS).runs == 0, "nothing is requested again"
     assert made.problems() == []
 
 
-def test_mostly_rejected_delivery_removes_no_users_until_accepted(made: Deployment) -> None:
-    deliver(made, "users/date=2026-01-06/users.json", [USERS[0], b"{", b"{", b"{"])
-    (problem, *_) = made.run(for_=OF_USERS).problems
-    assert "3 of 4 rows are dead letters; 1 can be used, there were 4" in problem
-    assert "blogdata run --select silver.users --accept size" in problem
-    assert made.pasted(problem) == [(["not_json"], 3)]
+def test_no_published_row_goes_with_its_file_or_its_delivery_until_accepted(made: Deployment) -> None:
+    (made.folder(HOURS["gone"]) / "two.json").unlink()
+    cut = made.folder(HOURS["cut"]) / "one.json"
+    cut.write_bytes(cut.read_bytes().splitlines(keepends=True)[0])
+    same = made.folder(HOURS["same"]) / "two.json"
+    same.write_text(same.read_text().replace("/same/3", "/same/4"))
+    moved = made.folder(HOURS["moved"]) / "two.json"
+    moved.with_name("renamed.json.gz").write_bytes(gzip.compress(moved.read_bytes()))
+    moved.unlink()
+    shutil.rmtree(made.folder(HOURS["cleaned"]))
+    (made.landing / "devices" / f"date={DAY}" / "two.csv").unlink()
+    (made.landing / "users" / f"date={DAY}" / "two.json").unlink()
+    made.deliver("users", "2026-01-06", [USERS[0], b"{", b"{", b"{"])
+    before = made.contents()
+
+    problems = made.run(for_=READERS).problems
+    told = "\n".join(problems)
+    assert f"{HOURS['gone']} (1 line: two.json with 1 is gone)" in told
+    assert f"{HOURS['cut']} (1 line: one.json has 1 of 2)" in told
+    assert f"{DAY} (2 lines: two.json with 2 is gone)\n  where: bronze.users" in told
+    assert f"{DAY} (2 lines: two.csv with 2 is gone)\n  where: bronze.devices" in told
+    assert told.count("blogdata run --accept size") == 3
+    (mostly,) = [problem for problem in problems if "blogdata run --select silver.users --accept size" in problem]
+    assert "3 of 4 rows are dead letters; 1 can be used, there were 4" in mostly
+    assert made.pasted(mostly) == [(["not_json"], 3)]
+    for name in ("gone", "cut", "moved", "cleaned"):
+        assert pages(made, HOURS[name]) == [f"/{name}/{at}" for at in (1, 2, 3)]
+    assert pages(made, HOURS["same"]) == ["/same/1", "/same/2", "/same/4"]
+    assert sorted(made.planner.waiting(GRAPH.task_of("bronze.visits"))) == [HOURS["gone"], HOURS["cut"]]
+    assert {name: made.contents_of(name) for name in ("bronze.devices", *OF_USERS)}.items() <= before.items()
     assert current(made) == ["a", "b", "c", "d"]
-    assert accepted(made, *OF_USERS) == []
+    assert made.problems() == []
+
+    assert made.run(for_=READERS, accept="size").problems == []
+    assert pages(made, HOURS["gone"]) == ["/gone/1", "/gone/2"]
+    assert pages(made, HOURS["cut"]) == ["/cut/1", "/cut/3"]
+    assert pages(made, HOURS["cleaned"]) == [f"/cleaned/{at}" for at in (1, 2, 3)]
     assert current(made) == sorted(made.rows("silver.users_current", "user_id")) == ["a"]
-    assert made.run(for_=OF_USERS).problems == []
     assert made.problems() == []
 
 

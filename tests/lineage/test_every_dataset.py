@@ -1,14 +1,18 @@
 """Rules for every dataset, present and future: odd lines that bronze accepts, columns, and values of persons in them.
 
 A row accepted by bronze but refused by a later contract would block the whole hour and all later steps. So odd lines
-are processed down to gold, and every dataset has to publish them. Besides, a value of its own is planted in every field
-of some lines: the columns that have one are those that contracts declare.
+are processed down to silver, and by `make laws` to gold, streams included; a value of its own is then planted in every
+field of some lines: the columns that have one are those that contracts declare. The suite looks for values of persons
+in three published hours.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -20,15 +24,19 @@ from blogdata.patterns.observability import dataset_tracker, fine_grained_tracke
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
 from blogdata.patterns.quality import schema_migrator
 from lineage import canaries, found_values, live, odd_lines
-from lineage.canaries import Canaries
+from lineage.canaries import Canaries, Canary
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.found_values import Found
-from lineage.places import PLACES, Place
+from lineage.found_values import PLACES, Found, Place
+from lineage.origins import three_hours
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
 
-pytestmark = pytest.mark.campaign
+THREE, EVERYTHING = "three hours", "everything"
+FIELDS = ("visit_id", "user_id", "id", "login", "email", "ip")
+SHORTEST = len("u00000000")
+"""What is shorter may be in a file by chance."""
+ENRICHED = "silver.visits_enriched"
 DAYS = (canaries.DAY, canaries.NEXT_DAY)
 ODD = (
     "visit_id = char(9)",
@@ -44,6 +52,8 @@ ODD = (
 )
 """What must come through to silver, or the lines are not odd enough."""
 LOGS = "/_delta_log/"
+DECLARED = {(name, one.name) for name, contract in EVERY.items() for one in contract.columns if one.singles_out}
+"""The columns that lead to one person."""
 SKETCHES = "visitors"
 TOKENS = {
     ("gold.visits_weekly", "visit_id"),
@@ -83,11 +93,8 @@ def world(deploy: Deploy) -> World:
     users = odd_lines.drawn(odd_lines.users(), 200)
     devices, header = odd_lines.drawn(odd_lines.devices(), 100), b"type;full_name;version"
     for day, accounts, named in zip(DAYS, (users[:100], users[100:]), (devices[:60], devices[40:]), strict=True):
-        for table, name, lines in (("users", "odd.json", accounts), ("devices", "odd.csv", [header, *named])):
-            folder = made.landing / table / f"date={day}"
-            folder.mkdir(parents=True)
-            (folder / name).write_bytes(b"".join(line + b"\n" for line in lines))
-            (folder / "_SUCCESS").touch()
+        made.deliver("users", day, accounts, "odd.json")
+        made.deliver("devices", day, [header, *named], "odd.csv")
     events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 400)]
     displays = [*odd_lines.each_odd_display(), *odd_lines.drawn(odd_lines.displays(), 200)]
     for number, hour in enumerate(odd_lines.ARRIVALS):
@@ -113,15 +120,51 @@ def deployment(world: World) -> Deployment:
     return world.made
 
 
-@pytest.fixture(scope="module")
-def found(world: World) -> Found:
+@pytest.fixture(scope="module", params=[THREE, pytest.param(EVERYTHING, marks=pytest.mark.campaign)])
+def found(request: pytest.FixtureRequest, deploy: Deploy) -> Found:
+    if request.param == THREE:
+        made = deploy.published("persons", three_hours)
+        return found_values.find(made.settings.home, landed(made))
+    world: World = request.getfixturevalue("world")
     return found_values.find(world.made.settings.home, world.planted)
+
+
+everywhere = pytest.mark.parametrize("found", [pytest.param(EVERYTHING, marks=pytest.mark.campaign)], indirect=True)
+
+
+def landed(made: Deployment) -> Canaries:
+    """Take from the landed lines what visitors and some users are known by, and the pages."""
+    values = {("requests", "ip", "192.0.2.1")}
+    for table, most in (("visits", None), ("ads", None), ("users", 60)):
+        files = sorted((made.landing / table).rglob("*.json"))
+        for row in [parsed(line) for file in files for line in file.read_bytes().splitlines()][:most]:
+            known = {**row, **((row.get("context") or {}).get("user") or {})}
+            values |= {(table, name, known[name]) for name in (*FIELDS, "page") if isinstance(known.get(name), str)}
+    long = sorted(value for value in values if len(value[2]) >= SHORTEST)
+    return Canaries([Canary(kind=kind, field=name, token=value) for kind, name, value in long])
+
+
+def parsed(line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def came_through(made: Deployment) -> list[str]:
+    """List the oddities that are in no row of silver."""
+    with made.session() as spark:
+        visits = made.lake.read(spark, ENRICHED)
+        came = visits.selectExpr(*[f"coalesce(bool_or({odd}), false) AS `{number}`" for number, odd in enumerate(ODD)])
+        return [odd for odd, there in zip(ODD, came.collect()[0], strict=True) if not there]
 
 
 def columns(dataset: str) -> set[str]:
     return {column.name for column in EVERY[dataset].columns}
 
 
+@pytest.mark.campaign
 def test_every_dataset_publishes_usable_rows_of_bronze(deployment: Deployment) -> None:
     assert [name for name in EVERY if not deployment.published(name)] == []
     assert deployment.problems() == []
@@ -136,12 +179,36 @@ def test_every_dataset_publishes_usable_rows_of_bronze(deployment: Deployment) -
     assert sum(not reasons for reasons in displays) > 100
     reasons = Counter(reason for each in displays for reason in each)
     assert min(reasons[f"missing_field:{name}"] for name in AD_IDENTIFIERS) > 5
-    with deployment.session() as spark:
-        visits = deployment.lake.read(spark, "silver.visits_enriched")
-        came = visits.selectExpr(*[f"coalesce(bool_or({odd}), false) AS `{number}`" for number, odd in enumerate(ODD)])
-        assert [odd for odd, there in zip(ODD, came.collect()[0], strict=True) if not there] == []
+    assert came_through(deployment) == []
 
 
+def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deploy: Deploy) -> None:
+    """And each column that is computed of them has its sources."""
+    made = deploy.published("oddest", three_hours)
+    events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 100)]
+    for number, hour in enumerate(odd_lines.ARRIVALS):
+        made.land(hour, events[number::2])
+    made.land(odd_lines.ARRIVALS[0], odd_lines.drawn(odd_lines.requests(), 100), name="access.log")
+    before = made.versions()
+    assert made.run(for_=[ENRICHED]).problems == []
+    assert made.problems() == []
+    rows = made.rows("bronze.visits", "arrival_hour", "format", "reasons")
+    usable = [form for hour, form, reasons in rows if hour in odd_lines.ARRIVALS and not reasons]
+    assert usable.count(visit_lines.JSON) > 200
+    assert came_through(made) == []
+    computed = {name for name, version in made.versions().items() if version != before.get(name)} & EVERY.keys()
+    assert computed >= {"bronze.visits", "silver.visits", "silver.places", ENRICHED}
+    for dataset in computed:
+        newest = next(dataset_tracker.publications(made.lake, dataset)).commit
+        assert_sourced(dataset, fine_grained_tracker.sources(made.lake, str(made.landing), newest))
+
+
+def assert_sourced(dataset: str, sources: Mapping[str, object]) -> None:
+    without = [column.name for column in EVERY[dataset].columns if not sources[column.name]]
+    assert without == [column.name for column in EVERY[dataset].columns if column.sourceless]
+
+
+@pytest.mark.campaign
 @pytest.mark.parametrize("dataset", EVERY)
 def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dataset: str) -> None:
     """Pattern: Fine-Grained Tracker."""
@@ -149,15 +216,13 @@ def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dat
     landing = str(deployment.landing)
     read = fine_grained_tracker.read(deployment.lake, landing, newest)
     assert read is not None, "its lineage is lost"
-    found = fine_grained_tracker.sources(deployment.lake, landing, newest)
-    assert {name for name in columns(dataset) if not found[name]} == {
-        column.name for column in EVERY[dataset].columns if column.sourceless
-    }
+    assert_sourced(dataset, fine_grained_tracker.sources(deployment.lake, landing, newest))
     known = {ColumnSource(dataset=name, column=column) for name in EVERY for column in columns(name)}
     unknown = {source for source in read - known if not source.dataset.startswith("landing.")}
     assert {source.column.startswith("_") for source in unknown} <= {True}, "only columns of Delta itself"
 
 
+@pytest.mark.campaign
 def test_each_dataset_counts_as_a_reader_of_its_columns(deployment: Deployment) -> None:
     """Pattern: Schema Migrator."""
     asked = (deployment.lake, deployment.events, EVERY)
@@ -175,6 +240,7 @@ def test_each_dataset_counts_as_a_reader_of_its_columns(deployment: Deployment) 
     assert {name: found for name in inputs if (found := readers(name, "nobody_reads_it"))} == {}
 
 
+@pytest.mark.campaign
 def test_a_program_reads_only_the_columns_that_its_contract_names(deployment: Deployment) -> None:
     named = {read.dataset: read.columns for read in EVERY["silver.places"].reads}["silver.visits"]
     assert named is not None
@@ -185,8 +251,10 @@ def test_a_program_reads_only_the_columns_that_its_contract_names(deployment: De
 
 def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:
     assert [path for path in found.of_persons if not any(place.has(path) for place in PLACES)] == []
+    assert {one.field for one in found.planted.every} >= {*FIELDS}
 
 
+@everywhere
 def test_the_search_of_an_erasure_finds_no_other_place_and_does_not_read_the_state_of_streams(found: Found) -> None:
     seen = search(found.home, [value.token for value in found.planted.every if value.identifies])
     assert {*seen.traces} >= set(found.of_persons)
@@ -196,38 +264,48 @@ def test_the_search_of_an_erasure_finds_no_other_place_and_does_not_read_the_sta
     assert [path for path in seen.unsearched if not state.has(path)] == []
 
 
+@everywhere
 @pytest.mark.parametrize("place", CERTAIN, ids=lambda place: place.name)
 def test_a_declared_place_has_persons_values(found: Found, place: Place) -> None:
     assert any(place.has(path) for path in found.of_persons)
 
 
+@everywhere
 def test_a_refused_batch_is_found(found: Found) -> None:
     """It is declared as possible only, as most deployments have none."""
     (refused,) = [place for place in PLACES if place.name == "refused batches"]
     assert any(refused.has(path) for path in found.of_persons)
 
 
-def test_columns_with_identifiers_are_those_that_contracts_declare(found: Found) -> None:
-    declared = {
-        (name, column.name) for name, contract in EVERY.items() for column in contract.columns if column.singles_out
+def with_identifiers(found: Found) -> set[tuple[str, str]]:
+    return {where for where, values in found.columns.items() if any(value.identifies for value in values)}
+
+
+def test_columns_with_identifiers_are_declared(found: Found) -> None:
+    assert with_identifiers(found) - DECLARED == set()
+    assert with_identifiers(found) >= {
+        ("bronze.visits", "raw"),
+        ("bronze.ads", "raw"),
+        ("bronze.users", "email"),
+        ("silver.visits", "ip"),
+        ("silver.visit_conflicts", "visit_id"),
+        ("silver.users", "user_id"),
+        ("silver.ads", "visit_id"),
+        ("silver.visits_enriched", "user_id"),
     }
-    seen = {where for where, values in found.columns.items() if any(value.identifies for value in values)}
-    assert seen - declared == set()
-    assert {(name, column) for name, column in declared - seen if column != SKETCHES} == TOKENS | ENCRYPTED
 
 
-def test_no_statistics_have_a_persons_value(found: Found) -> None:
+@everywhere
+def test_each_declared_column_has_identifiers(found: Found) -> None:
+    left = DECLARED - with_identifiers(found)
+    assert {(name, column) for name, column in left if column != SKETCHES} == TOKENS | ENCRYPTED
+
+
+def test_no_statistics_and_no_footer_of_a_data_file_have_a_persons_value(found: Found) -> None:
+    """Footers of a refused batch do: its files are written without a contract."""
     in_logs = {value for path, values in found.files.items() if LOGS in path for value in values}
-    assert {value.field for value in in_logs if value.identifies} == set()
-    assert "page" in {value.field for value in in_logs}, "the search sees statistics"
-
-
-def test_no_footer_of_a_data_file_has_a_persons_value(found: Found) -> None:
-    """Those of a refused batch do: its files are written without a contract."""
-    assert {value.field for value in found.limits if value.identifies} == set()
-    assert "page" in {value.field for value in found.limits}, "the search sees limits"
+    for seen in (in_logs, found.limits):
+        assert {value.field for value in seen if value.identifies} == set()
+        assert "page" in {value.field for value in seen}, "the search sees them"
     # Nor has any footer the limits of such a column, of which other rows may have the least and the greatest value.
-    declared = {
-        (name, column.name) for name, contract in EVERY.items() for column in contract.columns if column.singles_out
-    }
-    assert found.limited & declared <= TOKENS
+    assert found.limited & DECLARED <= TOKENS

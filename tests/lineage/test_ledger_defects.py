@@ -59,7 +59,6 @@ def without_one(frame: DataFrame) -> DataFrame:
 
 
 def with_one_twice(frame: DataFrame) -> DataFrame:
-    """Double one row."""
     return frame.unionByName(frame.limit(1))
 
 
@@ -88,14 +87,7 @@ def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
 
 
 def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted", known: Sequence[str] = ()) -> None:
-    """Run a dataset again for the last hour; check that it is refused and that the lake is unchanged.
-
-    Args:
-        deployment: The deployment.
-        dataset: The dataset with changed rows.
-        rule: The audit that refuses them.
-        known: Ledger problems from before.
-    """
+    """Run a dataset again for the last hour; check that it is refused and that the lake is unchanged."""
     before, rows = deployment.versions(), deployment.contents_of(dataset)
     outcome = deployment.run(select=[dataset], hours=(LAST, LAST))
     asset = dataset.replace(".", "/")

@@ -16,10 +16,11 @@ from blogdata.services import spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from kills import kill
+from laws.stepping import Probe
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import BRONZE, HOURS, VISITS, Tick, in_order, model, problems, published, tick
+from lineage.live import BRONZE, HOURS, VISITS, in_order, model, problems, published, tick, ticking
 from resources.spark import SparkResource
 
 SEED = int(os.environ.get("KILL_SEED", "1"))
@@ -28,12 +29,10 @@ PHASES = ("opened", "written", "audited", "committed")
 
 @pytest.fixture
 def alone(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment with its own Spark server."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("SPARK_REMOTE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
         patch.setenv("BLOGDATA_SPARK_HEAP", "1g")
-        patch.setenv("BLOGDATA_SPARK_START_SECONDS", "240")
         patch.setenv("BLOGDATA_JARS", str(settings.jars))
         made = Deployment.create(tmp_path / "home")
         yield made
@@ -42,7 +41,6 @@ def alone(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
 
 
 def kills(deaths: int) -> list[tuple[str, int, str]]:
-    """Draw the times of the kills from the seed."""
     batches = range(len(HOURS))
     every = [(dataset, number, phase) for number in batches for dataset in STREAM.datasets for phase in PHASES]
     return sorted(random.Random(SEED).sample(every, deaths), key=lambda one: one[1])
@@ -66,15 +64,14 @@ def test_server_kills_leave_the_tables_of_undisturbed_runs(alone: Deployment, de
     hold = tmp_path / "probe"
     for dataset, number, phase in kills(12):
         print(f"seed {SEED}: the server is killed when batch {number} of {dataset} is {phase}")  # noqa: T201
-        held = hold / dataset / str(number)
-        held.mkdir(parents=True, exist_ok=True)
-        (held / f"{phase}.hold").touch()
-        running = Tick(alone, hold)
-        if running.reached(held / f"{phase}.reached"):
+        probe = Probe(hold / dataset / str(number))
+        probe.hold(phase)
+        running = ticking(alone, hold)
+        if probe.reached(phase, running.is_working):
             server = spark_connect.running_server(SparkResource(home=str(alone.settings.home)).settings)
             kill(server.process)
         running.ended()
-        (held / f"{phase}.hold").unlink()
+        probe.release()
     tick(alone)
     assert published(alone) == model(alone.landing, in_order(alone))[:2]
     line = ("source_file", "source_offset", "raw")
@@ -108,17 +105,16 @@ def test_a_killed_clients_orphan_query_doubles_no_line(
     for hour, page in zip(HOURS[:2], "ab", strict=True):
         begun.land(hour, [event(f"{hour[-2:]}:05", f"/{page}"), event(f"{hour[-2:]}:06", f"/{page}")])
     in_order(begun)
-    held = tmp_path / dataset / "0"
-    held.mkdir(parents=True)
-    (held / "written.hold").touch()
-    client = Tick(begun, tmp_path)
-    assert client.reached(held / "written.reached")
+    probe = Probe(tmp_path / dataset / "0")
+    probe.hold("written")
+    client = ticking(begun, tmp_path)
+    assert probe.reached("written", client.is_working)
     client.kill()
     # It has looked at the table and written its rows; only the commit is missing.
     tick(begun, renew=True)
-    (held / "written.hold").unlink()
+    probe.release()
     until_queries_have_ended(spark_server)
-    assert (held / "audited.reached").exists()
+    assert (probe.folder / "audited.reached").exists()
     line = ("source_file", "source_offset", "raw")
     assert sorted(begun.rows(BRONZE, *line)) == sorted(begun.rows(VISITS, *line)) == landed(begun)
     assert problems(begun) == []

@@ -29,6 +29,7 @@ from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, VISITS
 from resources import connections
 
+pytestmark = pytest.mark.campaign
 NO_HOUR = "2026-13-45T99"
 
 
@@ -39,7 +40,6 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 def ticked(deployment: Deployment, instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProcessResult:
-    """A run of the job, executed by Dagster."""
     resources = dict(connections(deployment.settings))
     return dg.materialize(
         [streamed(STREAM, version="v")], resources=resources, instance=instance, tags=tags, raise_on_error=False
@@ -47,7 +47,6 @@ def ticked(deployment: Deployment, instance: dg.DagsterInstance, **tags: str) ->
 
 
 def reported(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
-    """Return the metadata of a run's materializations."""
     return {
         event.asset_key: event.step_materialization_data.materialization.metadata
         for event in ran.get_asset_materialization_events()
@@ -59,11 +58,9 @@ def rows(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
 
 
 def failed(ran: dg.ExecuteInProcessResult) -> list[tuple[dg.AssetKey, str]]:
-    """List the checks that did not pass."""
     return [(check.asset_key, check.check_name) for check in ran.get_asset_check_evaluations() if not check.passed]
 
 
-@pytest.mark.campaign
 def test_every_tick_reports_the_checks_of_what_it_has_appended(
     deploy: Deploy, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:

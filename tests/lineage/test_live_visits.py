@@ -48,7 +48,6 @@ from quality.contracts import CONTRACTS
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> Deployment:
-    """A simulated day, not landed yet."""
     return live.simulate(deploy("live-world"))
 
 
@@ -62,7 +61,6 @@ def straight(world: Deployment, deploy: Deploy) -> Deployment:
 
 @pytest.fixture(scope="module")
 def expected(straight: Deployment) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of its tables."""
     return contents(straight)
 
 

@@ -31,7 +31,6 @@ pytestmark = pytest.mark.matrix(1)
 VISITS, CONFLICTS = "silver.visits", "silver.visit_conflicts"
 ENRICHED = "silver.visits_enriched"
 WEEKLY = "gold.visits_weekly"
-WANTED = (ENRICHED, WEEKLY)
 BY_THE_HOUR = (VISITS, CONFLICTS, ENRICHED)
 """The tables to which rows are added, with a companion, and one that reads them by the hour."""
 ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
@@ -39,7 +38,6 @@ ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
 
 
 def hour(of: int) -> str:
-    """Give the key of an hour, counted from the beginning of the day on."""
     return f"2026-01-{5 + of // 24:02}T{of % 24:02}"
 
 
@@ -62,24 +60,21 @@ class World:
     def run(self, **how: Any) -> dict[str, Entry]:
         """Run what is stale; gives what that published of the visits, by hour."""
         before = self.deployment.versions().get(VISITS, -1)
-        outcome = self.deployment.run(**(how or {"for_": WANTED}))
+        outcome = self.deployment.run(**(how or {"for_": (ENRICHED,)}))
         assert outcome.problems == []
         self.printed = {one["dataset"]: one["rows"] for one in outcome.steps}
         return self.since(before)
 
     def since(self, version: int) -> dict[str, Entry]:
-        """Give what was published of the visits after a version, by hour."""
         found = self.deployment.published(VISITS)
         return {key[-2:]: entry for key, entry in found.items() if entry.version > version and key < hour(24)}
 
     @property
     def newest(self) -> str:
-        """The newest hour of arrival."""
         return hour(self.now - 1)
 
     @property
     def own(self) -> str:
-        """The newest hour of arrival, in which a row of its own is."""
         return self.newest[-2:]
 
     def members(self) -> list[Member]:
@@ -87,7 +82,6 @@ class World:
         return sorted(members.seen(self.deployment.lake, WEEKLY).all, key=lambda one: one.since_version)[-2:]
 
     def files(self, dataset: str = VISITS) -> dict[str, set[str]]:
-        """Give the files of each hour."""
         table = self.deployment.lake.caught_up(dataset)
         assert table is not None
         found: dict[str, set[str]] = {}
@@ -96,17 +90,7 @@ class World:
         return found
 
     def stands_for(self, page: str) -> list[int]:
-        """Give what each row of a page stands for."""
         return [count for name, count in self.deployment.rows(VISITS, "page", "occurrences") if name == page]
-
-
-def deliver_users(deployment: Deployment) -> None:
-    """Land the first delivery of users."""
-    user = {"id": "user-/users", "login": "one", "registered_datetime": "2026-01-01T00:00:00Z"}
-    folder = deployment.landing / "users" / "date=2026-01-05"
-    folder.mkdir(parents=True)
-    (folder / "users.json").write_text(json.dumps(user) + "\n")
-    (folder / "_SUCCESS").touch()
 
 
 def enriched(world: World) -> dict[str, int]:
@@ -122,7 +106,6 @@ def added(entries: dict[str, Entry]) -> dict[str, int]:
 
 
 def whole(entries: dict[str, Entry]) -> set[str]:
-    """Give the hours that were replaced."""
     return entries.keys() - added(entries).keys()
 
 
@@ -175,11 +158,13 @@ def test_late_rows_are_added_once_and_nothing_else_is_written(world: World, tmp_
     assert world.deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_rows_that_a_week_lacks_are_added_to_its_table(world: World, tmp_path: Path) -> None:
     """Those of a new hour and those that were added to its hours; a dead run's rows are not there twice."""
-    week = "2026-01-05"
+    week, weeks = "2026-01-05", {"for_": (ENRICHED, WEEKLY)}
+    world.run(**weeks)
     before = world.deployment.published(WEEKLY)[week]
-    world.arrive(event("10:31", "/week"))
+    world.arrive(event("10:31", "/week"), how=weeks)
     found = world.deployment.published(WEEKLY)[week]
     assert found.added is not None
     assert found.added.slices == (f"{hour(10)} {world.newest}", world.newest)
@@ -187,22 +172,21 @@ def test_rows_that_a_week_lacks_are_added_to_its_table(world: World, tmp_path: P
     assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
     (old, new) = world.members()
     assert (old.location, old.version < new.version) == (new.location, True)
-    repeated = world.arrive(event("10:31", "/week"), event("10:33", "/again"))
+    repeated = world.arrive(event("10:31", "/week"), event("10:33", "/again"), how=weeks)
     assert repeated["10"].rows_written == repeated["10"].rows_out, "a repeated row is counted where it was first"
     assert (enriched(world), world.printed[WEEKLY]) == ({"10": 1}, 2), "those who read the hour get the new row"
     assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
     found = world.deployment.published(WEEKLY)[week]
-    cut_off(world, tmp_path, "committed", event("10:32", "/dead"), of=WEEKLY, how={"for_": WANTED})
+    cut_off(world, tmp_path, "committed", event("10:32", "/dead"), of=WEEKLY, how=weeks)
     assert world.deployment.published(WEEKLY)[week] == found, "the pointer names the version before"
     assert weekly(world) != sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
-    world.run()
+    world.run(**weeks)
     assert world.deployment.published(WEEKLY)[week].added is None
     assert weekly(world) == sorted(world.deployment.rows(ENRICHED, "event_time", "page", "user_id"))
     assert world.deployment.problems() == []
 
 
 def weekly(world: World) -> list[tuple[Any, ...]]:
-    """Give the page views of the week, as silver has them."""
     return sorted(world.deployment.rows(WEEKLY, "event_time", "page", "user_id"))
 
 
@@ -217,7 +201,8 @@ def test_hours_that_are_lost_or_damaged_or_of_other_code_are_computed_whole(
     with monkeypatch.context() as patch:
         patch.setattr(driver, "run_context", newer)
         assert "10" in whole(world.arrive(event("10:45", "/newer"), how=ONLY))
-    deliver_users(world.deployment)
+    user = {"id": "user-/users", "login": "one", "registered_datetime": "2026-01-01T00:00:00Z"}
+    world.deployment.deliver("users", "2026-01-05", [json.dumps(user).encode()])
     (lost, *_), (damaged, *_) = (world.files()[key] for key in ("11", "12"))
     (Path(world.deployment.lake.path(VISITS)) / lost).unlink()
     file = Path(world.deployment.lake.path(VISITS)) / damaged
@@ -231,6 +216,7 @@ def test_hours_that_are_lost_or_damaged_or_of_other_code_are_computed_whole(
     equals_plain_python(world, *BY_THE_HOUR)
 
 
+@pytest.mark.campaign
 def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) -> None:
     with world.deployment.session() as spark:
         table = f"delta.`{world.deployment.lake.path(VISITS)}`"

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.campaign
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> Deployment:
-    """A simulated day, not landed yet."""
     return live.simulate(deploy("lake-world"))
 
 
@@ -34,7 +33,6 @@ def lost(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def deployment(deploy: Deploy, world: Deployment, lost: str) -> Deployment:
-    """An hour, not streamed yet."""
     return live.land(deploy(lost), world, HOURS[1:2])
 
 

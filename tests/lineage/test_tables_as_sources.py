@@ -1,13 +1,15 @@
 """A table of a database is a source as files are: the same rows, guards and account.
 
-Patterns: Full Loader, Incremental Loader.
+Patterns: Full Loader, Incremental Loader, Merger, Stateful Merger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,21 +17,22 @@ import pytest
 from assets import table_loads
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.tables import DEVICES, LEGACY_VISITS, reading
+from lineage.tables import DEVICES, LEGACY_VISITS, USERS, reading
+from quality.contracts import CONTRACTS
 
 ROWS = [("PC", "Work station", "1"), ("Phone", None, "14.10"), ("Phone", 'The "ü" \\ one', "15"), ("", "Nothing", "2")]
 COLUMNS = ("type", "full_name", "version", "reasons")
+CURRENT, HISTORY = "silver.users_current", "silver.users"
+DATASETS = ("silver.visits", "bronze.dead_letters", "silver.identities", CURRENT, HISTORY)
 
 
 @pytest.fixture(scope="module")
 def blog(deploy: Deploy) -> Deployment:
-    """A deployment without data."""
     return deploy("tables")
 
 
 @pytest.fixture
 def source(database: str) -> Iterator[psycopg.Connection]:
-    """A database with a table of devices."""
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(DEVICES)
         connection.cursor().executemany("INSERT INTO devices VALUES (%s, %s, %s)", ROWS)
@@ -46,7 +49,6 @@ def clock_at(moment: datetime) -> Iterator[None]:
 
 @pytest.fixture
 def loading(blog: Deployment, database: str) -> Deployment:
-    """The deployment with the table of devices as its source."""
     return reading(blog, database, devices="devices")
 
 
@@ -77,52 +79,133 @@ def test_full_loader_of_a_table_has_the_rows_of_files_and_their_guards(
     assert loading.problems() == []
 
 
-def _visit(source: psycopg.Connection, page: str, at: str, came: str | None) -> None:
-    source.execute(
-        "INSERT INTO legacy_visits (visit_id, event_time, user_id, page, browser, device_version, ingestion_time)"
-        " VALUES (%s, %s, 7, %s, 'Lynx', 14.10, %s)",
-        [f"visit-{page}", f"2026-01-05 {at}+00", page, came and f"2026-01-05 {came}+00"],
-    )
+def at(time: str) -> datetime:
+    """Return a time of January 2026, `05 10:30`."""
+    return datetime.fromisoformat(f"2026-01-{time}").replace(tzinfo=timezone.utc)
 
 
-def test_incremental_loader_brings_each_event_once_and_takes_deleted_ones_out(deploy: Deploy, database: str) -> None:
-    made = reading(deploy("legacy"), database, legacy_visits="legacy_visits", since="2026-01-05")
+@dataclass(frozen=True)
+class Blog:
+    """A deployment that loads the visits and the changed users of tables."""
+
+    made: Deployment
+    source: psycopg.Connection
+
+    def visit(self, page: str, time: str, came: str | None) -> None:
+        self.source.execute(
+            "INSERT INTO legacy_visits (visit_id, event_time, user_id, page, browser, device_version, ingestion_time)"
+            " VALUES (%s, %s, 7, %s, 'Lynx', 14.10, %s)",
+            [f"visit-{page}", at(time), page, came and at(came)],
+        )
+
+    def user(self, time: str | None, *users: str, deleted: bool = False) -> None:
+        for user in users:
+            self.source.execute(
+                "INSERT INTO users (id, login, registered_datetime, updated_at, is_deleted)"
+                " VALUES (%s, %s, '2020-05-05 00:00+00', %s, %s)",
+                [user, None if deleted else f"login-{user}", time and at(time), deleted],
+            )
+
+    def change(self, time: str, user: str, login: str | None = None, *, deleted: bool = False) -> None:
+        self.source.execute(
+            "UPDATE users SET login = coalesce(%s, login), is_deleted = %s, updated_at = %s WHERE id = %s",
+            [login, deleted, at(time), user],
+        )
+
+    def load_users(self, time: str) -> None:
+        with clock_at(at(time)):
+            table_loads.load(self.made.settings, "users")
+
+    def run(self, time: str) -> None:
+        with clock_at(at(time)):
+            assert self.made.run(for_=DATASETS).problems == []
+            assert self.made.run(for_=DATASETS).runs == 0
+        assert self.made.problems() == []
+        assert self.made.undeclared() == set()
+        versions = self.made.rows(HISTORY, "user_id", "valid_to")
+        assert {*self.current()} == {user for user, valid_to in versions if valid_to is None}
+
+    def current(self) -> dict[str, Any]:
+        """Return the rows of the current users by their identifiers."""
+        names = [column.name for column in CONTRACTS[CURRENT].columns]
+        return {row[names.index("user_id")]: row for row in self.made.rows(CURRENT, *names)}
+
+    def history_of(self, user: str) -> list[tuple[str, str | None]]:
+        """Return the bounds of a user's versions, as `05 10:30`."""
+        found = [row[1:] for row in self.made.rows(HISTORY, "user_id", "valid_from", "valid_to") if row[0] == user]
+        return sorted((f"{begin:%d %H:%M}", end and f"{end:%d %H:%M}") for begin, end in found)
+
+
+def test_changed_rows_of_tables_come_once_and_deleted_ones_go(deploy: Deploy, database: str) -> None:
+    """Of events by the hour of their ingestion, and of users by their changes, merged by their key (figure 4-4)."""
+    made = reading(deploy("changes"), database, legacy_visits="legacy_visits", users="users", since="2026-01-05")
     made.land("2026-01-05T10", [event("10:05", "/both"), event("10:06", "/web")])
     with psycopg.connect(database, autocommit=True) as source:
+        blog = Blog(made, source)
         source.execute(LEGACY_VISITS)
-        for page, at, came in [
-            ("/both", "10:05", "10:59:59.999999"),
-            ("/b", "10:07", "10:30"),
-            ("/c", "10:08", "11:00"),
-            ("/untimed", "10:09", None),
-            ("/to come", "10:10", "23:00"),
-        ]:
-            _visit(source, page, at, came)
-        with clock_at(datetime(2026, 1, 5, 12, 10, tzinfo=timezone.utc)):
-            assert made.run(for_=["silver.visits", "bronze.dead_letters"]).problems == []
-            assert sorted(made.rows("silver.visits", "page", "occurrences")) == [
-                ("/b", 1), ("/both", 2), ("/c", 1), ("/web", 1),
-            ]  # fmt: skip
-            assert sorted(made.rows("bronze.dead_letters", "reasons")) == [
-                ["impossible_time:ingestion_time"],
-                ["missing_field:ingestion_time"],
-            ]
-            assert made.rows("silver.visits", "user_id", "device_version").count(("7", "14.10")) == 3
-            assert made.run(for_=["silver.visits"]).runs == 0
+        source.execute(USERS)
+        blog.visit("/both", "05 10:05", "05 10:59:59.999999")
+        blog.visit("/b", "05 10:07", "05 10:30")
+        blog.visit("/c", "05 10:08", "05 11:00")
+        blog.visit("/untimed", "05 10:09", None)
+        blog.visit("/to come", "05 10:10", "09 00:00")
+        blog.user("05 09:00", *"abcde")
+        # The first run has no rows to delete.
+        blog.user("05 09:30", "never there", deleted=True)
+        blog.user(None, "untimed")
+        blog.user("09 00:00", "to come")
+        blog.load_users("05 10:10")
+        blog.change("05 11:00", "b", "early")
+        blog.run("05 12:10")
+        assert sorted(made.rows("silver.visits", "page", "occurrences")) == [
+            ("/b", 1), ("/both", 2), ("/c", 1), ("/web", 1),
+        ]  # fmt: skip
+        assert sorted(made.rows("bronze.dead_letters", "reasons")) == [
+            ["impossible_time:ingestion_time"],
+            ["missing_field:ingestion_time"],
+        ]
+        assert made.rows("silver.visits", "user_id", "device_version").count(("7", "14.10")) == 3
+        assert blog.current().keys() == {*"abcde"}
+        assert sorted(made.rows("bronze.users", "reasons")) == [
+            *[[]] * 7,
+            ["impossible_time:updated_at"],
+            ["missing_field:updated_at"],
+        ]
+        entry = made.published(CURRENT)["2026-01-05"]
+        reasons = {"dead_lettered": 2, "deleted": 1, "duplicates": 1, "kept": 0}
+        assert (entry.rows_in, dict(entry.reasons)) == (9, reasons)
+        # A deletion has nothing to encrypt.
+        assert sorted(made.rows("silver.identities", "snapshots")) == [1] * 6
 
         # Deleted, the way in which it was loaded or another one; and one of these is inserted once more.
         source.execute(
             "UPDATE legacy_visits SET is_deleted = true, ingestion_time = '2026-01-05 12:20+00'"
             " WHERE page IN ('/b', '/both', '/c')"
         )
-        _visit(source, "/c", "10:08", "13:00")
-        with clock_at(datetime(2026, 1, 5, 14, 10, tzinfo=timezone.utc)):
-            assert made.run(for_=["silver.visits"]).problems == []
+        blog.visit("/c", "05 10:08", "05 13:00")
+        # Insert, update and delete in one batch; of two changes of one user the newest is merged.
+        before = blog.current()
+        blog.change("06 09:00", "a", "new")
+        blog.change("06 09:10", "c", deleted=True)
+        blog.user("06 09:20", "f")
+        blog.change("06 09:30", "b", "late")
+        blog.load_users("06 09:40")
+        blog.change("06 10:00", "b", "latest")
+        blog.run("06 11:10")
     assert sorted(made.rows("silver.visits", "page", "occurrences")) == [("/c", 2), ("/web", 1)]
     # Three rows that delete, and the three rows that they deleted.
     assert made.published("silver.visits")["2026-01-05T10"].reasons["filtered.deleted"] == 6
-    assert made.problems() == []
-    assert made.undeclared() == set()
+    after = blog.current()
+    assert after.keys() == {*"abdef"}
+    assert {user for user in before.keys() & after if before[user] != after[user]} == {*"ab"}
+    assert blog.history_of("b") == [
+        ("05 09:00", "05 11:00"),
+        ("05 11:00", "06 09:30"),
+        ("06 09:30", "06 10:00"),
+        ("06 10:00", None),
+    ]
+    assert blog.history_of("c") == [("05 09:00", "06 09:10")]
+    assert made.published(CURRENT)["2026-01-06"].reasons["deleted"] == 3
 
 
 def _known(rows: list[tuple[object, ...]]) -> list[str]:

@@ -1,7 +1,7 @@
 """Each button of Dagster's pages does what it says: both code locations loaded, by the queries that the pages send.
 
 The server, the daemon and the runs are those of `blogdata ui`. What one click launches for many assets is one run here.
-That a launched run does what a command does is for `test_driver.py`.
+That a launched run does what a command does is for `test_driver.py`, in the suite.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from lineage.origins import THREE_HOURS, three_hours
 from ui.buttons import Buttons, Key, Run
 from ui.served import Served, environment
 
+pytestmark = pytest.mark.campaign
 PLATFORM = "definitions"
 DAY, WEEK = "2026-01-05", "2026-01-05"
 HOURS_AGAIN = THREE_HOURS[:2]
 HOURLY = ("gold", "audience_hourly")
-REPORT = ("ops", "report")
 WAITS = ("gold", "returning_visitors")
 """It is refused by name as long as no week has ended."""
 READ = ("silver", "visits_enriched")
@@ -33,7 +33,6 @@ NEWEST = {"hourly": THREE_HOURS[-1], "daily": DAY, "weekly": WEEK, "": None}
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three published hours."""
     return deploy.published("buttons", three_hours)
 
 
@@ -59,17 +58,16 @@ def grain(buttons: Buttons, key: Key) -> str:
     return "" if definition is None else str(definition["description"]).partition(",")[0].lower()
 
 
-@pytest.fixture(scope="module", params=["some", pytest.param("all", marks=pytest.mark.campaign)])
-def launched(buttons: Buttons, deployment: Deployment, request: pytest.FixtureRequest) -> Mapping[str, Launched]:
-    """A run of an hour and one of the report; or for each partition space of each location, and one for `ops`."""
-    if request.param == "all":
-        # A person has asked for the tables of complete weeks.
-        weeks = deployment.published("gold.visits_weekly")
-        assert deployment.replay("gold.visits_snowflake_views", *weeks).problems == []
+@pytest.fixture(scope="module")
+def launched(buttons: Buttons, deployment: Deployment) -> Mapping[str, Launched]:
+    """A run for each partition space of each location, and one for `ops`."""
+    # A person has asked for the tables of complete weeks.
+    weeks = deployment.published("gold.visits_weekly")
+    assert deployment.replay("gold.visits_snowflake_views", *weeks).problems == []
     groups: dict[tuple[str, str], list[Key]] = defaultdict(list)
     for location in (PLATFORM, ANALYTICS):
         for key in executable(buttons, location):
-            if key in (HOURLY, REPORT) or (request.param == "all" and key != WAITS):
+            if key != WAITS:
                 groups["ops" if key[0] == "ops" else location, grain(buttons, key)].append(key)
     found: dict[str, Launched] = {}
     # The hours first: what is computed from them is to be newer.

@@ -21,12 +21,7 @@ TOKENS = {
 
 
 def deliver(made: Deployment, day: str, logins: dict[str, str]) -> None:
-    """Land a delivery of users."""
-    folder = made.landing / "users" / f"date={day}"
-    folder.mkdir(parents=True)
-    lines = [json.dumps({"id": name, "login": login}) + "\n" for name, login in logins.items()]
-    (folder / "users.json").write_text("".join(lines), encoding="utf-8")
-    (folder / "_SUCCESS").touch()
+    made.deliver("users", day, [json.dumps({"id": name, "login": login}).encode() for name, login in logins.items()])
 
 
 def tokens(made: Deployment) -> set[str]:
@@ -62,7 +57,6 @@ def marks(made: Deployment, dataset: str) -> set[str]:
 
 
 def replace_key(made: Deployment, key: str) -> str:
-    """Replace the first version of the key; return what it was."""
     file = made.settings.home / "secrets" / VISITOR_KEY
     before = file.read_text()
     file.write_text(key)

@@ -10,7 +10,8 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,30 +47,42 @@ _FORKS.set_forkserver_preload(
 )
 
 
-class Worker:
-    """A run of some datasets and everything upstream; at a phase of one dataset it obeys the probe."""
+class Forked:
+    """Work on a deployment in a process of its own; its log is in a folder."""
 
-    def __init__(self, deployment: Deployment, probe: Probe, needed: tuple[str, ...], dataset: str = "") -> None:
-        self._folder = probe.folder
-        given = (deployment.settings.home, probe.folder, needed, dataset, dict(os.environ), sys.executable)
+    def __init__(self, deployment: Deployment, folder: Path, work: Callable[[Deployment], Any]) -> None:
+        self._folder = folder
+        given = (deployment.settings.home, folder, work, dict(os.environ), sys.executable)
         self._process = _FORKS.Process(target=_work, args=given, daemon=True)
         self._process.start()
 
     def is_working(self) -> bool:
-        """Tell whether it still runs."""
         return self._process.is_alive()
 
     def kill(self) -> None:
         """Kill the process with -9 and wait until it is gone."""
         self._process.kill()
-        self._process.join(PATIENCE_SECONDS)
+        self.ended()
         assert self._process.exitcode == -9
 
-    def problems(self) -> list[str]:
-        """Wait for the end of the run; return its problems."""
+    def ended(self) -> None:
+        """Wait for its end, successful or not: a killed server is an error for it."""
         self._process.join(PATIENCE_SECONDS)
+
+    def result(self) -> Any:
+        self.ended()
         assert self._process.exitcode == 0, (self._folder / "worker.log").read_text(errors="replace")[-5000:]
-        found: list[str] = json.loads((self._folder / "problems.json").read_text())
+        return json.loads((self._folder / "result.json").read_text())
+
+
+class Worker(Forked):
+    """A run of some datasets and everything upstream; at a phase of one dataset it obeys the probe."""
+
+    def __init__(self, deployment: Deployment, probe: Probe, needed: tuple[str, ...], dataset: str = "") -> None:
+        super().__init__(deployment, probe.folder, partial(_run, probe.folder, needed, dataset))
+
+    def problems(self) -> list[str]:
+        found: list[str] = self.result()
         return found
 
 
@@ -91,8 +104,14 @@ def obey(patch: pytest.MonkeyPatch, probe: Path, dataset: str) -> None:
     patch.setattr(EventLog, "record", recorded)
 
 
+def _run(folder: Path, needed: tuple[str, ...], dataset: str, deployment: Deployment) -> list[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        obey(patch, folder, dataset)
+        return deployment.run(for_=needed).problems
+
+
 def _work(
-    home: Path, folder: Path, needed: tuple[str, ...], dataset: str, environment: Mapping[str, str], executable: str
+    home: Path, folder: Path, work: Callable[[Deployment], Any], environment: Mapping[str, str], executable: str
 ) -> None:
     # The forked process inherits the environment of the first request, which may name another Python.
     os.environ.clear()
@@ -103,9 +122,7 @@ def _work(
     os.dup2(log, 2)
     deployment = Deployment(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            obey(patch, folder, dataset)
-            problems = deployment.run(for_=needed).problems
+        result = work(deployment)
     finally:
         deployment.close()
-    (folder / "problems.json").write_text(json.dumps(problems))
+    (folder / "result.json").write_text(json.dumps(result))

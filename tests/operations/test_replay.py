@@ -29,7 +29,6 @@ PROBLEM = "gold.page_stats: too few rows"
 
 @pytest.fixture
 def lake(tmp_path: Path) -> LakeResource:
-    """An hour that has been published from bronze to silver."""
     lake = deployment(tmp_path / "home")
     bronze(lake.lake, {HOUR: {HOUR: 5}})
     for dataset in ("silver.visits", "silver.visit_conflicts", "silver.visits_enriched"):
@@ -39,7 +38,6 @@ def lake(tmp_path: Path) -> LakeResource:
 
 
 def ran(lake: LakeResource, config: Mapping[str, Any], problems: Sequence[str] = ()) -> list[Plan]:
-    """Run the job, and return the plans that it has carried out."""
     plans: list[Plan] = []
 
     def run_plan(plan: Plan) -> SimpleNamespace:

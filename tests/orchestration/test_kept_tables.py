@@ -31,7 +31,7 @@ from quality.contracts import CONTRACTS, EVERY
 
 WEEKLY = CONTRACTS["gold.visits_weekly"]
 WEEKS = ("2023-12-11", "2023-12-18", "2025-12-15", "2025-12-22", "2026-04-13")
-LATER = ("hours_present", "user_bucket")
+LATER = ("user_bucket",)
 BEFORE = replace(
     WEEKLY,
     columns=tuple(column for column in WEEKLY.columns if column.name not in LATER),
@@ -57,7 +57,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five weeks of page views, four of them final; the first lacks the count of its hours, and buckets."""
+    """Five weeks of page views, four of them final; the first lacks buckets."""
     home = tmp_path_factory.mktemp("home")
     lake = Lake(root=str(home / "lake"))
     values = {
@@ -111,7 +111,7 @@ def test_final_years_are_frozen_and_replaced_tables_removed(
     assert shown["visitors_frozen_now"].value == f"2023: visitors not counted, its log states no buckets; {counted}"
     assert lake.row_counts(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
     weeks = lake.columns(WEEKLY.dataset, ["event_week", "hours_present"]).to_pydict()
-    assert dict(zip(*weeks.values(), strict=True)) == {week: None if week == WEEKS[0] else 168 for week in WEEKS}
+    assert dict(zip(*weeks.values(), strict=True)) == dict.fromkeys(WEEKS, 168)
     assert materialize(frozen_years, home, spark)["frozen_now"].value == "nothing"
 
     assert retention.copies(lake)["copies_removed"] == 0

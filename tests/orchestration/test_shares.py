@@ -14,7 +14,6 @@ from blogdata.orchestration.checks import measure_results, share_results
 from blogdata.planning.staleness import DEAD_LETTERS
 from quality.contracts import CONTRACTS
 
-KEY = dg.AssetKey(["silver", "visits"])
 VISITS = CONTRACTS["silver.visits"]
 LETTERS = CONTRACTS["bronze.dead_letters"]
 
@@ -35,7 +34,7 @@ def judged(past: list[Entry], *now: Entry) -> Any:
     held = {entry.partition: entry for entry in (*past, *now)}
     step = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset, since: held))
     commit = Commit(dataset="silver.visits", version=99, entries={entry.partition: entry for entry in now}, info={})
-    (result,) = share_results(KEY, VISITS, step, commit)  # type: ignore[arg-type]
+    (result,) = share_results(VISITS, step, commit)  # type: ignore[arg-type]
     return result
 
 
@@ -58,7 +57,7 @@ def test_a_jumping_measure_warns_with_both_figures() -> None:
     step: Any = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset, since: held))
     now = measured(168, 1.0)
     (result,) = measure_results(
-        KEY, VISITS, step, Commit(dataset=VISITS.dataset, version=99, entries={now.partition: now}, info={})
+        VISITS, step, Commit(dataset=VISITS.dataset, version=99, entries={now.partition: now}, info={})
     )
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert result.description == "2026-01-12T00: null_share.referral is 100.0% of the rows, usual is 36.0%"
@@ -87,7 +86,7 @@ def accepted(*now: Entry, lifted: tuple[str, ...] = ()) -> Any:
     commit = Commit(
         dataset=LETTERS.dataset, version=99, entries={entry.partition: entry for entry in now}, info={"rows": 0}
     )
-    (result,) = share_results(KEY, LETTERS, step, commit)  # type: ignore[arg-type]
+    (result,) = share_results(LETTERS, step, commit)  # type: ignore[arg-type]
     return result
 
 

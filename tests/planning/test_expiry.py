@@ -11,10 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
 from assets.streams.live_visits import STREAM
-from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import expiry as lake_expiry
@@ -74,7 +72,6 @@ def hours(lake: Lake, dataset: str, column: str, rows: Mapping[str, int], **info
 
 
 def arrive(lake: Lake, arrivals: Mapping[str, Mapping[str, int]], landed: Mapping[str, str] | None = None) -> int:
-    """Publish hours of arrival of bronze.visits, each with its rows by event hour."""
     counts = {arrival: sum(rows.values()) for arrival, rows in arrivals.items()}
     breakdown = [[key, hour, None, "json", count] for key, rows in arrivals.items() for hour, count in rows.items()]
     return hours(
@@ -133,6 +130,7 @@ def test_partitions_leave_when_their_retention_is_over_counted_from_their_end(pu
     assert retention(published, ONE_DAY).look(DAY + timedelta(hours=1)).rows_of == over
     assert published.versions(["bronze.visits", "silver.visits"]) == before, "a dry run only tells"
     assert expired(published, 1) == over
+    assert balanced(published, "silver.visits") == {H[0]: (0, {"expired": 4}), H[1]: (4, {}), H[2]: (5, {})}
     assert published.row_counts("silver.visits", "event_hour") == {H[1]: 4, H[2]: 5}
     assert published.row_counts("bronze.visits", "arrival_hour") == {H[1]: 5, H[2]: 5}
     assert expired(published, 1) == {}, "once only"
@@ -140,18 +138,6 @@ def test_partitions_leave_when_their_retention_is_over_counted_from_their_end(pu
     after = planned(published)
     assert {"silver.visits", "silver.visits_enriched", "gold.page_stats"}.isdisjoint(after), "nothing becomes stale"
     assert {name: keys for name, keys in stale.items() if name in after} == after
-
-
-def test_the_ledger_counts_what_expired_and_finds_what_is_lost_beside_it(published: Lake) -> None:
-    before = balanced(published, "silver.visits")
-    expired(published, 1)
-    assert before == {H[0]: (4, {}), H[1]: (4, {}), H[2]: (5, {})}
-    assert balanced(published, "silver.visits") == {**before, H[0]: (0, {"expired": 4})}
-    assert balanced(published, "bronze.visits")[H[0]] == (0, {"expired": 3})
-    assert balanced(published, "gold.page_stats") == {"2026-01-05": (2, {})}
-    DeltaTable(published.path("silver.visits")).delete(f"event_hour = '{H[1]}'")
-    problems = {line.entry.partition: line.problem for line in ledger.audit(published, EventLog(published), SILVER)}
-    assert problems == {H[0]: None, H[1]: "4 rows were published but 0 are in the table", H[2]: None}
 
 
 def test_an_hour_whose_table_keeps_longer_is_not_computed_from_what_is_left(published: Lake) -> None:
@@ -177,9 +163,8 @@ def test_a_late_row_of_an_expired_hour_makes_nothing_stale_and_stays_where_it_ar
     assert balanced(published, "bronze.visits")[H[3]] == (2, {})
 
 
-@pytest.mark.parametrize("dataset", ["gold.page_stats", "gold.referral_stats"], ids=["open", "final"])
-def test_a_day_of_expired_hours_is_not_computed_again(published: Lake, dataset: str) -> None:
-    lineage = graph(silver__visits_enriched=1)
+def test_a_day_of_expired_hours_is_not_computed_again(published: Lake) -> None:
+    dataset, lineage = "gold.page_stats", graph(silver__visits_enriched=1)
     assert expired(published, 1, lineage) == {"silver.visits_enriched": {H[0]: 4}}
     with pytest.raises(InputExpired, match="2026-01-05 stays as it is") as refused:
         planner(published, lineage).resolve_keys(dataset, "2026-01-05")
@@ -251,12 +236,6 @@ def test_a_death_before_the_event_loses_nothing(published: Lake, monkeypatch: py
     assert expired(published, 1) == {"bronze.visits": {H[0]: 3}}, "the next call does the rest"
 
 
-def test_a_companion_is_kept_as_long_as_its_main_dataset(published: Lake) -> None:
-    contracts = {**GRAPH.contracts, "silver.visits": replace(SILVER, retention_days=1)}
-    with pytest.raises(ConfigurationError, match="give both the same retention_days"):
-        expired(published, 1, Graph(contracts=contracts))
-
-
 def test_deliveries_from_which_a_history_is_derived_as_a_whole_stay(lake: Lake) -> None:
     days(lake, "2026-01-01", "2026-01-02")
     assert expired(lake, 1, graph(bronze__users=1)) == {}
@@ -267,7 +246,6 @@ def test_deliveries_from_which_a_history_is_derived_as_a_whole_stay(lake: Lake) 
 
 @pytest.fixture
 def home(tmp_path: Path) -> LakeResource:
-    """Two landed and published hours."""
     made = deployment(tmp_path / "blog")
     for key in H[:2]:
         land(made, "visits", key, {"visits.json": "a line"})

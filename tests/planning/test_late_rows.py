@@ -12,7 +12,7 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
-from published import bronze, days, enriched, publish, silver, whole
+from published import bronze, enriched, publish, silver
 from quality.contracts import GRAPH
 from quality.contracts.visits import WATERMARK
 
@@ -33,16 +33,9 @@ def hours(lake: Lake, dataset: str = "silver.visits") -> list[str]:
 
 @pytest.fixture
 def settled(lake: Lake) -> Lake:
-    """Three punctual hours, all integrated."""
     read = bronze(lake, {f"2026-01-05T0{hour}": {f"2026-01-05T0{hour}": 10} for hour in (1, 2, 3)})
     silver(lake, {f"2026-01-05T0{hour}": 10 for hour in (1, 2, 3)}, read=read)
     return lake
-
-
-def test_late_rows_rerun_exactly_the_hours_they_touch(settled: Lake) -> None:
-    read = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1, "2025-12-31T23": 1}})
-    silver(settled, {"2026-01-05T04": 8}, read=read)
-    assert hours(settled) == ["2025-12-31T23", "2026-01-05T02"]
 
 
 def test_staleness_follows_versions_read_not_publication_times(settled: Lake) -> None:
@@ -76,18 +69,6 @@ def test_outdated_hours_rerun_until_computed_from_newer_rows(settled: Lake) -> N
     assert not hours(settled)
 
 
-def test_hours_enriched_before_their_users_rerun(lake: Lake) -> None:
-    users = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-04")})
-    enriched(lake, ["2026-01-05T01", "2026-01-05T02"], read=users)
-    assert not hours(lake, "silver.visits_enriched")
-    delivered = days(lake, "2026-01-05")
-    assert not hours(lake, "silver.visits_enriched"), "silver.users does not have them yet"
-    newer = whole(lake, "silver.users", inputs={"bronze.users": delivered})
-    assert hours(lake, "silver.visits_enriched") == ["2026-01-05T01", "2026-01-05T02"]
-    enriched(lake, ["2026-01-05T01"], read=newer)
-    assert hours(lake, "silver.visits_enriched") == ["2026-01-05T02"]
-
-
 def test_a_moved_watermark_makes_its_hour_stale(lake: Lake) -> None:
     first, second = "2026-01-05T01", "2026-01-05T02"
     arrived(lake, first, until="2026-01-05T01:50:00Z")
@@ -119,7 +100,6 @@ def arrived(lake: Lake, hour: str, *, until: str, **more: str | None) -> int:
 
 
 def judged(lake: Lake, marks: dict[str, str], *, read: int) -> None:
-    """Publish hours of silver.late_visits computed with these watermarks."""
     rows = dict.fromkeys(marks, 1)
     publish(lake, "silver.late_visits", "arrival_hour", rows, landed=marks, inputs={"bronze.visits": read})
 

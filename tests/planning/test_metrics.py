@@ -21,7 +21,6 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 
 @pytest.fixture
 def lake(tmp_path: Path) -> LakeResource:
-    """The lake of an empty deployment."""
     return deployment(tmp_path / "home")
 
 
@@ -36,14 +35,6 @@ def figures(
         (sample.name.removeprefix("blogdata_"), *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-    }
-
-
-def test_an_empty_deployment_has_no_datasets(lake: LakeResource) -> None:
-    assert figures(lake) == {
-        ("collected_timestamp_seconds",): NOW.timestamp(),
-        ("findings", "warning"): 0,
-        ("findings", "critical"): 0,
     }
 
 

@@ -29,8 +29,6 @@ NEWEST = 1000
 
 
 class Published(Snapshot):
-    """A snapshot of these publications."""
-
     def __init__(self, lines: Mapping[str, Mapping[str, Entry]], history: Sequence[Entry] = ()) -> None:
         super().__init__(Path("/nowhere"), EventLog(Lake(root="/nowhere")))
         self._lines, self._history = lines, history

@@ -18,8 +18,6 @@ from quality.contracts import CONTRACTS, GRAPH
 
 HOUR, DAY = "2026-01-05T00", "2026-01-05"
 KEYS = {"visits": HOUR, "ads": HOUR, "users": DAY, "devices": DAY}
-WITH_ADS = {name for name in CONTRACTS if "ad" in name.split(".")[1].split("_") or "ads" in name or "campaign" in name}
-OF_USERS = ("silver.identities", "silver.users", "silver.users_current")
 
 
 @pytest.fixture
@@ -34,18 +32,6 @@ def planner(home: LakeResource) -> Planner:
 def land(home: LakeResource, *tables: str) -> None:
     for table in tables:
         published.land(home, table, KEYS[table], {"a.json": "{}"})
-
-
-@pytest.mark.parametrize(
-    ("landed", "without"),
-    [
-        (("visits",), {"bronze.users", "bronze.devices", *OF_USERS, "silver.devices"}),
-        (("visits", "users", "devices"), set()),
-    ],
-)
-def test_visits_do_not_wait_for_optional_inputs(landed: tuple[str, ...], without: set[str]) -> None:
-    computed = GRAPH.with_input(LANDING + table for table in landed)
-    assert CONTRACTS.keys() - computed == WITH_ADS | without
 
 
 @given(st.sets(st.sampled_from(sorted(KEYS))))

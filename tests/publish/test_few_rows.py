@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 import plans
 from blogdata.lake.commit import Account
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.kept_rows import computed
 from blogdata.publish.target import Provenance
 from toy import HOURS, accounts, clicks, resting, target
 
@@ -31,8 +29,6 @@ def many() -> Mapping[str, Account]:
 
 
 def task_setting(setting: str = MODE) -> Column:
-    """Build a column of the setting that tasks see."""
-
     # Nested, because Spark's workers cannot import the tests.
     def of(_):  # type: ignore[no-untyped-def]  # Spark would take hints for those of Arrow.
         from pyspark import TaskContext
@@ -45,7 +41,6 @@ def task_setting(setting: str = MODE) -> Column:
 
 
 def overwrite(session: Any, root: Path, run: str, page: Column, *, dimension: Any = None, rows: int = ROWS) -> None:
-    """Publish a few rows, joined with a dimension if one is given; their accounts say how many rows come in."""
     given = clicks(session, ROWS).withColumn("page", page)
     if dimension is not None:
         given = given.join(dimension.select("click").distinct(), on="click", how="left").select(*given.columns)
@@ -65,10 +60,3 @@ def test_few_rows_are_planned_in_one_job(session: Any, lake_root: Path) -> None:
     overwrite(session, lake_root, "many", settings, rows=MANY)
     (seen_by_many,) = {tuple(page.split()) for *_, page in resting(lake_root)}
     assert all(value in ("none", usual[setting]) for setting, value in zip(few, seen_by_many, strict=True))
-
-
-@pytest.mark.matrix(100)
-@pytest.mark.parametrize(("of", "mode"), [(ROWS, "NO_CODEGEN"), (MANY + 1, None), (None, None)])
-def test_kept_rows_are_computed_like_written_ones(session: Any, of: int | None, mode: str | None) -> None:
-    with computed(clicks(session, ROWS).withColumn("page", task_setting()), of=of) as kept:
-        assert {row.page for row in kept.collect()} == {mode}

@@ -36,6 +36,7 @@ def late_rows(spark: Any) -> Any:
         "arrival_hour": "hour",
         "event_hour": "'2026-01-05T08'",
         "event_time": "timestamp'2026-01-05 08:59:00'",
+        "keep_private": "true",
         "watermark": "timestamp'2026-01-05 09:00:00'",
         "lateness_seconds": "60",
         "raw": "'canary'",

@@ -1,13 +1,10 @@
-"""The kind of a site is that of its host, from the project's table and files of one's own."""
+"""The kind of a site is that of its host, from the project's table."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from assets.report.referrers import Referrers, known
-from blogdata.errors import ConfigurationError
+from assets.report.referrers import kind_of, site_of
 
 
 @pytest.mark.parametrize(
@@ -35,7 +32,7 @@ from blogdata.errors import ConfigurationError
     ],
 )
 def test_the_projects_table(host: str, kind: str) -> None:
-    assert known().kind_of(host).value == kind
+    assert kind_of(host).value == kind
 
 
 @pytest.mark.parametrize(
@@ -51,36 +48,5 @@ def test_the_projects_table(host: str, kind: str) -> None:
     ],
 )
 def test_a_host_and_its_site_are_of_one_kind(host: str, site: str) -> None:
-    assert known().site_of(host) == site
-    assert known().kind_of(site) is known().kind_of(host)
-
-
-def test_a_later_file_holds(tmp_path: Path) -> None:
-    own = tmp_path / "mine.yml"
-    own.write_text(
-        "mail: [letters.example]\nother sites: [medium.com]\nspam: [t.co, https://seo.example/]\n"
-        "search: ['find.{}', finder.example/images]\n",
-        encoding="utf-8",
-    )
-    found = Referrers.read(files=[own])
-    kinds = {
-        "letters.example": "mail",
-        "medium.com": "other sites",
-        "t.co": "referrer spam",
-        "free.seo.example": "referrer spam",
-        "find.fr": "search",
-        # An entry with a path does not classify its host.
-        "finder.example": "other sites",
-        "duckduckgo.com": "search",
-    }
-    assert {host: found.kind_of(host).value for host in kinds} == kinds
-
-
-@pytest.mark.parametrize("content", [None, b"\xff", b"a: [", b"a.example", b"engines: [a.example]"])
-def test_a_list_that_cannot_be_used_is_named(tmp_path: Path, content: bytes | None) -> None:
-    file = tmp_path / "mine.yml"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(ConfigurationError, match="list of referrers cannot be read") as raised:
-        Referrers.read(files=[file])
-    assert str(file) in str(raised.value)
+    assert site_of(host) == site
+    assert kind_of(site) is kind_of(host)

@@ -71,7 +71,7 @@ def certified(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
         postgres=PostgresSettings(login="certificate"),
     )
     try:
-        postgres_roles.binaries_with_tls(own)
+        postgres_roles.binaries_with_tls()
     except PlatformError as missing:
         pytest.skip(f"{missing.what}: {missing.next_step}")
     yield own

@@ -18,7 +18,7 @@ def small(settings: Settings, home: Path) -> Settings:
     """The tests' settings with a separate home and a small Spark, also for other processes of this home."""
     options = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in plans.COMPILED_ONCE.items())
     (home / "blogdata.toml").write_text(f"[spark.conf]\n{options}", encoding="utf-8")
-    spark = replace(settings.spark, heap="600m", start_seconds=180.0, conf=tuple(plans.COMPILED_ONCE.items()))
+    spark = replace(settings.spark, heap="600m", conf=tuple(plans.COMPILED_ONCE.items()))
     return replace(settings, home=home, landing=home / "landing", lake=home / "lake", spark=spark)
 
 

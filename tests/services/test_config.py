@@ -26,7 +26,6 @@ def test_without_settings_everything_lies_under_the_home(tmp_path: Path) -> None
         landing=tmp_path / "landing",
         lake=tmp_path / "lake",
         jars=tmp_path / ".cache" / "blogdata" / "jars",
-        ca_file=settings.ca_file,
     )
     assert settings.logs.filters_version == "default"
 
@@ -36,14 +35,14 @@ def test_settings_prefer_environment_then_file_then_defaults(tmp_path: Path, mon
     text = """
         [spark]
         heap = "3g"
-        port = 15002
+        master = "local[1]"
         conf = {"spark.sql.ansi.enabled" = false}
         [paths]
         lake = "tables"
         landing = "elsewhere"
     """
-    settings = load(tmp_path, text, BLOGDATA_SPARK_HEAP="4G", BLOGDATA_LANDING="landed", port="1", BLOGDATA_JARS="")
-    assert (settings.spark.heap, settings.spark.port) == ("4g", 15002)
+    settings = load(tmp_path, text, BLOGDATA_SPARK_HEAP="4g", BLOGDATA_LANDING="landed", master="1", BLOGDATA_JARS="")
+    assert (settings.spark.heap, settings.spark.master) == ("4g", "local[1]")
     assert settings.spark.conf == (("spark.sql.ansi.enabled", "false"),)
     assert (settings.lake, settings.landing) == (tmp_path / "tables", tmp_path.parent / "landed")
 
@@ -63,7 +62,6 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
         [logs]
         format = "$host $request"
         zone = "Europe/Berlin"
-        referrers = ["spam.txt", "/lists/search.yml"]
         proxies = ["10.0.0.2", "2001:DB8:0::/32", "::ffff:192.0.2.0/120", "unix:"]
         [logs.exclude]
         agents = ["My-Check"]
@@ -85,33 +83,11 @@ def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
         formats=("$host $request",),
         zone="Europe/Berlin",
         proxies=("10.0.0.2/32", "2001:db8::/32", "192.0.2.0/24", "unix:"),
-        referrers=(tmp_path / "spam.txt", Path("/lists/search.yml")),
         exclude=config.ExcludedRequests(agents=("my-check",), paths=("/admin/", "*.php")),
         crawlers=config.CrawlerSettings(addresses=("198.51.100.0/24",), robots_txt=False),
     )
     assert settings.logs.filters_version not in ("default", config.LogSettings(proxies=("unix:",)).filters_version)
     assert (settings.alerting.repeat_after, settings.partner.secret) == (14_400, "shop.key-1")
-
-
-def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
-    text = """
-        [tables]
-        url = "postgresql://reader@db/blog"
-        secret = "tables"
-        devices = "shop.devices"
-        users = "users"
-        since = "2026-01-05"
-        overlap = "2h"
-    """
-    assert load(tmp_path, text).tables == config.TableSettings(
-        url="postgresql://reader@db/blog",
-        secret="tables",
-        devices="shop.devices",
-        users="users",
-        since="2026-01-05",
-        overlap=7200.0,
-    )
-    assert not load(tmp_path).tables.any
 
 
 @pytest.mark.parametrize("misread", [*"*?[]{}\\|^%`\n", "%25"])
@@ -135,12 +111,9 @@ def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote:
     ("variable", "value"),
     [
         *(("SPARK_REMOTE", address) for address in ("sc://", "http://host:1", "sc://host:15002/path", "sc://host:1?a")),
-        ("BLOGDATA_SPARK_PORT", "70000"),
-        ("BLOGDATA_SPARK_HEAP", "100m"),
+        ("BLOGDATA_SPARK_HEAP", "2 GB"),
         *(("BLOGDATA_LONGEST_LINE", size) for size in ("2g", "16")),
         ("BLOGDATA_LANDING_READY", "soon"),
-        ("BLOGDATA_SPARK_START_SECONDS", "-1"),
-        ("BLOGDATA_JAVA", "21"),
         ("BLOGDATA_MAVEN_MIRROR", "mirror.example.org"),
         ("BLOGDATA_LAKE", "s3://blog/lake"),
         ("BLOGDATA_LANDING", "abfss://blog@store/landing"),
@@ -165,27 +138,22 @@ def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable
         ("[spark.conf]\na = {b = 1}", "spark.conf", "conf is not keys and values"),
         *(
             (f'[partner]\nsecret = "{name}"', "partner.secret", "secret is not a name")
-            for name in ("../shop", "/etc/passwd", "a b", "s" * 65)
+            for name in ("../shop", "s" * 65)
         ),
         ('[postgres]\nurl = "db:5432"', "postgres.url", "url is no address of the kind postgresql:"),
         (f'[postgres]\nurl = "http://u:{PRIVATE}@db"', "postgres.url", "url is no address"),
         ('[tables]\ndevices = "a.b.c"', "tables.devices", "'a.b.c' is not the name of a table"),
-        ("[tables]\ndevices = 'a\"; DROP'", "tables.devices", "is not the name of a table"),
         ('[tables]\nusers = "v"', "tables.users", "has no first day to load"),
         ('[copies.analyst]\nfolder = "x"', "copies.analyst.group", "group is missing"),
         ('[logs]\nproxies = ["10.0.0.2", "10.0.0.1/8"]', "logs.proxies", "'10.0.0.1/8' is no address or network"),
-        ('[logs]\nproxies = ["fe80::1%eth0/64"]', "logs.proxies", "is no address or network"),
         ('[logs]\nzone = "Berlin"', "logs.zone", "'Berlin' is not a time zone"),
         ('[logs]\nexclude = "x"', "logs.exclude", "exclude is a section"),
-        ('[logs.exclude]\naddress = ["203.0.113.7"]', "logs.exclude.address", "no setting is called address"),
         ('[logs.exclude]\naddresses = ["203.0.113.7/24"]', "logs.exclude.addresses", "has host bits set"),
         ('[logs.exclude]\npaths = ["admin/"]', "logs.exclude.paths", "'admin/' is not how a path begins"),
         ('[logs.exclude]\nagents = "x"', "logs.exclude.agents", "'x' cannot be used"),
         ("[logs.crawlers]\nmost_views = 0", "logs.crawlers.most_views", "0 cannot be used"),
         ('[site]\nhosts = ["https://blog.example.org"]', "site.hosts", "is not the name of a host"),
-        ('[site]\nhosts = ["blog.example.org:443"]', "site.hosts", "is not the name of a host"),
         ('[alerting]\nrepeat_after = "5s"', "alerting.repeat_after", "'5s' is not a number and a unit"),
-        ("[alerting]\nname = 1", "alerting.name", "1 cannot be used"),
         ('[alerts]\nname = "a"', "alerts", "alerts is a section"),
         ('alerts = "log"', "alerts", "alerts is a section"),
     ],
@@ -203,17 +171,13 @@ def test_an_unusable_key_is_refused_with_its_place(tmp_path: Path, text: str, pl
     [
         ('channel = "mail"', "no setting is called channel"),
         ('address = "slack://x"', "name is missing"),
-        ('name = "a b"\naddress = "slack://x"', "is not a name"),
         ('name = "a"', "address is missing"),
         ('name = "a"\naddress = "{secret}"', "is not an address of Apprise"),
-        ('name = "a"\naddress = "json://[h"', "is not an address of Apprise"),
         (f'name = "a"\naddress = "jsons://u:{PRIVATE}@h"', "address has a password"),
         (f'name = "a"\naddress = "slack://{PRIVATE}/{{secret}}"', "has {secret} where the secret belongs"),
         ('name = "a"\naddress = "slack://x"\nsecret = "s"', "has {secret} where the secret belongs"),
         ('name = "a"\naddress = "json://h/{secret}"\nsecret = "s"', "no TLS: jsons://"),
-        ('name = "a"\naddress = "slack://{secret}"\nsecret = "../x"', "is not a name"),
         ('name = "a"\naddress = "slack://x"\nleast_severity = "high"', "'high' cannot be used"),
-        ('name = "a"\naddress = "slack://x"\nowners = [1]', "1 cannot be used"),
     ],
 )
 def test_an_unusable_channel_is_refused(tmp_path: Path, table: str, what: str) -> None:

@@ -25,14 +25,3 @@ def test_dagster_loads_the_rendered_file_with_its_policies(settings: Settings, t
         assert not instance.telemetry_enabled
         assert instance.get_runs() == []
     assert (folder / "runs.db").is_file() or list(folder.rglob("*.db"))
-
-
-def test_only_a_changed_dagster_file_is_rewritten(settings: Settings, tmp_path: Path) -> None:
-    mine = replace(settings, home=tmp_path)
-    file = dagster_home.render(mine) / "dagster.yaml"
-    content, written = file.read_text(), file.stat().st_mtime_ns
-    dagster_home.render(mine)
-    assert file.stat().st_mtime_ns == written
-    file.write_text("telemetry: {enabled: true}\n")
-    dagster_home.render(mine)
-    assert file.read_text() == content

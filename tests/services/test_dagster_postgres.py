@@ -15,9 +15,6 @@ import pytest
 from dagster_postgres import PostgresEventLogStorage, PostgresRunStorage, PostgresScheduleStorage
 from sqlalchemy.engine import make_url
 
-from blogdata.errors import ConfigurationError
-from blogdata.orchestration import storage_faults
-from blogdata.orchestration.storage_faults import StorageFailed
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
 
@@ -86,40 +83,3 @@ def test_no_file_or_instance_reference_holds_the_password(
     assert password not in str(instance.get_ref().to_dict())
     assert password not in dagster_home.storage(stored)
     assert not [file for file in stored.home.rglob("*") if file.is_file() and password.encode() in file.read_bytes()]
-
-
-def test_a_server_that_goes_away_is_named(
-    stored: Settings, database: str, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dagster_postgres.utils.calculate_delay", lambda **_: 0)
-    name = make_url(database).database
-    server = database.rpartition("/")[0] + "/postgres"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
-        with pytest.raises(StorageFailed, match="not currently accepting") as failed:
-            materialize(stored, instance)
-        connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
-    assert failed.value.where == dagster_home.storage(stored)
-
-
-def test_a_refused_write_is_reported_with_its_reason(
-    stored: Settings, database: str, instance: dg.DagsterInstance
-) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(f"ALTER DATABASE {make_url(database).database} SET default_transaction_read_only = on")
-    with pytest.raises(StorageFailed, match="read-only transaction") as failed:
-        materialize(stored, instance)
-    assert "the server's log" in failed.value.next_step
-
-
-def materialize(stored: Settings, instance: dg.DagsterInstance) -> None:
-    with storage_faults.translated(stored):
-        instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
-
-
-def test_an_invalid_address_is_refused_without_showing_it(tmp_path: Path) -> None:
-    wrong = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_DAGSTER_STORAGE": "mysql://u:secret-word@h/d"}
-    with pytest.raises(ConfigurationError) as refused:
-        config.load(wrong)
-    assert "secret-word" not in str(refused.value)
-    assert "postgresql+psycopg2://user:password@host/database" in refused.value.next_step

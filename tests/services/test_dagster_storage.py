@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,16 +18,6 @@ from blogdata.services.config import Settings
 from blogdata.services.dagster_storage import KeptEventLog
 
 KEY = dg.AssetKey("thing")
-WRITES_AND_IS_KILLED = """
-import os, signal, sys
-import dagster as dg
-home, run, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-instance = dg.DagsterInstance.from_config(home)
-for number in range(count):
-    instance.report_engine_event(str(number), job_name="job", run_id=run)
-    instance.report_runless_asset_event(dg.AssetMaterialization("written", partition=f"{run}-{number}"))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -81,18 +68,6 @@ def test_dagsters_own_storage_shares_the_same_files(instance: dg.DagsterInstance
     assert messages(instance, second)
     checks = instance.event_log_storage.get_asset_check_execution_history(dg.AssetCheckKey(KEY, "fine"), limit=9)
     assert [check.status.value for check in checks] == ["SUCCEEDED", "SUCCEEDED"]
-
-
-def test_concurrent_killed_writers_lose_no_event(instance: dg.DagsterInstance, home: Path) -> None:
-    runs, count = ("a", "b"), 5
-    environment = {**os.environ, "DAGSTER_HOME": str(home)}
-    program = [sys.executable, "-c", WRITES_AND_IS_KILLED, str(home)]
-    writers = [subprocess.Popen([*program, run, str(count)], env=environment) for run in runs]
-    tell(instance, "d", count)
-    assert [writer.wait(timeout=300) for writer in writers] == [-9] * len(runs)
-    numbers = [str(number) for number in range(count)]
-    assert [messages(instance, run) for run in (*runs, "d")] == [numbers] * 3
-    assert materialized(instance, dg.AssetKey("written")) == len(runs) * count
 
 
 def test_run_watchers_receive_each_event(instance: dg.DagsterInstance, home: Path) -> None:

@@ -1,39 +1,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 from typer.testing import CliRunner
 
 from blogdata.cli.main import app
 from blogdata.operations import doctor
-from blogdata.services import processes
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 
 
-def findings(settings: Settings) -> dict[str, doctor.Diagnosis]:
-    return {finding.name: finding for finding in doctor.examine(settings)}
-
-
 def test_doctor_finds_no_problem_in_healthy_deployments(settings: Settings, spark_server: SparkServer) -> None:
     assert [finding for finding in doctor.examine(settings) if not finding.ok] == []
-
-
-def test_every_problem_has_a_next_step(settings: Settings, tmp_path: Path) -> None:
-    broken = replace(settings, home=tmp_path, jars=tmp_path, java="system", java_home=None, search_path="")
-    problems = {name: found for name, found in findings(broken).items() if not found.ok}
-    assert set(problems) == {"java", "jars"}
-    assert all(finding.next_step for finding in problems.values())
-
-
-def test_a_silent_remote_server_is_a_problem(settings: Settings, tmp_path: Path) -> None:
-    remote = f"sc://localhost:{processes.free_port()}"
-    spark = replace(settings.spark, remote=remote)
-    found = findings(replace(settings, home=tmp_path, spark=spark))["spark"]
-    assert not found.ok
-    assert "SPARK_REMOTE" in found.next_step
 
 
 def test_doctor_prints_json_and_fails_on_problems(settings: Settings, tmp_path: Path) -> None:

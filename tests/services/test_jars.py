@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import PlatformError, TransientError
+from blogdata.errors import PlatformError
 from blogdata.services import jars
 from blogdata.services.config import Settings
 
@@ -44,13 +44,6 @@ def test_a_jar_with_wrong_checksum_is_not_kept(mirror: Settings, lock: Callable[
     with pytest.raises(PlatformError, match=r"thing-1\.0\.jar"):
         jars.download_missing(mirror, lock(b"what was meant"))
     assert [path.name for path in mirror.jars.iterdir()] == [".lock"]
-
-
-def test_a_missing_jar_is_a_transient_error(mirror: Settings, lock: Callable[..., Path]) -> None:
-    with pytest.raises(TransientError, match=r"absent-1\.0\.jar") as caught:
-        jars.download_missing(mirror, lock(artifact="absent"))
-    assert caught.value.transient
-    assert caught.value.where.startswith(str(mirror.maven_mirror))
 
 
 def test_a_changed_jar_fails_its_checksum(mirror: Settings, lock: Callable[..., Path]) -> None:

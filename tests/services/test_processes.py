@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from dataclasses import replace
 
 import psutil
@@ -39,14 +38,3 @@ def test_a_process_that_has_ended_is_not_alive() -> None:
     assert not processes.is_alive(identity), "nobody has asked for its result yet"
     os.waitpid(child, 0)
     assert not processes.is_alive(identity)
-
-
-def test_a_port_in_use_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", processes.free_port()))
-        taken.listen()
-        number = taken.getsockname()[1]
-        monkeypatch.setattr(processes, "_CHOSEN_PORTS", range(number, number + 1))
-        with pytest.raises(OSError, match="in use"):
-            processes.free_port()
-    assert processes.free_port() == number

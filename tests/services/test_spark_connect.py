@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import ConfigurationError, PlatformError, TransientError
-from blogdata.services import processes, spark_attached, spark_connect, spark_launch, spark_probe
+from blogdata.errors import PlatformError, TransientError
+from blogdata.services import processes, spark_attached, spark_connect, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from kills import kill
@@ -27,7 +26,7 @@ def starter(settings: Settings) -> subprocess.Popen[str]:
         "from blogdata.services import config, spark_connect\n"
         "home, jars = sys.argv[1:]\n"
         "settings = config.load({**__import__('os').environ, 'BLOGDATA_HOME': home, 'BLOGDATA_JARS': jars,\n"
-        "    'BLOGDATA_SPARK_HEAP': '600m', 'BLOGDATA_SPARK_START_SECONDS': '180'})\n"
+        "    'BLOGDATA_SPARK_HEAP': '600m'})\n"
         "print(spark_connect.running_server(settings).pid)\n"
     )
     command = [sys.executable, "-c", program, str(settings.home), str(settings.jars)]
@@ -45,14 +44,15 @@ def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
 
 def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
     server = spark_connect.running_server(own)
-    with pytest.raises(spark_probe.SparkServerUnreachable, match="UNAUTHENTICATED"):
-        spark_probe.probe(spark_probe.without_token(server.url))
+    with pytest.raises(spark_connect.SparkServerUnreachable, match="UNAUTHENTICATED"):
+        spark_connect.probe(spark_connect.without_token(server.url))
     token = server.url.partition("token=")[2]
     assert token
     assert token not in f"{server!r} {spark_connect.status(own)}"
     assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.campaign
 def test_a_copied_home_has_a_server_of_its_own(own: Settings, tmp_path: Path) -> None:
     server = spark_connect.running_server(own)
     copy = replace(own, home=tmp_path / "copy", lake=tmp_path / "copy" / "lake")
@@ -77,7 +77,7 @@ def test_a_server_killed_during_work_raises_transient_error(own: Settings, monke
         kill(server.process)
         work.count()
 
-    with pytest.raises(spark_probe.SparkServerLost) as caught, resource.guard():
+    with pytest.raises(spark_connect.SparkServerLost) as caught, resource.guard():
         killed()
     assert caught.value.transient
     assert "token" not in str(caught.value)
@@ -129,17 +129,6 @@ def test_a_server_that_hangs_is_replaced(
     assert again.pid != server.pid
 
 
-def test_a_taken_port_is_refused(fresh: Settings) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        with pytest.raises(ConfigurationError) as caught:
-            spark_connect.running_server(replace(fresh, spark=replace(fresh.spark, port=port)))
-    assert f"Port {port}" in caught.value.what
-    assert caught.value.where == f"BLOGDATA_SPARK_PORT={port}"
-
-
 def test_a_failed_start_reports_its_log_and_ends(
     fresh: Settings,
 ) -> None:
@@ -156,7 +145,7 @@ def test_a_remote_server_is_used_and_never_stopped(fresh: Settings, spark_server
     theirs = replace(fresh, spark=replace(fresh.spark, remote=spark_server.url))
     assert spark_connect.running_server(theirs) == SparkServer(url=spark_server.url, process=None)
     assert not spark_connect.stop(theirs)
-    spark_probe.probe(spark_server.url)
+    spark_connect.probe(spark_server.url)
 
 
 def test_a_silent_remote_server_is_a_transient_error(fresh: Settings) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services.spark_connect import SparkServer
-from blogdata.services.spark_probe import SparkServerLost
+from blogdata.services.spark_connect import SparkServer, SparkServerLost
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 
@@ -18,13 +17,6 @@ def resource(spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.Monk
     made = SparkResource(home=str(tmp_path))
     yield made
     spark_resources.drop(made.settings)
-
-
-def test_a_query_error_passes_the_guard_unchanged(resource: SparkResource) -> None:
-    session = resource.spark_session
-    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"), resource.guard() as guarded:
-        guarded.sql("SELECT 1 / 0").collect()
-    assert resource.spark_session is session
 
 
 def test_a_session_the_server_forgot_is_replaced(resource: SparkResource) -> None:

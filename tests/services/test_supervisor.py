@@ -1,19 +1,14 @@
-"""Processes of one service: one that ends is named, and none outlives the process that started them."""
+"""Processes of one service: none outlives the process that started them."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-
-from blogdata.errors import TransientError
-from blogdata.services.supervisor import Supervisor
 
 SECONDS = 30
 TIED = (
@@ -26,45 +21,8 @@ from blogdata.services.supervisor import Supervisor
 running = Supervisor()
 for name in ("one", "other"):
     running.start(name, [sys.executable, "-c", {TIED!r}], os.environ)
-running.watch()
+time.sleep(600)
 """
-
-
-@pytest.fixture
-def running() -> Iterator[Supervisor]:
-    found = Supervisor()
-    yield found
-    found.stop(["good", "bad"], seconds=SECONDS, kill=True)
-
-
-@pytest.mark.parametrize(
-    ("ends", "how"),
-    [
-        ("raise SystemExit(3)", "exit code 3"),
-        ("pass", "exit code 0"),
-        ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
-    ],
-)
-def test_a_process_that_ends_by_itself_is_named(running: Supervisor, ends: str, how: str) -> None:
-    running.start("good", [sys.executable, "-c", "import sys; sys.stdin.read()"], os.environ)
-    running.start("bad", [sys.executable, "-c", ends], os.environ)
-    with pytest.raises(TransientError, match=f"bad ended by itself: {how}") as found:
-        running.watch()
-    assert found.value.exit_code == 1, "a supervisor of services starts it again"
-
-
-def test_stopping_kills_or_leaves_what_does_not_end(running: Supervisor) -> None:
-    deaf = [sys.executable, "-c", "import time; time.sleep(600)"]
-    for name in ("good", "bad"):
-        running.start(name, deaf, os.environ)
-    # Other processes of earlier tests may have ended or end just now.
-    everyone = psutil.process_iter(["ppid", "cmdline"])
-    family = [one for one in everyone if (one.info["ppid"], one.info["cmdline"]) == (os.getpid(), deaf)]
-    running.stop(["good"], seconds=0, kill=False)
-    assert len([one for one in family if one.is_running() and one.status() != "zombie"]) == 2
-    running.stop(["bad"], seconds=0, kill=True)
-    (left,) = [one for one in family if one.is_running() and one.status() != "zombie"]
-    left.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -54,19 +54,6 @@ def test_hours_that_have_landed_keep_their_bytes(tmp_path: Path, at_once: Path) 
     assert {name for name, digest in once.items() if added[name] != digest} == {"_truth/spec.json"}
 
 
-def test_late_lines_and_copies_come_in_added_hours(at_once: Path) -> None:
-    hours = [json.loads(line) for line in (at_once / "_truth" / "visits.jsonl").read_text().splitlines()]
-    assert len(hours) == 57
-    added = hours[24:]
-    assert {key[:10] for hour in added for key in hour["by_event_hour"]} == {"2026-01-06", "2026-01-07"}
-    assert sum(hour["late"] for hour in added) > 10
-    assert sum(hour["dead"] for hour in added) > 10
-    # The days' mean stays the same.
-    assert sum(hour["lines"] for hour in added[:24]) == pytest.approx(600, rel=0.3)
-    days = sorted(folder.name for folder in at_once.glob("users/*"))
-    assert days == ["date=2026-01-05", "date=2026-01-06"]
-
-
 def test_a_killed_command_is_repeated_and_adds_its_hours_once(tmp_path: Path, at_once: Path) -> None:
     simulate(SPEC, tmp_path)
     with pytest.raises(Killed):

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import oracle
 from blogdata.errors import ConfigurationError
 from blogdata.simulator.faults import FaultRates, load_faults
-from blogdata.simulator.landing import simulate
-from blogdata.simulator.spec import SimulationSpec
 
 
 def test_a_faults_file_sets_only_named_rates(tmp_path: Path) -> None:
@@ -32,11 +29,3 @@ def test_a_wrong_faults_file_is_refused_with_reason(tmp_path: Path, text: str, s
     (tmp_path / "faults").write_text(text)
     with pytest.raises(ConfigurationError, match=says):
         load_faults(tmp_path / "faults")
-
-
-def test_the_recount_notices_a_lost_line(tmp_path: Path) -> None:
-    truth = simulate(SimulationSpec(days=1, visits_per_day=200, seed=1), tmp_path)
-    path = next(tmp_path.glob("visits/*/hour=12/*.json"))
-    path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
-    recount = oracle.count(tmp_path)
-    assert recount.arrivals["2026-01-05T12"].lines == truth.hours[12].lines - 1

@@ -10,7 +10,6 @@ import pytest
 
 import oracle
 from blogdata.errors import PlatformError
-from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.landing import simulate
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import Truth
@@ -38,27 +37,6 @@ def test_the_truth_of_every_fault_equals_recounts(faulty: tuple[Path, Truth]) ->
     assert truth.total("conflicts") > 50
     assert truth.total("duplicates") > 2 * truth.total("conflicts") * 0.8
     assert {hour.state for hour in truth.hours} == {"landed", "empty", "missing"}
-
-
-@pytest.mark.parametrize("fault", LINE_FAULTS)
-def test_a_single_fault_has_only_its_effect(tmp_path: Path, fault: str) -> None:
-    rates = FaultRates.none(**{fault: 0.005 if fault == "huge_line" else 0.2})
-    truth = simulate(SimulationSpec(days=2, visits_per_day=500, seed=5, faults=rates), tmp_path)
-    assert_truth_equals_the_recount(truth, tmp_path)
-    dead, copies = truth.total("dead"), truth.total("duplicates")
-    assert truth.total("lines") == 1000 + copies
-    assert (copies > 0) == (fault in ("duplicate", "conflict"))
-    assert (truth.total("conflicts") > 0) == (fault == "conflict")
-    assert (dead > 0) == (fault not in ("duplicate", "conflict", "late", "minutes_late", "unknown_field"))
-
-
-def test_equal_specs_give_equal_bytes(tmp_path: Path) -> None:
-    specs = [SimulationSpec(days=1, visits_per_day=500, seed=seed) for seed in (9, 9, 10)]
-    for number, spec in enumerate(specs):
-        simulate(spec, tmp_path / str(number))
-    first, again, other = (contents(tmp_path / str(number)) for number in range(3))
-    assert first == again
-    assert first != other
 
 
 def test_a_landing_zone_with_real_data_is_refused(tmp_path: Path) -> None:

@@ -21,12 +21,10 @@ NORMALIZED = (
 
 
 def modelled(deploy: Deploy, name: str) -> Deployment:
-    """Create a deployment with two modelled weeks."""
     return deploy.published(name, modelled_weeks, three_hours)
 
 
 def renamed(deploy: Deploy, name: str) -> Deployment:
-    """Create a deployment with two modelled weeks, after which a device has got another name."""
     return deploy.published(name, renamed_device, three_hours, modelled_weeks)
 
 
@@ -45,7 +43,6 @@ def renamed_device(made: Deployment) -> None:
 
 
 def rows_of(deployment: Deployment, query: str, *columns: str) -> Counter[tuple[Any, ...]]:
-    """Count the rows of a query of modelled page views."""
     with deployment.session() as spark:
         for name in deployment.versions():
             if name.startswith("gold.visits_") and deployment.published(name):
@@ -55,12 +52,10 @@ def rows_of(deployment: Deployment, query: str, *columns: str) -> Counter[tuple[
 
 
 def named_devices(deployment: Deployment) -> dict[tuple[str, str], str]:
-    """Map each device of page views to its name."""
     return {(kind, version): name for kind, version, name in deployment.rows(DEVICES, *DEVICE, "device_name")}
 
 
 def first_named(deployment: Deployment) -> tuple[str, str]:
-    """Return the first device that has a name."""
     return min(device for device, name in named_devices(deployment).items() if name)
 
 

@@ -18,9 +18,9 @@ from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
 from plans import plan_of
 from quality.contracts import CONTRACTS, EVERY
-from quality.contracts.visits_model import DEVICE
+from quality.contracts.visits_model import DEVICE, STAR_HOSTS, VIEWS
 from storage import modelled as weeks
-from storage.modelled import NEXT_WEEK, NORMALIZED, OBT, WEEK, rows_of
+from storage.modelled import NEXT_WEEK, NORMALIZED, OBT, WEEK, first_named, named_devices, rows_of
 from tools import contract_pages
 
 __all__ = ("deploy",)
@@ -74,6 +74,10 @@ def test_a_renamed_device_rewrites_the_weeks_that_show_it(modelled: Deployment, 
     found = rows_of(renamed, EVERYTHING, *COLUMNS)
     assert found == rows_of(renamed, NORMALIZED, *COLUMNS)
     assert {row[COLUMNS.index("device_name")] for row in found} >= {"Renamed"}
+    # In the normalized model it is one row of one table.
+    names, versions, device = named_devices(modelled), modelled.versions(), first_named(modelled)
+    assert named_devices(renamed) == {**names, device: "Renamed"}
+    assert [renamed.versions()[name] - versions[name] for name in (VIEWS, STAR_HOSTS)] == [0, 0]
 
 
 def test_a_column_that_answers_no_question_is_refused() -> None:

@@ -3,24 +3,15 @@ from __future__ import annotations
 import io
 import re
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from blogdata.errors import ConfigurationError
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
-from blogdata.patterns.observability import skew_detector
-from blogdata.planning import detectors
-from blogdata.planning.clock import now
-from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
 from blogdata.publish.tables import partition_column
-from published import publish
-from quality.contracts import CONTRACTS, GRAPH
 
 FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
 
@@ -69,14 +60,3 @@ def test_ten_years_of_hourly_partitions_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="87,600 partitions") as refused:
         partition_column(hourly(10 * 365))
     assert "coarser grain" in refused.value.next_step
-
-
-def test_a_partition_that_outgrows_the_others_is_reported(lake_root: Path) -> None:
-    """One task would read it while the others wait."""
-    lake, contract = Lake(root=str(lake_root)), CONTRACTS["bronze.visits"]
-    hours = {f"2026-01-{day:02d}T10": 1_000 for day in range(5, 15)}
-    publish(lake, contract.dataset, contract.partition_column, {**hours, "2026-01-14T10": 100_000})
-    look = Snapshot(lake_root / "landing", EventLog(lake))
-    reading = detectors.skew(Observed(graph=GRAPH, look=look, now=now()), contract)
-    assert (reading.verdict, reading.partitions) == (skew_detector.MORE, ["2026-01-14T10"])
-    assert reading.what == "2026-01-14T10 has 100,000 rows, 1,000 were expected"

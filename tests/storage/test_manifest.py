@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,15 +17,13 @@ from deltalake import write_deltalake
 
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
-from blogdata.lake import members, retired, shares
+from blogdata.lake import members, retired, shares, unneeded
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import MANIFEST
 from blogdata.orchestration import upkeep
-from blogdata.orchestration.upkeep import Inspection, Vacuuming
 from blogdata.patterns.storage import manifest
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
-from tidied import whole
 from toy import declared
 from toy_members import DATASET, NOON, member
 
@@ -110,11 +108,10 @@ def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) 
 
 def test_the_removal_of_old_files_obeys_a_share(lake: Lake, read: Read) -> None:
     """The platform's own removal, a year later."""
-    seen: Any = Inspection(lake=lake, events=EventLog(lake), now=datetime.now(timezone.utc) + timedelta(days=365))
+    now = datetime.now(timezone.utc) + timedelta(days=365)
 
     def remove() -> None:
-        for due in whole(upkeep.look(seen, [Vacuuming()], [PAGES])):
-            Vacuuming().do(seen, PAGES, due)
+        unneeded.remove(upkeep.unneeded_data(lake, EventLog(lake), PAGES, now))
 
     manifest.share(lake, PAGES, now=NOON)
     where = manifest.location(lake, PAGES.dataset)
@@ -193,3 +190,13 @@ def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Pa
         manifest.share(lake, PAGES)
     spark.sql(f"REORG TABLE delta.`{path}` APPLY (PURGE)")
     assert manifest.share(lake, PAGES).rows == 9
+    # Delta's own manifest of the table, which Trino and Presto read, is alike.
+    spark.sql(f"GENERATE symlink_format_manifest FOR TABLE delta.`{path}`")
+    theirs, ours = Path(path, "_symlink_format_manifest"), manifest.location(lake, PAGES.dataset).resolve()
+    assert listed(ours) == listed(theirs)
+
+
+def listed(folder: Path) -> dict[str, list[str]]:
+    """Map the files of manifests to the paths of the files that they list."""
+    lines = {str(file.relative_to(folder)): file.read_text("utf-8").splitlines() for file in folder.rglob(MANIFEST)}
+    return {name: sorted(urlsplit(line).path for line in of) for name, of in lines.items()}

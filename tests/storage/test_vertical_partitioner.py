@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, timedelta
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,18 +13,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from blogdata.errors import PlatformError
-from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.data_value.lake_views import DUCKDB, SPARK
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.storage.vertical_partitioner import WHOLE, split, whole
 from blogdata.publish.contract import Contract
-from blogdata.publish.migrations import carried
-from blogdata.publish.privacy import visible
 from blogdata.publish.schema import Column, How, Subject, Whose
 from blogdata.publish.target import Provenance
 from quality.contracts import EVERY
@@ -40,8 +34,7 @@ LINE = Column(
 )
 BEFORE = replace(CONTRACT, columns=(*CONTRACT.columns[:2], LINE, *CONTRACT.columns[2:]))
 LINES = "bronze.clicks"
-SINCE, GRACE = date(2026, 1, 1), timedelta(days=90)
-AFTER = split(BEFORE, ("line",), of=LINES, key=("hour", "click"), since=SINCE, grace=GRACE)
+AFTER = split(BEFORE, ("line",), of=LINES, key=("hour", "click"))
 SPLIT = [contract for contract in EVERY.values() if contract.wide is not None]
 Read = Callable[[], list[tuple[Any, ...]]]
 
@@ -104,27 +97,6 @@ def test_the_view_shows_each_row_once_whatever_the_lines_are(spark: Any, lake: L
     lines.delete(f"hour = '{FIRST}'")
     lines.delete("click = 3")
     assert shown() == [(FIRST, 0, None, "/"), (FIRST, 1, None, "/"), (SECOND, 2, "of 2", "/"), (SECOND, 3, None, "/")]
-
-
-def test_a_table_made_before_loses_the_column_after_its_grace_only(spark: Any, lake: Lake, shown: Read) -> None:
-    publish(spark, lake, BEFORE, FIRST)
-    publish(spark, lake, AFTER, SECOND)
-    table = lake.table(CONTRACT.dataset)
-    assert "line" in columns(lake)
-    assert "line" not in visible(carried(AFTER, table)), "no consumer sees it while it is retired"
-    # Nothing is joined: whoever reads the table or the view has the column of both hours.
-    DeltaTable(lake.path(LINES)).delete()
-    assert [line for _, _, line, _ in shown()] == ["of 0", "of 1", "of 2", "of 3"]
-
-    def remove(on: date) -> int | None:
-        return schema_migrator.remove(lake, EventLog(lake), AFTER, "line", [], today=on)
-
-    with pytest.raises(PlatformError, match="readers of line have until"):
-        remove(SINCE + GRACE - timedelta(days=1))
-    assert remove(SINCE + GRACE) is not None
-    publish(spark, lake, AFTER, SECOND)
-    assert "line" not in columns(lake)
-    assert [line for _, _, line, _ in shown()] == [None] * 4
 
 
 @pytest.mark.parametrize("contract", SPLIT, ids=lambda contract: contract.dataset)

@@ -63,17 +63,3 @@ def test_incremental_loader_lands_nothing_of_forgotten_persons(home: Settings, d
     assert users(home) == ["user-ann-2"]
     # What was overwritten is compared as rows that have not landed; it lands once, with the first load.
     assert len(list(home.landing.rglob("legacy_visits-*"))) == 1
-
-
-def test_incremental_loader_lands_no_change_of_forgotten_persons(home: Settings, database: str) -> None:
-    with psycopg.connect(database, autocommit=True) as source:
-        source.execute(
-            "CREATE TABLE users AS SELECT id, login, NULL::text AS email, at AS registered_datetime,"
-            " at AS first_connection_datetime, at AS last_connection_datetime, at AS updated_at, false AS is_deleted"
-            " FROM (SELECT id, login, '2026-04-01 10:06+00'::timestamptz AS at"
-            " FROM (VALUES ('user-bob-1', NULL), ('other', 'bob'), ('user-ann-2', 'ann')) t (id, login)) t"
-        )
-        for _ in range(2):
-            table_loads.load_windows(home, table_loads.USERS, ["2026-04-01"])
-    assert [json.loads(line)["id"] for line in _left(home)] == ["user-ann-2"]
-    assert len(list(home.landing.rglob("users_table-*"))) == 1

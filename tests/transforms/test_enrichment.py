@@ -9,11 +9,10 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from assets.silver.enriched import enrich
-from assets.silver.places import ALWAYS
-from assets.transforms import user_changes, users
-from quality.contracts.places import HERE, PLACES
+from assets.transforms import users
+from quality.contracts.places import PLACES
 from transforms.test_users import ROWS, TODAY
-from transforms.user_rows import identified
+from transforms.user_rows import delivered, identified
 
 EVENT = (
     "page STRING, event_time TIMESTAMP, user_id STRING, device_type STRING, device_version STRING, ip STRING, "
@@ -22,7 +21,7 @@ EVENT = (
 EMAILS = (("2024-06-01", "a@"), ("2024-06-21", "b@"), ("2024-07-05", "c@"))
 """The deliveries of the user in figure 5-1, who had another address in each of them."""
 MICROSECOND = timedelta(microseconds=1)
-PUBLIC, OTHER, SERVED = "8.8.8.8", "9.9.9.9", "1.1.1.1"
+PUBLIC, OTHER = "8.8.8.8", "9.9.9.9"
 
 
 def utc(text: str) -> datetime:
@@ -33,11 +32,11 @@ def day(time: Any) -> Any:
     return F.date_format(time, "yyyy-MM-dd")
 
 
-def delivered(spark: Any, emails: Sequence[tuple[str, str]]) -> Any:
+def deliveries(spark: Any, emails: Sequence[tuple[str, str]]) -> Any:
     rows: list[tuple[Any, ...]] = [
         (at, "f", 0, "1", "login", email, utc(EMAILS[0][0]), None, None, []) for at, email in emails
     ]
-    return identified(user_changes.with_changes(spark.createDataFrame(rows, ROWS)))
+    return delivered(spark.createDataFrame(rows, ROWS))
 
 
 def visit(page: str, at: datetime, *, ip: str | None = None) -> tuple[Any, ...]:
@@ -49,12 +48,8 @@ def enriched(spark: Any, visits: Sequence[tuple[Any, ...]], **reference: Any) ->
     return enrich(spark.createDataFrame(visits, EVENT), **given)
 
 
-def table_of_places(spark: Any, *rows: tuple[Any, ...]) -> Any:
-    return spark.createDataFrame(rows, PLACES.ddl)
-
-
 def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
-    history = users.history(delivered(spark, EMAILS))
+    history = users.history(deliveries(spark, EMAILS))
     rows = history.select("email", day("valid_from"), day("valid_to"), "is_current").orderBy("valid_from").collect()
     # SCD type 2.
     assert [tuple(row) for row in rows] == [
@@ -65,7 +60,7 @@ def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
     # SCD type 4: the current value in a table of its own.
     current = identified(spark.createDataFrame([], TODAY), "user_id")
     for at, email in EMAILS:
-        current = users.newest(delivered(spark, [(at, email)]), current, at)
+        current = users.newest(deliveries(spark, [(at, email)]), current, at)
     assert [tuple(row) for row in current.select("email", "changed_on").collect()] == [("c@", "2024-07-05")]
 
     times = [utc(EMAILS[0][0]) - MICROSECOND, *(utc(at) for at, _ in EMAILS), utc("2030-01-01")]
@@ -78,34 +73,20 @@ def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
     }
     # State before the last delivery: the visits until then had the same versions.
     earlier = [one for one in visits if one[1] < utc(EMAILS[-1][0])]
-    before = enriched(spark, earlier, users=users.history(delivered(spark, EMAILS[:-1])))
+    before = enriched(spark, earlier, users=users.history(deliveries(spark, EMAILS[:-1])))
     assert {tuple(row) for row in before.select("page", "user_known", day("user_version_from")).collect()} == {
         tuple(row) for row in found if row[0] in {one[0] for one in earlier}
     }
 
 
-def test_visits_published_before_links_had_campaigns_have_none(spark: Any) -> None:
-    rows = spark.createDataFrame([visit("/", utc("2026-01-05"))], EVENT)
-    for events, campaign in ((rows, None), (rows.withColumn("utm", F.lit("a / - / -")), "a / - / -")):
-        found = enrich(events, users=None, devices=None, places=None)
-        assert [row["utm"] for row in found.select("utm").collect()] == [campaign]
-
-
 def test_a_visit_has_the_place_of_its_address(spark: Any) -> None:
-    told = table_of_places(
-        spark,
-        (PUBLIC, ALWAYS, None, "found", "DE", None, None, HERE),
-        # What a service told an earlier version: it is looked up anew.
-        (SERVED, ALWAYS, None, "found", "FR", "Paris", "Paris", "service"),
-    )
+    told = spark.createDataFrame([(PUBLIC, "found", "DE")], PLACES.ddl)
     visits = [
-        visit(page, utc("2026-01-05"), ip=ip)
-        for page, ip in {"/found": PUBLIC, "/served": SERVED, "/other": OTHER, "/none": None}.items()
+        visit(page, utc("2026-01-05"), ip=ip) for page, ip in {"/found": PUBLIC, "/other": OTHER, "/none": None}.items()
     ]
-    rows = enriched(spark, visits, places=told).select("page", "country", "city", "place_outcome").collect()
+    rows = enriched(spark, visits, places=told).select("page", "country", "place_outcome").collect()
     assert {row[0]: tuple(row[1:]) for row in rows} == {
-        "/found": ("DE", None, "found"),
-        "/served": (None, None, "waiting"),
-        "/other": (None, None, "waiting"),
-        "/none": (None, None, None),
+        "/found": ("DE", "found"),
+        "/other": (None, "waiting"),
+        "/none": (None, None),
     }

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from assets.transforms import user_changes, users
+from assets.transforms import users
 from plans import plan_of
 from quality.contracts import CONTRACTS
-from transforms.user_rows import identified, in_utc, utc
+from transforms.user_rows import delivered, identified, in_utc, utc
 
 ROWS = (
     "load_date STRING, source_file STRING, source_offset BIGINT, id STRING, login STRING, email STRING,"
@@ -38,7 +38,7 @@ def rejected(day: int, user: str | None, *reasons: str, offset: int = 0) -> Any:
 
 
 def delivery(spark: Any, *rows: Any) -> Any:
-    return identified(user_changes.with_changes(spark.createDataFrame(list(rows), ROWS)))
+    return delivered(spark.createDataFrame(list(rows), ROWS))
 
 
 def versions(spark: Any, *rows: Any) -> list[Any]:

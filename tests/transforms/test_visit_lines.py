@@ -262,11 +262,3 @@ def test_a_deletion_has_what_tells_which_event_it_deletes() -> None:
     row = dict(zip(LINES.names, found, strict=True))
     known = {name for name, value in row.items() if value is not None and name not in ("format", "reasons")}
     assert known == {"visit_id", "event_time", "event_hour", "page", "filtered_by"}
-
-
-def test_lines_that_were_usable_once_stay_usable() -> None:
-    older = visit_lines.VisitLines(older=True).of_file("visits/a.json", HOUR)
-    raw = line(context=context(ad_id=42)).encode()
-    row = dict(zip(LINES.names, older(0, raw), strict=True))
-    assert (row["reasons"], row["ad_id"], row["login"]) == ((), None, "ann")
-    assert older(0, line(page=None).encode())[LINES.names.index("reasons")] == ("missing_field:page",)

@@ -6,6 +6,8 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from assets.transforms import users
 
 
@@ -24,6 +26,13 @@ def in_utc(rows: list[Any]) -> list[Any]:
         )
         for row in rows
     ]
+
+
+def delivered(frame: Any) -> Any:
+    """Make rows those of full deliveries: none of them is a change."""
+    return identified(
+        frame.withColumns({"updated_at": F.lit(None).cast("TIMESTAMP"), "is_deleted": F.lit(None).cast("BOOLEAN")})
+    )
 
 
 def identified(frame: Any, user: str = "id") -> Any:

@@ -148,7 +148,7 @@ class Served:
 
 def environment(home: Path) -> dict[str, str]:
     """Build the environment of a separate deployment; of the user's deployment only the jars are shared."""
-    kept = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
+    kept = ("BLOGDATA_JARS", "BLOGDATA_MAVEN_MIRROR")
     own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
     environ = {name: value for name, value in os.environ.items() if name in kept or not name.startswith(own)}
     return {**environ, "BLOGDATA_HOME": str(home), "BLOGDATA_SPARK_HEAP": "1g"}

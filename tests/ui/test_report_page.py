@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import pytest
 import published
 from assets.report import FILE, blog_report
 from blogdata.report.page import figure
-from page_view_rows import START, View, counted, random_requests, random_views, write, write_days
+from page_view_rows import START, View, counted, random_views, write
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -37,10 +37,6 @@ def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
     home = tmp_path_factory.mktemp("reported")
     lake = published.deployment(home)
     write(lake, views)
-    days = [f"{START + timedelta(days=day):%Y-%m-%d}" for day in range(40)]
-    hostile = {"path": ALERT, "referral_host": ALERT, "host": ALERT, "status": "404", "requests": 9_999, "bytes": 1}
-    requests = random_requests(days, seed=6)
-    write_days(lake.lake, "gold.requests_daily", [*requests, {**requests[-1], **hostile}])
     published.bronze(lake.lake, {LAST: {LAST: 3}})
     found = blog_report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=datetime.now(timezone.utc))
     blog_report.write(found, home / FILE)

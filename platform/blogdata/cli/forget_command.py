@@ -74,7 +74,6 @@ def forget(
 
 
 def _are_found(settings: Settings, given: Identifiers) -> bool:
-    """Search all files for given values, and show where they are, and what was not searched; never a value."""
     if not given.values():
         raise ConfigurationError(
             what="no value to search for is given",
@@ -117,10 +116,9 @@ def _show(looked: ErasurePlan) -> None:
         console.print(f"left out, since others have had them, too: {', '.join(sorted(looked.found.shared))}")
     if looked.found.unknown:
         console.print(f"in no landed line, but kept away from now on: {', '.join(sorted(looked.found.unknown))}")
-    table, rows = TextGrid(), list(looked.rows())
-    for name in ("place", "partitions", "files", "rows", "seconds"):
+    table = TextGrid()
+    for name in ("place", "partitions", "files", "rows"):
         table.add_column(name, justify="left" if name == "place" else "right", no_wrap=True)
-    for place, *figures in rows:
+    for place, *figures in looked.rows():
         table.add_row(place, *["" if each is None else f"{each:,.0f}" for each in figures])
     console.print(table)
-    console.print(f"computing it again takes about {sum(row[4] or 0 for row in rows):,.0f} s, by what it took before")

@@ -203,31 +203,20 @@ def replay_corrections(
 
 
 def _letters_of(corrections: Sequence[Correction]) -> Contract:
-    """Find the dead letters of the table whose lines are corrected; corrections of several tables are refused."""
-    from blogdata.planning.reach import EventsOf, landed_input
     from quality.contracts import CONTRACTS
 
-    tables = {
-        landed.table: CONTRACTS[letters]
-        for contract in CONTRACTS.values()
-        if (letters := contract.runs.judged_by)
-        for read in contract.reads
-        if isinstance(read.reach, EventsOf) and (landed := landed_input(CONTRACTS[read.dataset]))
-    }
     named = sorted({correction.table for correction in corrections})
-    if unknown := [name for name in named if name not in tables]:
+    if len(named) != 1 or named[0] not in _LETTERS:
         raise PlatformError(
-            what=f"lines of {unknown[0]} are not corrected one by one",
+            what=f"the corrections are of {' and '.join(named) or 'no lines'}",
             where="source_file",
-            next_step=f"correct lines of {' or '.join(tables)}; of other tables, land the delivery again",
+            next_step=f"write those of {' or of '.join(_LETTERS)} into a file; land the delivery of other tables again",
         )
-    if len(named) > 1:
-        raise PlatformError(
-            what=f"the corrections are of {' and '.join(named)}",
-            where="source_file",
-            next_step="write those of each into a file of their own",
-        )
-    return tables[named[0]] if named else next(iter(tables.values()))
+    return CONTRACTS[_LETTERS[named[0]]]
+
+
+_LETTERS = {"visits": "bronze.dead_letters", "ads": "bronze.ad_dead_letters"}
+"""Tables whose lines are corrected one by one, to their dead letters."""
 
 
 def _make_writable(target: Path) -> None:

@@ -17,7 +17,6 @@ from assets.transforms.request_lines import LogLines
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing import log_formats
 from blogdata.landing.landed_formats import DAMAGED
-from blogdata.landing.log_declarations import HEADER, compile_columns
 from blogdata.patterns.ingestion.log_splitter import oldest_first
 from blogdata.patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
 from blogdata.patterns.ingestion.whole_files import content
@@ -39,12 +38,7 @@ _SAID: dict[LandOutcome, str] = {
 
 @dataclass(kw_only=True)
 class NamedLog:
-    """A file that a person has named, and what became of it.
-
-    Args:
-        path: Where it can be read; of what came through a pipe, a copy.
-        name: What it lands as, if not under its own name.
-    """
+    """A file that a person has named, and what became of it."""
 
     file: str
     path: Path
@@ -125,19 +119,11 @@ def _formats_in(file: Path, logs: LogSettings) -> list[str]:
     begins = len(lines) == 1 and log_formats.formats(logs.formats, logs.zone).hour_of(lines[0]) is not None
     is_begun = not beginning.endswith(b"\n") and (comments or begins)
     if len(reasons) > bool(is_begun) and not found:
-        raise _no_access_log(file, reasons[0], [line.decode(errors="replace").strip() for line in lines])
+        raise _no_access_log(file, reasons[0])
     return [name for name, _ in found.most_common()]
 
 
-def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> ConfigurationError:
-    for header in (line for line in lines if line.startswith(HEADER)):
-        if field := compile_columns("", header).lacks:
-            return ConfigurationError(
-                what=f"no line at its beginning can be read: no column, or more than one, is the {field} of a request: "
-                f"{header}",
-                where=str(file),
-                next_step="have the server log date, time, c-ip, cs-method, cs-uri-stem and sc-status, each once",
-            )
+def _no_access_log(file: Path, reason: str) -> ConfigurationError:
     misfit = re.fullmatch(r"not_(\w+)_log:(.+)", reason)
     if misfit is None:
         what, next_step = f"the first one is rejected: {reason}", "name a log of requests since 2000, in UTF-8"
@@ -155,13 +141,10 @@ def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> Configurati
 
 
 def _error(error: PlatformError | OSError, log: NamedLog) -> PlatformError:
-    """Return an error that names what the person has named, and not the spooled copy of a pipe."""
-    if isinstance(error, OSError):
-        return ConfigurationError(
-            what=f"it cannot be copied: {error.strerror or error}",
-            where=log.file,
-            next_step="make room in the landing zone, or mend what fails, and repeat the command: nothing lands twice",
-        )
-    if error.where != str(log.path) or log.file == str(log.path):
+    if isinstance(error, PlatformError):
         return error
-    return type(error)(what=error.what, where=log.file, next_step=error.remedy)
+    return ConfigurationError(
+        what=f"it cannot be copied: {error.strerror or error}",
+        where=log.file,
+        next_step="make room in the landing zone, or mend what fails, and repeat the command: nothing lands twice",
+    )

@@ -9,8 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.outcome import removed
-from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, say_warnings, styled, why_nothing
+from blogdata.cli.output import (
+    NOTHING_PUBLISHED,
+    TextGrid,
+    console,
+    existing,
+    is_new,
+    not_published,
+    say_error,
+    say_json,
+    say_warnings,
+    styled,
+)
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core
 from blogdata.evidence.events import EVENTS, EventLog
@@ -19,9 +29,12 @@ from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import DataFileDamaged, LogDamaged
 from blogdata.orchestration import partner
+from blogdata.planning import arrivals
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.writes import Feed
 from blogdata.services.config import Settings
 from quality.contracts import EVERY, SERVED
+from resources.zone import zone_of
 
 
 def ledger(
@@ -54,9 +67,12 @@ def ledger(
         say_json([*(_as_json(line) for found in lines.values() for line in found), *damages])
     elif any(lines.values()):
         _show(lines, partitions=dataset is not None)
-        say_warnings(removed(chosen, settings, events))
-    else:
-        console.print(why_nothing(settings, lake, dataset))
+        look = Snapshot(zone_of(settings), events)
+        say_warnings(warning for contract in chosen if (warning := arrivals.removed(contract, look)))
+    elif dataset is not None and not damaged:
+        raise not_published(lake, dataset)
+    elif not damaged:
+        console.print(NOTHING_PUBLISHED if is_new(settings) else "nothing is published yet; compute it: blogdata run")
     for fault in damaged:
         say_error(fault)
     if damaged or any(not line.balanced for found in lines.values() for line in found):
@@ -64,7 +80,6 @@ def ledger(
 
 
 def _sent(settings: Settings, dataset: str) -> list[LedgerLine]:
-    """Return the account of what is sent to the partner; what the partner does not have yet is left out, by reason."""
     found = []
     for line in partner.outbox(settings).lines():
         delivered = line.states.get("delivered", 0)

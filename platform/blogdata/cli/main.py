@@ -9,6 +9,7 @@ import errno
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import cleandoc
 from pkgutil import resolve_name
 from typing import Annotated, Any
 
@@ -29,15 +30,22 @@ class Deferred:
     def load(self, name: str) -> Any:
         found = resolve_name(f"{__package__}.{self.place}")
         if isinstance(found, typer.Typer):
-            return typer.main.get_command(found)
+            return _unwrapped(typer.main.get_command(found))
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         alone.command(name)(found)
-        return typer.main.get_command(alone)
+        return _unwrapped(typer.main.get_command(alone))
+
+
+def _unwrapped(command: Any) -> Any:
+    """Join the lines of each paragraph of the help: Typer would break them where the source does."""
+    paragraphs = cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    for below in getattr(command, "commands", {}).values():
+        _unwrapped(below)
+    return command
 
 
 def group_of(commands: Mapping[str, Deferred]) -> type[TyperGroup]:
-    """Build the class of a group whose commands are imported when they are called."""
-
     class DeferredGroup(TyperGroup):
         def __init__(self, **arguments: Any) -> None:
             listed = {name: TyperCommand(name, help=command.help) for name, command in commands.items()}

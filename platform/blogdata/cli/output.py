@@ -37,6 +37,8 @@ PIPED = 240
 """Width in columns of output that is not a terminal."""
 
 
+_LEAST, _ANY = 8, 1 << 30
+"""Least width in columns of a cell that has several lines, and that of a terminal on which everything has place."""
 DATASET = 30
 """Width in columns of the names of datasets, where figures stand behind them."""
 
@@ -55,7 +57,8 @@ class Terminal(Console):
 class TextGrid(Table):
     """A table whose cells are one line each, whatever the values; a cell of several lines is given as a sequence.
 
-    On a narrow terminal columns marked `no_wrap` stay as wide as their cells; the others have more lines, uncut.
+    On a narrow terminal columns marked `no_wrap` stay as wide as their cells, so that a cell can be copied; the others
+    have more lines, uncut.
     """
 
     def __init__(self, *titles: str) -> None:
@@ -63,14 +66,20 @@ class TextGrid(Table):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Set how columns share the width: Rich would cut off any of them."""
-        widths = [max(console.measure(cell).maximum for cell in (one.header, *one.cells)) for one in self.columns]
+        free = options.update_width(_ANY)
+        widths = [
+            max(console.measure(cell, options=free).maximum for cell in (one.header, *one.cells))
+            for one in self.columns
+        ]
         for column, width in zip(self.columns, widths, strict=True):
             column.overflow = "fold"
             if column.no_wrap:
                 column.min_width = width
+        least = sum(one.min_width or min(width, _LEAST) for one, width in zip(self.columns, widths, strict=True))
         if sum(widths) + 2 * (len(widths) - 1) > options.max_width:
             self.padding = (0, 1, 0, 0)
-        return super().__rich_console__(console, options)
+        # Rich would leave columns out for which there is no place; a terminal breaks longer lines itself.
+        return super().__rich_console__(console, options.update_width(max(options.max_width, least + len(widths) - 1)))
 
     def add_row(self, *cells: Any, style: Any = None, end_section: bool = False) -> None:
         super().add_row(*map(_cell, cells), style=style, end_section=end_section)
@@ -92,15 +101,12 @@ errors = Terminal(stderr=True)
 
 
 class Screen:
-    """What a command prints while a job runs in its process: lines, and on a terminal a status below them."""
-
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown
         self._bar: Progress | None = None
 
     @contextmanager
     def opened(self) -> Iterator[Screen]:
-        """Show the status, with what is being done and for how long, until the end of the block."""
         if not (self._shown and console.is_terminal):
             yield self
             return
@@ -117,7 +123,6 @@ class Screen:
             console.print(text, style=style)
 
     def status(self, text: str) -> None:
-        """Show what is being done, on a terminal, until the next one."""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=shown.line(text))
 
@@ -129,7 +134,6 @@ def say_error(error: PlatformError) -> None:
 
 
 def agreed(question: str, *, otherwise: str) -> bool:
-    """Ask the person at the terminal; without a terminal, print `otherwise` and return False."""
     if sys.stdin.isatty():
         return typer.confirm(question)
     console.print(otherwise)
@@ -166,16 +170,6 @@ def nothing_landed(lake: Lake, dataset: str) -> PlatformError | None:
     return awaited(GRAPH, Snapshot(zone_of(existing()), EventLog(lake)), dataset)
 
 
-def why_nothing(settings: Settings, lake: Lake, dataset: str | None) -> str:
-    """Return why nothing is published of a dataset, or at all: a source that has never landed, or what to run."""
-    if is_new(settings):
-        return NOTHING_PUBLISHED
-    if dataset is None:
-        return "nothing is published yet; compute what has landed: blogdata run"
-    fault = not_published(lake, dataset)
-    return f"{fault.what}; {fault.next_step}"
-
-
 def existing() -> Settings:
     """Read the settings for a command that only reads a deployment, and begins none."""
     from blogdata.services import config
@@ -195,7 +189,6 @@ def is_new(settings: Settings) -> bool:
 
 
 def for_the_rest() -> str:
-    """Return the hint to rerun this command, as it was typed, for the remaining work."""
     return f"for the rest run again: {shlex.join(['blogdata', *sys.argv[1:]])}"
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from blogdata.cli.outcome import Outcome, add_findings
 from blogdata.cli.output import Screen
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.remedies import ACCEPT
@@ -17,10 +18,11 @@ from blogdata.lake.lake import Lake
 from blogdata.operations import unserved
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
+from blogdata.planning import arrivals
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.selection import Selection, Window
 from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.staleness import DEAD_LETTERS, Scope
+from blogdata.planning.staleness import DEAD_LETTERS
 from blogdata.publish.audit import FROZEN, guard_of
 from blogdata.services import dagster_home
 from blogdata.services.config import Settings
@@ -42,6 +44,25 @@ def due_tables(settings: Settings, events: EventLog) -> list[str]:
     return table_loads.due(settings, events)
 
 
+@dataclass(kw_only=True)
+class Outcome:
+    """What a command ran and published, with its problems and warnings."""
+
+    runs: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self), "seconds": round(self.seconds, 1)}
+
+
 class Pipeline:
     def __init__(
         self,
@@ -50,7 +71,6 @@ class Pipeline:
         quiet: bool = False,
         accept: str | None = None,
         command: str = "blogdata run",
-        due: bool = False,
         lifted: frozenset[str] = frozenset(),
     ) -> None:
         """Prepare runs of a deployment; the command that a person typed is recorded as their trigger."""
@@ -64,30 +84,24 @@ class Pipeline:
         self._quiet = quiet
         self._accepted = lifted | ({accept} if accept else set())
         self._command = command
-        self._scope = Scope.READY if due else Scope.ALL
         self._events = EventLog(Lake(root=str(settings.lake)))
         self._served = unserved.configured(settings)
 
     def run(self, *, window: Window | None = None, select: Sequence[str] = (), for_: Sequence[str] = ()) -> Outcome:
-        """Run what is stale, or what is requested; a fault of one partition does not block the others.
+        """Run what is stale, `for_` some datasets and their inputs only; or a window or selection again, stale or not.
 
-        Args:
-            window: Run this span again, changed or not; None runs what is new or changed.
-            select: Names of the datasets to run again; empty runs all.
-            for_: Names of the datasets to bring up to date, with what they are computed from: only what is stale of
-                these runs. Empty: all datasets.
+        A fault of one partition does not block the others.
         """
         refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
         refuse_unknown(for_, [*CONTRACTS, *self._served], where="--for")
-        narrowed = "--for" if for_ else "--due" if self._scope is Scope.READY else None
-        if narrowed and (window is not None or select):
+        if for_ and (window is not None or select):
             raise ConfigurationError(
                 what="either what is new or changed runs, or a selection runs again",
-                where=narrowed,
-                next_step=f"leave out {narrowed}, or leave out --from, --to and --select",
+                where="--for",
+                next_step="leave out --for, or leave out --from, --to and --select",
             )
         wanted = self._with_inputs(for_)
-        request: dict[str, Any] = {"datasets": list(select or wanted), "scope": self._scope.value}
+        request: dict[str, Any] = {"datasets": list(select or wanted)}
         selection = Selection(window=window, select=select or wanted)
         if window is not None or select:
             span = window or Window(start=None, end=None)
@@ -104,7 +118,9 @@ class Pipeline:
         outcome = self._with_held(outcome, selection, again=bool(select or window))
         if window is None and not select:
             landed = [contract for name, contract in LANDED.items() if not wanted or name in wanted]
-            add_findings(outcome, landed, self._zone, self._events)
+            look = Snapshot(self._zone, self._events)
+            outcome.warnings += arrivals.warnings(landed, look, datetime.now(timezone.utc))
+            outcome.problems += [str(error) for error in arrivals.refusals(landed, look.zone)]
         return outcome
 
     def run_plan(self, plan: Plan) -> Outcome:
@@ -117,7 +133,6 @@ class Pipeline:
         return self.run_job(**self._asked({"again": again, "only_again": True}), label="the plan").outcome
 
     def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the run that answers a request."""
         from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 
         tags = AGAIN if request.get("only_again") else {}
@@ -130,8 +145,7 @@ class Pipeline:
         return self._new_planner()
 
     def _new_planner(self) -> Planner:
-        look = Snapshot(self._zone, self._events)
-        return Planner(graph=GRAPH, look=look, accepted=self._accepted, scope=self._scope)
+        return Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
 
     def _with_inputs(self, datasets: Sequence[str]) -> list[str]:
         read = {read.dataset for name in datasets if name in SERVED for read in SERVED[name].reads}
@@ -167,11 +181,7 @@ class Pipeline:
         *,
         label: str = "",
     ) -> RunProgress:
-        """Run a job in this process, to its end; its failure is a problem of the outcome.
-
-        Args:
-            name: None: the one that computes what is stale.
-        """
+        """Run a job in this process, to its end; its failure is a problem of the outcome."""
         outcome = Outcome()
         with Screen(shown=not self._quiet).opened() as screen:
             if label:

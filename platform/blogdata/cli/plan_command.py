@@ -25,11 +25,10 @@ from blogdata.lake.lake import Lake
 
 if TYPE_CHECKING:
     from blogdata.planning.plan import Planned
-    from blogdata.planning.snapshot import Snapshot
 
 
 def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON")] = False) -> None:
-    """Show what `blogdata run` would do now, with reasons and time, as far as can be told before it begins."""
+    """Show what `blogdata run` would do now, and why, as far as can be told before it begins."""
     from blogdata.cli.pipeline import due_tables
     from blogdata.patterns.ingestion.log_splitter import unsplit_logs
     from blogdata.planning import arrivals
@@ -51,12 +50,15 @@ def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as
             "refused": [str(error) for error in refused],
             "warnings": warnings,
         }
-        runs = [_as_json(run, look) for run in planned.runs]
+        runs = [
+            {"datasets": list(run.datasets), "partitions": list(run.keys), "reasons": dict(run.reasons)}
+            for run in planned.runs
+        ]
         say_json({"runs": runs, **{name: of for name, of in more.items() if of}})
     else:
         say_warnings(warnings)
         if planned.runs or not refused:
-            show(planned.runs, look, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
+            show(planned.runs, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
     if refused:
         for error in refused[:-1]:
             say_error(error)
@@ -65,14 +67,11 @@ def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as
 
 def show(
     runs: Sequence[Planned],
-    look: Snapshot,
     unsplit: Sequence[Path] = (),
     tables: Sequence[str] = (),
     *,
     nothing: str,
 ) -> None:
-    from blogdata.planning.plan import estimate
-
     if unsplit:
         console.print(
             f"{len(unsplit)} access log(s) are not split into hours yet: `blogdata run` does that first, and then "
@@ -89,39 +88,15 @@ def show(
     table = TextGrid()
     for title in ("", "datasets"):
         table.add_column(title, no_wrap=True)
-    stacked = console.width < _SIDE_BY_SIDE
-    for title in ("partitions, and why",) if stacked else ("partitions", "why"):
-        table.add_column(title)
-    for title in ("rows", "seconds"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("partitions, and why")
     for number, run in enumerate(runs, start=1):
-        expected = estimate(look, run)
-        rows = "?" if expected.rows is None else f"~{expected.rows:,}"
-        seconds = "?" if expected.seconds is None else f"~{expected.seconds:.0f}"
-        why = [[run.span, *_reasons(run)]] if stacked else [run.span, _reasons(run)]
-        table.add_row(str(number), run.datasets, *why, rows, seconds)
+        table.add_row(str(number), run.datasets, [run.span, *_reasons(run)])
     console.print(table)
-    console.print("rows and seconds are estimates from what these datasets have written so far", style="dim")
 
 
 _REASONS = 4
-_SIDE_BY_SIDE = 120
-"""Columns of a terminal that has place for partitions and reasons beside each other."""
 
 
 def _reasons(run: Planned) -> list[str]:
     counted = [f"{reason}" if count == 1 else f"{reason} ({count})" for reason, count in run.reasons.items()]
     return counted if len(counted) <= _REASONS else [*counted[: _REASONS - 1], f"… {len(counted) - _REASONS + 1} more"]
-
-
-def _as_json(run: Planned, look: Snapshot) -> dict[str, Any]:
-    from blogdata.planning.plan import estimate
-
-    expected = estimate(look, run)
-    return {
-        "datasets": list(run.datasets),
-        "partitions": list(run.keys),
-        "reasons": dict(run.reasons),
-        "rows": expected.rows,
-        "seconds": None if expected.seconds is None else round(expected.seconds, 1),
-    }

@@ -7,8 +7,8 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.cli.outcome import Outcome
 from blogdata.cli.output import DATASET, Screen
+from blogdata.cli.pipeline import Outcome
 from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
 from blogdata.orchestration.checks import WAITING
 from blogdata.services.dagster_internals import SerializableErrorInfo
@@ -16,8 +16,6 @@ from blogdata.services.dagster_internals import SerializableErrorInfo
 
 @dataclass(kw_only=True)
 class _Published:
-    """What a step has published of a dataset, or landed, up to now."""
-
     rows: int = 0
     seconds: float = 0.0
     landed: str | None = None
@@ -29,8 +27,6 @@ _LANDED = (("new", "rows"), ("rows", "rows"), ("lines", "lines"))
 
 
 class RunProgress:
-    """The progress of a run: a line per dataset when its step has ended, and on a terminal a status in between."""
-
     def __init__(self, screen: Screen, outcome: Outcome) -> None:
         self.interrupted = False
         self.told: dict[str, Any] = {}

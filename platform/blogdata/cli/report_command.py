@@ -14,7 +14,7 @@ from blogdata.services.config import Settings
 
 if TYPE_CHECKING:
     from assets.report.blog_report import Report
-    from blogdata.cli.outcome import Outcome
+    from blogdata.cli.pipeline import Outcome
 
 
 def report(
@@ -67,7 +67,6 @@ def _page(settings: Settings) -> Path:
 
 def _computed(settings: Settings, days: int | None = None) -> Report:
     from assets.report import blog_report as core
-    from assets.report.referrers import Referrers
     from blogdata.lake.lake import Lake
     from blogdata.patterns.ingestion.readiness_marker import LandingZone
 
@@ -77,5 +76,5 @@ def _computed(settings: Settings, days: int | None = None) -> Report:
         settings.checkpoints,
         now=datetime.now(timezone.utc),
         days=core.DAYS if days is None else days,
-        referrers=Referrers.read(settings.site_hosts, settings.logs.referrers),
+        own_hosts=settings.site_hosts,
     )

@@ -22,13 +22,12 @@ from blogdata.errors import ConfigurationError
 from blogdata.services.config import Settings, load
 
 if TYPE_CHECKING:
-    from blogdata.cli.outcome import Outcome
+    from blogdata.cli.pipeline import Outcome
 
 EVERYTHING = "everything that has landed completely is published, and everything downstream of it"
 """Reason shown when a run of the whole lineage has nothing to do."""
 _IN_THE_SPAN = "no partition of these datasets lies in that span"
 _NOTHING_LANDED = "nothing has landed for these datasets"
-_NOTHING_DUE = "nothing that is due is stale; blogdata run computes days and weeks that have not ended, too"
 _UP_TO_DATE = "these datasets have everything that has landed completely"
 
 
@@ -51,14 +50,6 @@ def run(
             "computed from",
         ),
     ] = None,
-    due: Annotated[
-        bool,
-        typer.Option(
-            "--due",
-            help="Of what is new or changed, run only what would run by itself now: no day or week of which hours are "
-            "missing",
-        ),
-    ] = False,
     accept: Annotated[
         str | None,
         typer.Option(
@@ -72,9 +63,9 @@ def run(
 ) -> None:
     """Materialize bronze to gold for what has landed.
 
-    Without options only what is new or changed runs; with --for, only as much of it as the named datasets need; with
-    --due, no day or week that is still open. With --from and --to the whole span runs again, and with one of them
-    all that is on that side; with --select all that the named datasets have, or have in the span.
+    Without options only what is new or changed runs; with --for, only as much of it as the named datasets need. With
+    --from and --to the whole span runs again, and with one of them all that is on that side; with --select all that
+    the named datasets have, or have in the span.
     """
     from blogdata.cli.pipeline import Pipeline
     from blogdata.planning.selection import Window
@@ -90,14 +81,14 @@ def run(
             )
     chosen, needed = _names(select), _names(for_)
     settings = load()
-    pipeline = Pipeline(settings, quiet=as_json, accept=accept, due=due)
+    pipeline = Pipeline(settings, quiet=as_json, accept=accept)
     outcome = pipeline.run(window=window, select=chosen, for_=needed)
     if not is_new(settings):
         outcome.warnings += made_after_a_run(settings, outcome)
     if as_json:
         say_json(outcome.as_json())
     else:
-        reasons = {NOTHING_LANDED: is_new(settings), _NOTHING_DUE: due, _IN_THE_SPAN: window, _NOTHING_LANDED: chosen}
+        reasons = {NOTHING_LANDED: is_new(settings), _IN_THE_SPAN: window, _NOTHING_LANDED: chosen}
         say(
             outcome,
             nothing=next((why for why, holds in reasons.items() if holds), _UP_TO_DATE if needed else EVERYTHING),
@@ -107,7 +98,6 @@ def run(
 
 
 def _told(settings: Settings) -> bool:
-    """Send the alerts that are due; return False if a channel fails, and print its error."""
     if not settings.alerts:
         return True
     from blogdata.operations.alerting import AlertsNotSent, tell
@@ -126,7 +116,7 @@ def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
-def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
+def say(outcome: Outcome, *, nothing: str) -> None:
     if outcome.ok and not outcome.runs:
         console.print(f"nothing to do: {nothing}")
         say_warnings(outcome.warnings)

@@ -7,13 +7,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from blogdata.cli.output import console, existing, say_json, say_verbatim
-from blogdata.errors import ConfigurationError, refuse_unknown
+from blogdata.errors import refuse_unknown
 from blogdata.secrets.secretless_connector import SERVER
 from blogdata.services import config, dagster_home, postgres, postgres_roles, spark_connect
 from blogdata.services.config import Settings
@@ -111,10 +110,6 @@ def _status_row(service: str, seen: ServiceStatus) -> dict[str, Any]:
     return {"service": service, **asdict(seen), "detail": f"{seen.detail}{place}{process}"}
 
 
-def _spark_status(settings: Settings) -> dict[str, Any]:
-    return _status_row("spark", spark_connect.status(settings))
-
-
 def _postgres_status(settings: Settings) -> dict[str, Any]:
     row = _status_row("postgres", postgres.status(settings))
     known = postgres_roles.certificates(settings)
@@ -123,7 +118,10 @@ def _postgres_status(settings: Settings) -> dict[str, Any]:
     return row
 
 
-_SERVICES: Mapping[str, Callable[[Settings], dict[str, Any]]] = {"spark": _spark_status, "postgres": _postgres_status}
+_SERVICES: Mapping[str, Callable[[Settings], dict[str, Any]]] = {
+    "spark": lambda settings: _status_row("spark", spark_connect.status(settings)),
+    "postgres": _postgres_status,
+}
 """Each service, and how it is seen."""
 
 
@@ -158,17 +156,9 @@ def _standing(settings: Settings) -> dict[str, Any]:
     }
 
 
-def metrics(
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write them to this file, atomically, instead of printing them", show_default=False),
-    ] = None,
-) -> None:
-    """Print the figures of every dataset as Prometheus metrics.
-
-    With --out the file is replaced as a whole, as the textfile collector of Prometheus' node_exporter needs it.
-    """
-    from prometheus_client import generate_latest, write_to_textfile
+def metrics() -> None:
+    """Print the figures of every dataset as Prometheus metrics."""
+    from prometheus_client import generate_latest
 
     from blogdata.lake.lake import Lake
     from blogdata.operations.alerting import observed, record_of
@@ -180,14 +170,4 @@ def metrics(
     channels = {channel.name: channel.name in failing for channel in settings.alerts}
     ticks = dagster_home.ticks(settings.home)
     found = registry(observed(settings), Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
-    if out is None:
-        say_verbatim(generate_latest(found).decode())
-        return
-    try:
-        write_to_textfile(str(out), found)
-    except OSError as error:
-        raise ConfigurationError(
-            what=f"the file cannot be written: {error.strerror}",
-            where=f"--out {out}",
-            next_step="name a file in an existing folder that you may write",
-        ) from error
+    say_verbatim(generate_latest(found).decode())

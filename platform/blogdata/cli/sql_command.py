@@ -63,7 +63,9 @@ def sql(
         if more:
             errors.print(f"{len(shown):,} rows{more}")
         return
-    table = TextGrid(*found.columns)
+    table = TextGrid()
+    for column in found.columns:
+        table.add_column(column, no_wrap=True)
     # A plan is many lines of Spark's own; a line feed in any other value is shown as one.
     plan = query.lstrip().lower().startswith("explain")
     for row in shown:

@@ -10,11 +10,11 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 import webbrowser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +22,8 @@ import typer
 
 from blogdata.cli.output import console
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import ConfigurationError
-from blogdata.services import dagster_home, secrets, spark_connect, spark_probe, ui_guard
+from blogdata.errors import ConfigurationError, TransientError
+from blogdata.services import dagster_home, secrets, spark_connect, ui_guard
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_home import ANALYTICS, PLATFORM
 from blogdata.services.files import LockTimeout, locked
@@ -33,36 +33,25 @@ ROOT = Path(__file__).resolve().parents[3]
 """The checkout; where the package is installed, no other team has its code beside it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CodeLocation:
-    """A code location, which a process of its own serves."""
-
-    name: str
-    module: str
-    interpreter: str
-    options: tuple[str, ...] = ()
-
-    def command(self, path: Path) -> list[str]:
-        """Return the command of its code server, which listens at a socket."""
-        # Behind a code server is a further one, at a socket in the folder for temporary files.
-        tied = [self.interpreter, "-m", "blogdata.services.ends_with_parent", str(path.parent)]
-        server = ["dagster", "code-server", "start", "--socket", str(path), "--location-name", self.name]
-        return [*tied, *server, "--log-level", "warning", "-m", self.module, *self.options]
+def code_server(name: str, module: str, interpreter: str, path: Path, *options: str) -> list[str]:
+    """Return the command of the process that serves a code location at a socket."""
+    # Behind a code server is a further one, at a socket in the folder for temporary files.
+    tied = [interpreter, "-m", "blogdata.services.ends_with_parent", str(path.parent)]
+    server = ["dagster", "code-server", "start", "--socket", str(path), "--location-name", name]
+    return [*tied, *server, "--log-level", "warning", "-m", module, *options]
 
 
-def code_locations() -> list[CodeLocation]:
-    found = [CodeLocation(name=PLATFORM, module="definitions", interpreter=sys.executable)]
+def _code_servers(folder: Path) -> dict[str, list[str]]:
+    """Return the commands by the names of the code locations, which are those of their sockets in a folder."""
+    servers = {PLATFORM: code_server(PLATFORM, "definitions", sys.executable, folder / PLATFORM)}
     project = ROOT / "analytics"
     if not (project / ".venv" / "bin" / "python").exists():
         console.print("the analytics team's code location is not set up, and is not served: make setup")
-        return found
+        return servers
     # An interpreter of its own: it has none of the platform's dependencies.
     options = ("--working-directory", str(ROOT), "--use-python-environment-entry-point")
-    interpreter = str(project / "interpreter")
-    return [
-        *found,
-        CodeLocation(name=ANALYTICS, module="analytics.definitions", interpreter=interpreter, options=options),
-    ]
+    interpreter, path = str(project / "interpreter"), folder / ANALYTICS
+    return {**servers, ANALYTICS: code_server(ANALYTICS, "analytics.definitions", interpreter, path, *options)}
 
 
 def answers(path: Path) -> bool:
@@ -80,9 +69,10 @@ def workspace_file(home: Path, sockets: Mapping[str, Path]) -> Path:
     return file
 
 
-_WEB, _DAEMON = "the web server", "Dagster's daemon"
-# How long web server and daemon may take to end, and how long a code server is waited for that is at a step.
+_DAEMON = "Dagster's daemon"
+# How long the daemon may take to end, and how long a code server is waited for that is at a step.
 _END_SECONDS, _STEP_SECONDS = 60.0, 10.0
+_LOOK_SECONDS = 0.5
 
 
 def ui(
@@ -111,8 +101,7 @@ def ui(
     listener = _listener(host, port)
     if settings.spark.remote is None:
         server = spark_connect.running_server(settings)
-        console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
-    web = ["--listener", str(listener.fileno())]
+        console.print(f"Spark is ready at {spark_connect.without_token(server.url)}")
     with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
         # Dagster takes seconds to import, and the other commands answer at once.
         from blogdata.orchestration import dead_runs
@@ -127,7 +116,7 @@ def ui(
                 settings,
                 home,
                 listener,
-                [*web, "--read-only"] if read_only else web,
+                read_only=read_only,
                 automatic=automatic or settings.run_automatically,
                 opened=open_,
             )
@@ -135,14 +124,10 @@ def ui(
 
 
 def _serve(
-    settings: Settings, home: Path, listener: socket.socket, web: Sequence[str], *, automatic: bool, opened: bool
+    settings: Settings, home: Path, listener: socket.socket, *, read_only: bool, automatic: bool, opened: bool
 ) -> None:
-    from resources.zone import days_of
-
     # Only its owner enters it: code servers execute what they are sent. A socket's path is at most 103 bytes long.
     folder, running = Path(tempfile.mkdtemp(prefix="blogdata-")), Supervisor()
-    # Before the code servers load them: what lands meanwhile is a change.
-    days = days_of(replace(settings, run_automatically=automatic))
     environment = {
         **os.environ,
         "DAGSTER_HOME": str(home),
@@ -153,29 +138,38 @@ def _serve(
         "ANALYTICS_HOME": str(settings.home / "analytics"),
         "ANALYTICS_AUTOMATIC": str(automatic).lower(),
     }
-    locations = code_locations()
-    sockets = {one.name: folder / one.name for one in locations}
-    servers = {one.name: f"the code server of {one.name}" for one in locations}
+    commands = _code_servers(folder)
+    sockets = {name: folder / name for name in commands}
+    servers = {name: f"the code server of {name}" for name in commands}
     try:
-        for one in locations:
-            running.start(servers[one.name], one.command(sockets[one.name]), environment)
+        for name, command in commands.items():
+            running.start(servers[name], command, environment)
+        # It imports what takes seconds, as the code servers do meanwhile.
+        from blogdata.cli import ui_server
+
         while not all(map(answers, sockets.values())):
             running.check()
             time.sleep(0.1)
-        workspace = ["--workspace", str(workspace_file(home, sockets))]
+        workspace = workspace_file(home, sockets)
         # Dagster colours its lines in any other format, also in a file.
         words = ["--log-level", "warning", "--log-format", "colored" if sys.stdout.isatty() else "json"]
         with_this = [sys.executable, "-m", "blogdata.services.ends_with_parent", ""]
-        daemon = [*with_this, "dagster-daemon", "run", *words, *workspace]
-        known = ["--days", f"{days.first}..{days.last or ''}"]
-        server = [sys.executable, "-m", "blogdata.cli.ui_server", *web, *workspace, *known]
+        daemon = [*with_this, "dagster-daemon", "run", *words, "--workspace", str(workspace)]
         running.start(_DAEMON, daemon, environment)
-        running.start(_WEB, server, environment, files=[listener.fileno()])
-        _sign_in(settings, home, opened=opened)
-        console.print("it takes some seconds until it answers")
-        running.watch()
+        with ui_server.server(settings, workspace=workspace, read_only=read_only) as web:
+            serving = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
+            serving.start()
+            try:
+                _sign_in(settings, home, opened=opened)
+                while serving.is_alive():
+                    running.check()
+                    time.sleep(_LOOK_SECONDS)
+            finally:
+                web.should_exit = True
+                serving.join()
+        raise TransientError(what="the web server ended by itself", where=str(home), next_step="start again")
     finally:
-        running.stop([_WEB, _DAEMON], seconds=_END_SECONDS, kill=True)
+        running.stop([_DAEMON], seconds=_END_SECONDS, kill=True)
         running.stop(list(servers.values()), seconds=_STEP_SECONDS, kill=False)
         with contextlib.suppress(OSError):
             folder.rmdir()

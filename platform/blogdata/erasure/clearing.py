@@ -47,11 +47,7 @@ _NUMBERED = re.compile(r"^(\d{20})\.")
 
 @dataclass(frozen=True, kw_only=True)
 class Clearing:
-    """Clears a deployment of persons.
-
-    Args:
-        began: When the erasure began, seconds since 1970.
-    """
+    """Clears a deployment of persons; `began` is when the erasure did, in seconds since 1970."""
 
     settings: Settings
     contracts: tuple[Contract, ...]
@@ -80,7 +76,6 @@ class Clearing:
 
     @property
     def values(self) -> frozenset[str]:
-        """What the persons are known by, without what is too short to be searched for."""
         return frozenset(filter(is_searched_for, self.persons.values()))
 
     def _older_versions(self, contracts: Iterable[Contract]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from blogdata.erasure.persons import TABLES, Found, named_in
 from blogdata.erasure.rows import Rows, has_lines, without_landed_files
 from blogdata.errors import ConfigurationError, refuse_unknown
-from blogdata.planning.plan import Plan, Planner, estimate
+from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Wanted
@@ -57,18 +57,17 @@ class ErasurePlan:
         counts = ((name, len(getattr(self.found.persons, kind))) for name, kind in _KINDS.items())
         return ", ".join(f"{count:,} {name}" for name, count in counts if count)
 
-    def rows(self) -> Iterator[tuple[str, int | None, int | None, float | None, float | None]]:
-        """List what changes: place, partitions, files, rows and seconds; None where it is not known."""
+    def rows(self) -> Iterator[tuple[str, int | None, int | None, int | None]]:
+        """List what changes: place, partitions, files and rows; None where it is not known."""
         landing = self.look.zone.folder
         for folder in TABLES:
             counts = [n for file, n in self.lines.items() if file.relative_to(landing).parts[0] == folder]
             if counts:
-                yield f"landing/{folder}", None, len(counts), sum(counts), None
+                yield f"landing/{folder}", None, len(counts), sum(counts)
         for dataset, rows in self.taken_out.items():
-            yield dataset, None, None, rows, None
+            yield dataset, None, None, rows
         for run in self.runs.runs:
-            guess = estimate(self.look, run)
-            yield run.task.main, len(run.keys) or 1, None, guess.rows, guess.seconds
+            yield run.task.main, len(run.keys) or 1, None, None
 
     def require_reached(self, leave: Sequence[str]) -> None:
         """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`."""
@@ -110,7 +109,9 @@ def look(
         table, *folders = file.relative_to(landing).parts
         if table in sources:
             contract, grain = sources[table]
-            if (key := _key(folders, grain)) in planner.look.published(contract.dataset):
+            day = folders[0].removeprefix("date=")
+            key = day if grain is Grain.DAY else f"{day}T{folders[1].removeprefix('hour=')}"
+            if key in planner.look.published(contract.dataset):
                 asked[contract.dataset][key] = REASON
     runs = planned(planner, asked)
     expired = without_landed_files(planner.look, landed)
@@ -177,8 +178,3 @@ def _without_addresses(rows: Rows, contracts: Iterable[Contract]) -> dict[str, s
         and not any(FIELDS.get(column.name) == "addresses" for column in contract.columns)
         and rows.lake.version(contract.dataset) is not None
     }
-
-
-def _key(folders: Sequence[str], grain: Grain) -> str:
-    day = folders[0].removeprefix("date=")
-    return day if grain is Grain.DAY else f"{day}T{folders[1].removeprefix('hour=')}"

@@ -109,7 +109,6 @@ class Rows:
         return pa.table({KEY: keys_of, **{name: cells[name] for name in fields}}).filter(reduce(pc.or_, theirs))
 
     def _values(self, kind: str, cells: pa.ChunkedArray) -> pa.Array:
-        """Return the values of one kind that the persons are known by, addresses as they are spelled in the cells."""
         known = spelled(kind, self.persons.by_kind()[kind])
         if kind == "addresses" and known:
             known = frozenset(one for one in pc.unique(cells).to_pylist() if one and known & spelled(kind, [one]))
@@ -187,11 +186,7 @@ def _joined(spark: SparkSession, frame: DataFrame, found: pa.Table, how: str) ->
 
 @dataclass(frozen=True, kw_only=True)
 class TakingOut:
-    """Takes rows of persons out of tables.
-
-    Args:
-        spark: Opens the Spark session; called only if there are rows.
-    """
+    """Takes rows of persons out of tables; Spark is opened only if there are any."""
 
     rows: Rows
     run: RunContext

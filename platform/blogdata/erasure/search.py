@@ -38,12 +38,7 @@ _SST = ".sst"
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The result of a search, by the path of a file below the home; a part of it that has a value is shown as `…`.
-
-    Args:
-        traces: In what of a file a value was found.
-        unsearched: Why a file, or a part of it, was not searched.
-    """
+    """The result of a search, by the path of a file below the home; a part of it that has a value is shown as `…`."""
 
     traces: Mapping[str, str]
     unsearched: Mapping[str, str]
@@ -56,11 +51,7 @@ def is_searched_for(value: str) -> bool:
 
 
 def search(home: Path, values: Iterable[str], *, elsewhere: Mapping[str, Path] = MappingProxyType({})) -> Searched:
-    """Search the files of a deployment.
-
-    Args:
-        elsewhere: Folders that may lie outside of the home, by the beginning of the paths that are shown.
-    """
+    """Search the files of a deployment."""
     finder, files = _Finder(values), 0
     traces: dict[str, str] = {}
     unsearched: dict[str, str] = {}

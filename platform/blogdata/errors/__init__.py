@@ -11,14 +11,14 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from blogdata.errors import shown
-from blogdata.errors.remedies import Diagnose, Remedy
+from blogdata.errors.remedies import Diagnose, Remedy, ShowRights
 
 
 class PlatformError(Exception):
     """A fault with its place and its remedy; its texts can be shown anywhere as they are.
 
     Args:
-        next_step: What the reader can do about it; an action of the platform is data in a :class:`Remedy`.
+        next_step: What the reader can do about it; a :class:`Remedy` has actions of the platform.
     """
 
     transient: ClassVar[bool] = False
@@ -29,15 +29,15 @@ class PlatformError(Exception):
     by_partition: Mapping[str, PlatformError] = MappingProxyType({})
     """The errors of single partitions at fault, where each has its own."""
 
-    def __init__(self, *, what: str, where: str, next_step: str | Remedy) -> None:
+    def __init__(self, *, what: str, where: str, next_step: str) -> None:
         self.what = shown.block(what)
         self.where = shown.line(where)
-        self.remedy = next_step if isinstance(next_step, Remedy) else Remedy(next_step)
+        self.remedy = Remedy(next_step)
         super().__init__(self.what)
 
     @property
     def next_step(self) -> str:
-        return shown.block(str(self.remedy))
+        return shown.block(self.remedy)
 
     def __str__(self) -> str:
         return f"{self.what}\n  where: {self.where}\n  next:  {self.next_step}"
@@ -71,15 +71,21 @@ class DiskFull(PlatformError):
         )
 
 
-def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, kind: str = "dataset") -> None:
+_FEW = 20
+"""Most datasets that an error lists."""
+
+
+def refuse_unknown(given: Sequence[str], known: Iterable[str], *, where: str, kind: str = "dataset") -> None:
     """Refuse names that do not exist."""
-    names = list(there)
+    names = list(known)
     unknown = sorted(set(given) - set(names))
     if unknown:
+        too_many = kind == "dataset" and len(names) > _FEW
+        there = Remedy("see all of them: ", ShowRights()) if too_many else Remedy(f"choose from: {', '.join(names)}")
         raise ConfigurationError(
             what=f"no {kind} is called {', '.join(unknown)}",
             where=where,
-            next_step=f"{similar(unknown, names)}choose from: {', '.join(names)}",
+            next_step=Remedy(similar(unknown, names), there),
         )
 
 

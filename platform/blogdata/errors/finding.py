@@ -9,8 +9,6 @@ from blogdata.errors.remedies import Remedy
 
 
 class Severity(str, Enum):
-    """How urgent it is."""
-
     WARNING = "warning"
     """Readers get correct data; somebody should look at it in office hours."""
     CRITICAL = "critical"

@@ -133,19 +133,8 @@ class Diagnose(Action, words="doctor"):
     """Check everything the deployment needs."""
 
 
-@dataclass(frozen=True, init=False)
-class Remedy:
-    """A text with actions in it, such as `Remedy("materialize it first, or run: ", Run())`.
+class Remedy(str):
+    """A text with actions in it, such as `Remedy("materialize it first, or run: ", Run())`."""
 
-    Args:
-        parts: Texts and actions, in order; the parts of another remedy take its place.
-    """
-
-    parts: tuple[str | Action, ...]
-
-    def __init__(self, *parts: str | Action | Remedy) -> None:
-        flat = (own for part in parts for own in (part.parts if isinstance(part, Remedy) else (part,)))
-        object.__setattr__(self, "parts", tuple(flat))
-
-    def __str__(self) -> str:
-        return "".join(map(str, self.parts))
+    def __new__(cls, *parts: str | Action) -> Remedy:
+        return super().__new__(cls, "".join(map(str, parts)))

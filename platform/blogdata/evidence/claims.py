@@ -59,7 +59,6 @@ class Claims:
         return self._claim(partitions, owner, free_too=False)
 
     def release(self, partitions: Iterable[str], owner: str) -> None:
-        """Release partitions, done or not; claims of other owners are left alone."""
         freed = set(partitions)
         self._change(
             lambda claims: {
@@ -110,11 +109,7 @@ class Claims:
         if table is None:
             return []
         rows = table.to_pyarrow_table(filters=[("dataset", "=", self._dataset)]).to_pylist()
-        return [
-            # Earlier versions noted the path of the lake behind the owner.
-            Claim(partition=row["partition"], owner=row["claimed_by"].partition(" of ")[0], taken_at=row["claimed_at"])
-            for row in rows
-        ]
+        return [Claim(partition=row["partition"], owner=row["claimed_by"], taken_at=row["claimed_at"]) for row in rows]
 
     def _write(self, table: DeltaTable | None, claims: dict[str, Claim]) -> None:
         rows = [

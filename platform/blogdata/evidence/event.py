@@ -89,19 +89,11 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
             rows_out=entry.rows_out,
             seconds=round(committed_at / 1000 - float(info["started_at"]), 3),
             payload={
-                "reasons": dict(entry.reasons),
-                "measures": dict(entry.measures),
+                **{name: getattr(entry, name) for name in _IN_PAYLOAD},
                 "breakdowns": {
                     name: [[*key, rows] for key, rows in counts.items()] for name, counts in entry.breakdowns.items()
                 },
-                "inputs": dict(entry.inputs),
-                "landed": entry.landed,
-                **({} if entry.restored is None else {"restored": entry.restored}),
-                **({"appended": True} if entry.appended else {}),
-                **({"outdates": list(entry.makes_stale)} if entry.makes_stale else {}),
-                **({"judged_by": dict(entry.judged_by)} if entry.judged_by else {}),
-                **({"added": asdict(entry.added)} if entry.added else {}),
-                **({"contract": info["contract"]} if "contract" in info else {}),
+                "added": asdict(entry.added) if entry.added else None,
                 "committed_at": datetime.fromtimestamp(committed_at / 1000, timezone.utc).isoformat(),
                 "run": info["run"],
             },
@@ -109,7 +101,6 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
 
 
 def expiry_events(dataset: str, version: int, info: dict[str, Any]) -> Iterable[Event]:
-    """Build the events of a commit by which partitions left the table, one a partition, from its metadata."""
     for partition, rows in info[EXPIRED_ROWS].items():
         yield Event(
             kind=EXPIRED,
@@ -121,6 +112,13 @@ def expiry_events(dataset: str, version: int, info: dict[str, Any]) -> Iterable[
             table_version=version,
             payload={"rows": rows},
         )
+
+
+_IN_PAYLOAD = (
+    *("reasons", "measures", "inputs", "landed", "restored", "appended", "makes_stale", "judged_by", "code_version"),
+    "contract",
+)
+"""Fields of a ledger line that its event has in its payload as they are."""
 
 
 def _identity(dataset: str, version: int, partition: str) -> str:
@@ -135,24 +133,14 @@ def entry_of(row: dict[str, Any]) -> Entry:
         version=row["table_version"],
         rows_in=row["rows_in"],
         rows_out=row["rows_out"],
-        reasons=payload["reasons"],
-        measures=payload["measures"],
+        **{name: payload[name] for name in _IN_PAYLOAD},
         breakdowns={
             name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
         },
-        inputs=payload["inputs"],
-        run_id=row["run_id"] or "",
-        landed=payload["landed"],
-        appended=payload.get("appended", False),
-        makes_stale=tuple(payload.get("outdates", ())),
-        judged_by=payload.get("judged_by", {}),
-        code_version=payload.get("run", {}).get("code_version", ""),
-        contract=payload.get("contract", ""),
-        added=added_of(payload.get("added")),
-        seconds=row["seconds"] or 0.0,
-        restored=payload.get("restored"),
-        # The first events of a home may lack it.
-        committed_at=datetime.fromisoformat(at) if (at := payload.get("committed_at")) else row["recorded_at"],
+        run_id=row["run_id"],
+        added=added_of(payload["added"]),
+        seconds=row["seconds"],
+        committed_at=datetime.fromisoformat(payload["committed_at"]),
     )
 
 

@@ -40,7 +40,7 @@ CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
 _OF_LINES = (PUBLICATION, EXPIRED, BEGUN_ANEW)
-_READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
+_READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
 
 
 class _Folded(NamedTuple):
@@ -141,7 +141,6 @@ class EventLog:
         return dict(known.lines)
 
     def ever_published(self, dataset: str) -> set[str]:
-        """Return every partition that was published at any time, those that were lost since included."""
         log = self._catch_up(dataset)
         found = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
         return {row["partition"] for row in found}
@@ -164,14 +163,12 @@ class EventLog:
         return {} if log is None else newest_lines(_rows(log, dataset, _OF_LINES))
 
     def recorded(self, dataset: str) -> int:
-        """Return the newest version of a dataset that the log has an event of; -1 if it has none."""
         return _recorded_version(self._log.table(), dataset)
 
     def history(self, dataset: str) -> list[Entry]:
         return self._versions(dataset, PUBLICATION)
 
     def executions(self, dataset: str) -> list[Entry]:
-        """List all executions and restorations of a dataset executed by period, in the order of the versions."""
         return self._versions(dataset, PUBLICATION, RESTORATION)
 
     def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
@@ -307,7 +304,6 @@ def _rows(
 
 
 def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
-    """Iterate over the commits that appended batches to a table, newest first."""
     table = lake.caught_up(dataset)
     for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))

@@ -72,14 +72,7 @@ class DataFile:
         }
 
     def add(self, *, data_change: bool = True) -> AddAction:
-        return AddAction(
-            path=self.path,
-            size=self.size,
-            partition_values=self.partition_values,
-            modification_time=self.modified,
-            data_change=data_change,
-            stats=json.dumps(self.statistics),
-        )
+        return AddAction(**self.listed(), data_change=data_change)
 
 
 def folder_sql(column: str) -> str:
@@ -92,7 +85,6 @@ def folder_sql(column: str) -> str:
 
 
 def folder_of(value: str) -> str:
-    """Return the name that :func:`folder_sql` gives the folder of a value."""
     # Java, which names it in SQL, encodes the mark as well.
     return quote_plus(value).replace(_MARK, "%7E").replace("%", _MARK)
 
@@ -156,7 +148,6 @@ def _partition_values(path: str, partition: tuple[str, str | None] | None) -> di
 
 
 def indexed_columns(table: DeltaTable) -> tuple[str, ...]:
-    """Return the columns of a table whose statistics its log keeps."""
     properties = table.metadata().configuration
     partitions = table.metadata().partition_columns
     names = [column.name for column in table.schema().fields if column.name not in partitions]

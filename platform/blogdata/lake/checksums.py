@@ -73,7 +73,6 @@ def local_folder(table: DeltaTable) -> Path | None:
 
 
 def file_of(folder: Path, path: str) -> Path:
-    """Return a data file of a table, whose log has its path encoded."""
     return folder / unquote(path)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from typing import Any, TypeVar
 
 WHOLE_TABLE = ""
@@ -27,8 +28,7 @@ class Account:
     makes_stale: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        makes_stale = {"outdates": list(self.makes_stale)} if self.makes_stale else {}
-        return {"rows_in": self.rows_in, "reasons": dict(self.reasons), **makes_stale}
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,20 +155,13 @@ class Commit:
 
     @property
     def recomputes(self) -> bool:
-        """Whether its rows were computed from the inputs: those of a restoration were there before.
-
-        Earlier releases have also published statements of Delta, which are in the logs of their lakes.
-        """
-        restored = any(entry.restored is not None for entry in self.entries.values())
-        return not restored and "statement" not in self.info.get("change", {})
+        """Whether its rows were computed from the inputs: those of a restoration were there before."""
+        return all(entry.restored is None for entry in self.entries.values())
 
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
         """Return the metadata of a materialization, for one partition or for all."""
         entries = list(self.entries.values()) if partition is None else [self.entries[partition]]
-        reasons: dict[str, int] = {}
-        for entry in entries:
-            for reason, rows in entry.reasons.items():
-                reasons[reason] = reasons.get(reason, 0) + rows
+        reasons: Mapping[str, int] = reduce(_sum, (entry.reasons for entry in entries), {})
         figures: dict[str, int | float | str | dict[str, Any]] = {
             ROWS if partition is None else PARTITION_ROWS: sum(entry.rows_out for entry in entries),
             "rows_in": sum(entry.rows_in for entry in entries),
@@ -216,7 +209,7 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             landed=info.get("landed", {}).get(measured),
             restored=execution["restores"] if execution else None,
             appended="appended" in info,
-            makes_stale=tuple(account.get("outdates", ())),
+            makes_stale=tuple(account.get("makes_stale", ())),
             judged_by=info.get("judged_by", {}),
             code_version=info["run"].get("code_version", ""),
             contract=info.get("contract", ""),

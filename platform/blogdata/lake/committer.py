@@ -44,7 +44,7 @@ _TOLD = {"metaData": "metadata", "protocol": "protocol"}
 _SEARCHED = 20
 """Versions in which a checksum is looked for whose schema and protocol still hold."""
 _WRITABLE = frozenset(
-    "appendOnly changeDataFeed checkConstraints deletionVectors generatedColumns invariants timestampNtz variantType "
+    "appendOnly changeDataFeed checkConstraints generatedColumns invariants timestampNtz variantType "
     "variantType-preview vacuumProtocolCheck".split()
 )
 """Features of a table under which files may be added as plain Parquet: their rules are audited, or concern no file."""
@@ -54,8 +54,6 @@ _APPEND_ONLY = "delta.appendOnly"
 
 
 class ConcurrentWrite(PlatformError):
-    """Another writer published first."""
-
     transient: ClassVar[bool] = True
 
 
@@ -103,7 +101,6 @@ class OpenCommit:
             raise self._lost(f"the rows are for version {version}, the table is at {self.table.version()}")
 
     def files(self, partitions: Collection[str] | Whole) -> list[dict[str, Any]]:
-        """List the files of some partitions: path as in the log, size, rows, and values of the partition columns."""
         found = arrow.rows_of(self.table.get_add_actions(flatten=True))
         columns = self.table.metadata().partition_columns
         return [
@@ -146,15 +143,6 @@ class OpenCommit:
             reads: Partitions whose rows decided what is exchanged: a change to any other row of them refuses it.
             data_change: Whether rows change; a compaction changes none.
         """
-        if "deletionVectors" in (self.table.protocol().reader_features or []):
-            vectors = arrow.rows_of(self.table.deletion_vectors().read_all(), ["filepath"])
-            marked = tuple(unquote(vector["filepath"]) for vector in vectors)
-            if any(path.endswith("/" + unquote(file["path"])) for file in old for path in marked):
-                raise PlatformError(
-                    what="a file with rows that are marked as removed cannot be exchanged by itself: they would return",
-                    where=self._dataset,
-                    next_step="replace the whole partition, or the whole table",
-                )
         return self._committed(new, info, replaced=(), reads=reads, exchanged=old, data_change=data_change)
 
     def _committed(
@@ -167,13 +155,12 @@ class OpenCommit:
         exchanged: Sequence[Mapping[str, Any]] = (),
         data_change: bool = True,
     ) -> int:
-        table, removes = self.table, isinstance(replaced, Whole) or bool(replaced) or bool(exchanged)
-        if removes and (table.metadata().configuration.get(_APPEND_ONLY) or "").lower() == "true":
+        table, overwrites = self.table, isinstance(replaced, Whole) or bool(replaced)
+        if (overwrites or exchanged) and (table.metadata().configuration.get(_APPEND_ONLY) or "").lower() == "true":
             raise PlatformError(
                 what="the table only takes additional rows", where=self._dataset, next_step="write to another table"
             )
         columns = table.metadata().partition_columns
-        overwrites = isinstance(replaced, Whole) or bool(replaced)
         filters = [(columns[0], "in", sorted(replaced))] if overwrites and not isinstance(replaced, Whole) else None
         now = int(time.time() * 1000)
         actions = [file.add(data_change=data_change) for file in added] + [
@@ -290,13 +277,9 @@ class OpenCommit:
             file = log / f"{earlier:020d}.crc"
             if earlier < version and file.exists():
                 known = json.loads(file.read_bytes())
-                if known.get("numDeletionVectorsOpt"):
-                    return
                 told = {**{name: known[name] for name in _TOLD.values() if name in known}, **told}
                 break
             actions = self._actions(earlier)
-            if any("domainMetadata" in action for action in actions):
-                return
             told = {**{_TOLD[name]: action[name] for action in actions for name in _TOLD.keys() & action}, **told}
         if not {*_TOLD.values()} <= told.keys():
             return
@@ -373,7 +356,7 @@ def _refuse_features(table: DeltaTable, dataset: str) -> None:
         raise PlatformError(
             what=f"the table has features that its plain files cannot have: {found}",
             where=dataset,
-            next_step="write it with Spark's own Delta writer, or have it computed into a new table",
+            next_step="drop them by Spark SQL (ALTER TABLE ... DROP FEATURE), or have it computed into a new table",
         )
 
 

@@ -27,7 +27,6 @@ FOLLOWED = "followed"
 
 
 def main_of(table: DeltaTable) -> str | None:
-    """Return the main dataset of a companion; None for a table that is not a companion."""
     return table.metadata().configuration.get(APPEARS_WITH)
 
 

@@ -12,6 +12,7 @@ import random
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
@@ -43,8 +44,16 @@ def leave(
                 for name in companions
             },
         }
-        if _committed(lake, dataset, begun, keys, info):
-            return rows
+        if members.is_pointer(begun.table):
+            state = members.members_of(begun.table)
+            left = state.superseded(keys, state.version + 1, datetime.now(timezone.utc))
+            if members.commit(lake, dataset, state, left, info) is not None:
+                return rows
+        else:
+            # Of another change to the same partitions, the rows are counted again.
+            with suppress(ConcurrentWrite):
+                begun.replace(keys, [], info)
+                return rows
         time.sleep(random.uniform(0.005, 0.05))
     raise contended(dataset, "take partitions out")
 
@@ -65,16 +74,3 @@ def rows_of(
     """Count the rows of some partitions of a table, from its log; 0 for one that is not there."""
     there = lake.row_counts(dataset, column, version, partitions=keys)
     return {key: there.get(key, 0) for key in keys}
-
-
-def _committed(lake: Lake, dataset: str, begun: OpenCommit, keys: Sequence[str], info: Mapping[str, Any]) -> bool:
-    if members.is_pointer(begun.table):
-        state = members.members_of(begun.table)
-        left = state.superseded(keys, state.version + 1, datetime.now(timezone.utc))
-        return members.commit(lake, dataset, state, left, info) is not None
-    try:
-        begun.replace(keys, [], info)
-    except ConcurrentWrite:
-        # Of the same partitions: the rows are counted again.
-        return False
-    return True

@@ -54,7 +54,6 @@ class Lake(Store):
         return companions.caught_up(self, dataset)
 
     def version(self, dataset: str) -> int | None:
-        """Return the newest version of a table; None if it does not exist."""
         table = self.caught_up(dataset)
         return None if table is None else table.version()
 
@@ -79,9 +78,6 @@ class Lake(Store):
                     counts[key] = counts.get(key, 0) + rows
         return counts
 
-    def rows(self, dataset: str, column: str | None, version: int) -> int:
-        return sum(self.row_counts(dataset, column, version).values())
-
     def parts(
         self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
     ) -> list[TableSlice]:
@@ -105,7 +101,6 @@ class Lake(Store):
         return [TableSlice(name=dataset, table=table, partitions=None)]
 
     def part(self, dataset: str, member: Member) -> TableSlice:
-        """Open a member's table at its audited version, without a JVM."""
         name = members.table_of(dataset, member.location)
         return TableSlice(name=name, table=self.at(name, member.version), partitions=_only(member))
 
@@ -303,8 +298,6 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """Some partitions of a table."""
-
     lake: Lake
     dataset: str
     version: int

@@ -80,7 +80,6 @@ class Member:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The partitions that are read from it, in order."""
         return tuple(sorted(self.rows_of))
 
     @property
@@ -128,14 +127,12 @@ NONE_YET = Members(version=-1, all=())
 
 
 def is_pointer(table: DeltaTable) -> bool:
-    """Check whether a table is a pointer, not a table with rows of its own."""
     # Checked by the columns: delta-rs refuses to create a table with properties that Delta does not know.
     names: list[str] = SCHEMA.names
     return names == [field.name for field in table.schema().fields]
 
 
 def members_of(table: DeltaTable) -> Members:
-    """Read a pointer at the version at which it was opened."""
     with store_faults(table.table_uri):
         rows = arrow.select(table, "SELECT * FROM t")
     found = sorted(map(_member, rows), key=lambda member: (member.since_version, member.name))

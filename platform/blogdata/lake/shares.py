@@ -26,8 +26,6 @@ MANIFEST = "manifest"
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """One shared version of a dataset."""
-
     dataset: str
     version: int
     since: datetime
@@ -66,7 +64,4 @@ def current(store: Store, dataset: str) -> Share | None:
     if not record.exists():
         return None
     found = json.loads(record.read_text(encoding="utf-8"))
-    # As 0.1.0 wrote it.
-    if tables := found.pop("tables", None):
-        found["table_id"] = tables[found["dataset"]]["id"]
     return Share(**{**found, "since": datetime.fromisoformat(found["since"])})

@@ -80,8 +80,6 @@ class Store:
         options = dict(self.storage_options)
         try:
             table = DeltaTable(self.path(dataset), version=version, storage_options=options)
-            # Deletion vectors are not listed below. Their files are few and small, so reading them is the check.
-            table.deletion_vectors()
         except DeltaError:
             return False
         paths = [str(path) for path in table.get_add_actions(flatten=True).column("path").to_pylist()]

@@ -164,7 +164,6 @@ def landed_unreadable(file: str, why: str) -> PlatformError:
 
 
 def landed_file_in(text: str) -> str:
-    """Find the path of the landed file that Spark could not read; empty if its error is about something else."""
     found = _LANDED.search(text)
     if found is None or "/_delta_log/" in found[2] or found[2].endswith(_OF_TABLES):
         return ""

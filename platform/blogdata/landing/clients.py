@@ -49,7 +49,6 @@ def client_of(address: str, forwarded: str | None, proxies: tuple[str, ...]) -> 
 
 
 def normal_form(text: str) -> str | None:
-    """Return the normal form of an address or a host name; None for anything else."""
     return _normal_form(text) if len(text) <= _LONGEST else None
 
 

@@ -11,11 +11,10 @@ them: while workers wait for work (:mod:`.worker_daemon`) that takes longer, whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import and_
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -59,12 +58,7 @@ _BATCH_LINES, _BATCH_BYTES = 5_000, 8 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What a landed file may need.
-
-    Args:
-        longest_line: Maximum bytes of a line; a line is in memory as a whole, several times.
-        largest_file: Maximum decompressed bytes of a file.
-    """
+    """What a landed file may have, in bytes; a line is in memory as a whole, several times."""
 
     longest_line: int = 16 << 20
     largest_file: int = 8 << 30
@@ -162,50 +156,11 @@ def read(
 def read_listed(
     listed: DataFrame, root: Path, reader: LineReader, partition_of: Callable[[str], str | None], bounds: Bounds
 ) -> DataFrame:
-    """Read the files that a stream's source lists, in its column `path`, as :func:`read`.
-
-    Args:
-        partition_of: The partition of a file, by its name relative to the landing zone; one without any has no lines.
-    """
+    """Read the files that a stream's source lists, in its column `path`, as :func:`read`."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     work = Work(root=root, reader=reader, longest=bounds.longest_line)
     return listed.select("path").mapInArrow(partial(_of_paths, work, partition_of), from_arrow_schema(work.schema))
-
-
-def completed(
-    rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str, older: Collection[str]
-) -> DataFrame:
-    """Return usable lines that a table has, each with the reader's columns; one that is rejected today has `reasons`.
-
-    Args:
-        partition: The table's name of the column `partition`.
-        older: Partitions that an earlier release has published, without these columns: their lines are read again.
-    """
-    from pyspark.sql import functions as F
-
-    if not older:
-        return rows
-    again = partial(read_again, reader=reader, columns=[*columns, "reasons"], partition=partition)
-    if {*columns} - {*rows.columns}:
-        # Nothing was published to the table since.
-        return again(rows)
-    # Of a usable line something is found; a list of all partitions would be long.
-    lacks = reduce(and_, (F.col(name).isNull() for name in columns))
-    is_older = F.col(partition).between(min(older), max(older)) & lacks
-    return rows.where(~is_older).unionByName(again(rows.where(is_older)))
-
-
-def read_again(rows: DataFrame, reader: LineReader, columns: Sequence[str], *, partition: str) -> DataFrame:
-    """Replace columns of lines that a table has by those that the reader finds; other columns stay."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StructType
-
-    # A line may depend on earlier ones of its file.
-    kept = rows.drop(*columns).repartition(partition, "source_file")
-    in_order = kept.sortWithinPartitions(partition, "source_file", "source_offset")
-    found = from_arrow_schema(pa.schema([reader.schema.field(name) for name in columns]))
-    return in_order.mapInArrow(partial(_again, reader, columns, partition), StructType([*kept.schema, *found]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +195,6 @@ class Work:
 def _of_tasks(
     work: Work, tasks: Sequence[Sequence[Piece]], numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Read the tasks whose numbers a batch has."""
     with _named_for_spark():
         for batch in numbers:
             for number in batch.column(0).to_pylist():
@@ -250,29 +204,12 @@ def _of_tasks(
 def _of_paths(
     work: Work, partition_of: Callable[[str], str | None], paths: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Read the files whose paths a batch has."""
     with _named_for_spark():
         for batch in paths:
             for path in batch.column(0).to_pylist():
                 name = str(Path("/" + path.removeprefix("file:").lstrip("/")).relative_to(work.root))
                 if (partition := partition_of(name)) is not None:
                     yield from work.batches([Piece(name, partition)])
-
-
-def _again(
-    reader: LineReader, columns: Sequence[str], partition: str, rows: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Add columns that the reader finds in the lines of a batch, which are in the order of their files."""
-    place, of = (partition, "source_file", "source_offset", "raw"), None
-    for batch in rows:
-        values = list[Values]()
-        for key, file, offset, raw in zip(*(batch.column(name).to_pylist() for name in place), strict=True):
-            if of != (file, key):
-                of, read_line = (file, key), reader.of_file(file, key)
-            values.append(read_line(offset, raw))
-        found = dict(zip(reader.names, _columns(values, reader.schema), strict=True))
-        added = [found[name] for name in columns]
-        yield pa.record_batch([*batch.columns, *added], names=[*batch.schema.names, *columns])
 
 
 @contextmanager
@@ -291,7 +228,6 @@ def _columns(values: Sequence[Values], schema: pa.Schema) -> list[pa.Array]:
 
 
 def _taken(rows: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Take the next lines, of bounded number and size."""
     taken, size = list[tuple[int, bytes]](), 0
     for line in rows:
         taken.append(line)

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
 
-from blogdata.landing.json_lines import MAX_BYTES
+from blogdata.landing.json_lines import MAX_BYTES, iso_time
 from blogdata.landing.log_declarations import (
     HEADER,
     columns_of,
@@ -36,7 +36,6 @@ from blogdata.landing.log_layouts import (
     TextFormats,
     document_in,
 )
-from blogdata.landing.times import iso_time
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
 _NGINX = (

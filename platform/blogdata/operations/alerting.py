@@ -116,7 +116,6 @@ def record_of(settings: Settings) -> Record:
 
 
 def observed(settings: Settings) -> Observed:
-    """Take a snapshot of a deployment, from which findings are drawn."""
     zone = LandingZone(folder=settings.landing, convention=settings.ready)
     return Observed(
         graph=GRAPH,

@@ -60,16 +60,24 @@ def withdraw(settings: Settings, readers: Collection[str]) -> int:
     return files
 
 
-def _places(settings: Settings, readers: Collection[str]) -> tuple[list[Export], int]:
-    """Return the folders to write, and how many files of others were withdrawn."""
-    withdrawn, found = withdraw(settings, readers), named(settings, readers)
-    if not (withdrawn or found):
-        raise ConfigurationError(
-            what=f"no folder is named for {', '.join(readers)}",
-            where=str(settings.home / "blogdata.toml"),
-            next_step="write [copies.READER] with folder and group into it: a run cannot choose where copies go",
-        )
-    return found, withdrawn
+def _written(
+    settings: Settings, readers: Collection[str], write: Callable[[Export], Mapping[str, bool]]
+) -> Mapping[str, Any]:
+    """Withdraw the copies of folders that are not named any more, and write those of the others."""
+    with exports.alone(settings):
+        withdrawn, found = withdraw(settings, readers), named(settings, readers)
+        if not (withdrawn or found):
+            raise ConfigurationError(
+                what=f"no folder is named for {', '.join(readers)}",
+                where=str(settings.home / "blogdata.toml"),
+                next_step="write [copies.READER] with folder and group into it: a run cannot choose where copies go",
+            )
+        rows = [
+            {"role": one.role, "dataset": name, "written": is_new, "folder": str(one.folder), "group": one.group}
+            for one in found
+            for name, is_new in write(one).items()
+        ]
+    return {"written": sum(bool(row["written"]) for row in rows), "files_withdrawn": withdrawn, **table("copies", rows)}
 
 
 def _number_of(group: str) -> int:
@@ -125,14 +133,8 @@ def export(settings: Settings, chosen: Export, spark: Spark) -> dict[str, bool]:
 
 def _export(context: dg.OpExecutionContext, config: ExportConfig) -> Mapping[str, Any]:
     settings: Settings = context.resources.deployment.settings()
-    with exports.alone(settings):
-        places, withdrawn = _places(settings, [config.role] if config.role else ROLES)
-        rows = [
-            {"role": one.role, "dataset": name, "written": is_new, "folder": str(one.folder), "group": one.group}
-            for one in places
-            for name, is_new in export(settings, one, context.resources.spark.guard).items()
-        ]
-    return {"written": sum(bool(row["written"]) for row in rows), "files_withdrawn": withdrawn, **table("copies", rows)}
+    spark, roles = context.resources.spark.guard, [config.role] if config.role else ROLES
+    return _written(settings, roles, lambda place: export(settings, place, spark))
 
 
 class ReplicateConfig(dg.Config):
@@ -181,14 +183,8 @@ def _require_classified(lake: Lake, contract: Contract, version: int) -> None:
 def _replicate(context: dg.OpExecutionContext, config: ReplicateConfig) -> Mapping[str, Any]:
     settings: Settings = context.resources.deployment.settings()
     refuse_unknown(config.datasets, EVERY, where="replicate")
-    with exports.alone(settings):
-        places, withdrawn = _places(settings, [READER])
-        rows = [
-            {"dataset": name, "written": is_new, "folder": str(one.folder), "group": one.group}
-            for one in places
-            for name, is_new in replicate(settings, one, config.datasets, context.resources.spark.guard).items()
-        ]
-    return {"written": sum(bool(row["written"]) for row in rows), "files_withdrawn": withdrawn, **table("copies", rows)}
+    spark = context.resources.spark.guard
+    return _written(settings, [READER], lambda place: replicate(settings, place, config.datasets, spark))
 
 
 export_job = operation(

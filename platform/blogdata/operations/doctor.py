@@ -23,10 +23,8 @@ from blogdata.planning import arrivals
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services import (
     dagster_home,
-    engine,
     files,
     jars,
-    java,
     postgres,
     postgres_connection,
     secrets,
@@ -61,7 +59,6 @@ def examine(settings: Settings) -> list[Diagnosis]:
         ("secrets", _secrets),
         ("disk", _disk),
         ("memory", _memory),
-        ("java", _java),
         ("jars", _jars),
         ("spark", _spark),
         ("postgres", _postgres),
@@ -119,11 +116,6 @@ def _memory(settings: Settings) -> Iterator[Finding]:
     yield f"{detail}; heap {settings.spark.heap}", step if needed else None
 
 
-def _java(settings: Settings) -> Iterator[Finding]:
-    found = java.find(settings)
-    yield f"{found.version}, {found.source}, at {found.home}", None
-
-
 def _jars(settings: Settings) -> Iterator[Finding]:
     pinned = jars.locate(settings)
     if corrupt := jars.corrupt(pinned):
@@ -132,7 +124,7 @@ def _jars(settings: Settings) -> Iterator[Finding]:
     elif absent := jars.missing(pinned):
         detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
         yield detail, Remedy("Run ", StartService(name="spark"))
-    elif not engine.locate(pinned).is_file():
+    elif not jars.engine_of(pinned).is_file():
         yield "the engine is not compiled yet", Remedy("Run ", StartService(name="spark"))
     else:
         yield f"{len(pinned.jars)}, checksums right, and the engine, in {pinned.folder}", None

@@ -12,8 +12,7 @@ import dagster as dg
 
 from blogdata.orchestration.retries import reported
 from blogdata.orchestration.run_values import table, values_only
-from blogdata.planning.plan import Plan, Planned, estimate
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.plan import Plan, Planned
 
 RUNS = "runs"
 """The resource that runs the lineage, as :class:`Runs`; its factory takes the arguments of the pipeline."""
@@ -60,17 +59,14 @@ def operation(
     return made
 
 
-def plan_table(runs: Sequence[Planned], look: Snapshot) -> dict[str, Any]:
-    """Return the runs of a plan as metadata: what runs, why, and how long it may take."""
-    expected = [estimate(look, run) for run in runs]
+def plan_table(runs: Sequence[Planned]) -> dict[str, Any]:
+    """Return the runs of a plan as metadata: what runs, and why."""
     rows = [
         {
             "datasets": ", ".join(run.datasets),
             "partitions": run.span,
             "why": "; ".join(f"{reason} ({count})" for reason, count in run.reasons.items()),
-            "rows": likely.rows or 0,
-            "seconds": round(likely.seconds or 0.0, 1),
         }
-        for run, likely in zip(runs, expected, strict=True)
+        for run in runs
     ]
     return table("plan", rows)

@@ -107,7 +107,6 @@ VERSIONS = "ops.versions"
 """Table that maps executions to table versions, for datasets executed by period."""
 _REFUSED = "[BLOGDATA_NOT_READ_ONLY] "
 _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
-_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _SESSION = {
     # Otherwise the parser replaces ${env:NAME}, also within a literal.
     "spark.sql.variable.substitute": "false",
@@ -232,7 +231,6 @@ def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Ma
 
 
 def _derived(lake: Lake) -> list[str]:
-    """List the tables that are computed on request."""
     return [*([] if lake.table(EVENTS) is None else [PUBLICATIONS]), VERSIONS, STREAM_OFFSETS]
 
 
@@ -244,7 +242,6 @@ def _existing(lake: Lake, wanted: str) -> str:
 
 
 def view(name: str) -> str:
-    """Return the name of the temporary view that a statement reads in place of a table."""
     return name.lower().replace(".", "__")
 
 
@@ -260,7 +257,6 @@ def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> Dat
 
 
 def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
-    """Return the version that a table had at a time; of a companion, the one that belongs to its main table's."""
     table = lake.caught_up(dataset)
     if table is not None and (main := companions.main_of(table)) is not None:
         return companions.version_with(lake, dataset, version_at(lake, main, moment))
@@ -317,9 +313,6 @@ def require_read_only(
             ) from error
         if _REFUSED in text:
             found = text.partition(_REFUSED)[2].partition("\n")[0].strip()
-            if found.isidentifier():
-                # The class of a plan's node, such as DropTable.
-                found = f"a part that is none: {_CAPITAL.sub(' ', found).lower()}"
             raise ConfigurationError(
                 what=f"only queries are run here, over the lake's tables; this has {found}",
                 where=f"'{(written or query).strip()[:60]}'",

@@ -18,8 +18,6 @@ from quality.contracts import CONTRACTS, GRAPH
 
 
 class ReplayConfig(dg.Config):
-    """The partitions to run again, with everything downstream that has read them."""
-
     dataset: str = Field(description="Name as layer.table")
     partitions: str = Field(
         "",
@@ -37,7 +35,7 @@ def replay(context: dg.OpExecutionContext, config: ReplayConfig) -> Mapping[str,
     planned = planner.plan_of_replay({config.dataset: dict.fromkeys(keys, ASKED)})
     if planned.refused and not planned.runs:
         raise planned.refused[0]
-    shown: dict[str, Any] = {"datasets": len(planned.runs), **plan_table(planned.runs, planner.look)}
+    shown: dict[str, Any] = {"datasets": len(planned.runs), **plan_table(planned.runs)}
     if planned.refused:
         shown["left out"] = "\n".join(map(str, planned.refused))
         context.log.error(shown["left out"])

@@ -30,7 +30,7 @@ from blogdata.orchestration import turns
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.run_values import table
-from blogdata.orchestration.upkeep import Done, Fault, Upkeep, Vacuuming, maintain
+from blogdata.orchestration.upkeep import Done, Fault, Upkeep, maintain, vacuum
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
 from blogdata.planning import clock, expiry
@@ -126,8 +126,6 @@ KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if cont
 
 
 class RetentionConfig(dg.Config):
-    """What a run removes."""
-
     only_plan: bool = Field(False, description="Only show which partitions have expired, and remove nothing")
 
 
@@ -153,11 +151,12 @@ def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[
     upkeep = Upkeep(
         lake=access.lake,
         events=access.events,
+        contracts=[*EVERY.values()],
         now=datetime.now(timezone.utc),
         run=run,
         spark=context.resources.spark.guard,
     )
-    vacuumed = list(maintain(upkeep, [Vacuuming()], EVERY.values()))
+    vacuumed = list(maintain(upkeep, [vacuum]))
     faults = [one for one in vacuumed if isinstance(one, Fault)]
     for fault in faults:
         context.log.error(f"{fault.dataset} is left: {fault.error}")
@@ -168,7 +167,7 @@ def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[
         **_shown(left),
         **removed,
         "refused_batches_expired": len(batches),
-        "files_vacuumed": sum(one.due.files for one in vacuumed if isinstance(one, Done)),
+        "files_vacuumed": sum(one.files for one in vacuumed if isinstance(one, Done)),
     }
 
 

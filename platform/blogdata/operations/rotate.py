@@ -25,8 +25,6 @@ from resources.zone import zone_of
 
 
 class RotateConfig(dg.Config):
-    """Which key is rotated."""
-
     key: str = Field(description="Name of the key: " + " or ".join(FOLLOWS))
     only_plan: bool = Field(False, description="Only show what is computed again, and change nothing")
 
@@ -45,7 +43,7 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
     wanted = left or behind(planner.look, key, None)
     _require_computable(planner, wanted)
     plan = planner.plan_of_replay(_with_stale(planner, wanted))
-    shown = plan_table(plan.runs, planner.look)
+    shown = plan_table(plan.runs)
     if config.only_plan:
         version = current.version + (not left)
         return {"result": f"{_count(wanted)} partitions would follow from version {version} of {key}", **shown}

@@ -7,14 +7,13 @@ before the rows; those that only the sensor `detectors` evaluates are shown agai
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
 from blogdata.errors import PlatformError, shown
 from blogdata.evidence import ledger
-from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.commit import Commit, Entry
 from blogdata.orchestration.names import asset_key
@@ -37,30 +36,6 @@ _NAMED = 5
 _REASONS = 3
 
 
-def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Count, for each final partition, the rows that arrived in its hours but were not integrated."""
-    lookback = lookback_of(contract)
-    if lookback is None:
-        return []
-    arrived: Counter[str] = Counter()
-    for above in step.inputs:
-        for hour, entry in step.events.publications(above).items():
-            arrived[coarser(hour, Grain.HOUR, lookback.grain)] += entry.rows_out
-    integrated = {period: entry.rows_in for period, entry in step.events.publications(contract.dataset).items()}
-    newest = newest_ended(max([*arrived, *commit.entries]), lookback.grain)
-    missed = static_late_data_integrator.too_late(arrived, integrated, newest, lookback)
-    return [
-        dg.AssetCheckResult(
-            check_name=TOO_LATE,
-            asset_key=key,
-            passed=not missed,
-            severity=dg.AssetCheckSeverity.WARN,
-            metadata={"rows": sum(missed.values()), **({"by_partition": missed} if missed else {})},
-            description=f"{sum(missed.values()):,} rows came after their partition was final" if missed else None,
-        )
-    ]
-
-
 def newest_evaluation(
     instance: dg.DagsterInstance, key: dg.AssetCheckKey
 ) -> tuple[dg.AssetCheckEvaluation, float] | None:
@@ -72,7 +47,7 @@ def newest_evaluation(
     return record.evaluation, record.create_timestamp
 
 
-def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
+def check_specs(contract: Contract) -> list[dg.AssetCheckSpec]:
     """Return the check specs of a dataset: `contract` and `ledger`, which block downstream, and those it opts into."""
     rules = [f"{rule.name}: {rule.description}" for rule in contract.rules]
     audits = [f"{audit.name}: {audit.description}" for audit in contract.audits]
@@ -89,85 +64,94 @@ def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]
         warning[MEASURES] = "Shares of nulls are about what they were before (warning)"
     if lookback_of(contract) is not None:
         warning[TOO_LATE] = f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)"
+    key = asset_key(contract.dataset)
     return [
         *(dg.AssetCheckSpec(name, asset=key, blocking=True, description=text) for name, text in blocking.items()),
         *(dg.AssetCheckSpec(name, asset=key, description=text) for name, text in warning.items()),
-        *complete_specs(key, contract),
     ]
 
 
-def passed_checks(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+def passed_checks(contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckEvaluation]:
     """Report the checks of a publication: `contract` passed, as it was audited before the commit; others run now."""
-    results = [
-        dg.AssetCheckResult(
-            check_name=CONTRACT,
-            asset_key=key,
-            passed=True,
-            metadata={
-                "rules": len(contract.rules) + len(contract.audits),
-                "rows_audited": commit.rows_out,
-                "table_version": commit.version,
-            },
-        ),
-        ledger_result(key, ledger.audit(step.lake, step.events, contract, list(commit.entries))),
+    audited = {
+        "rules": len(contract.rules) + len(contract.audits),
+        "rows_audited": commit.rows_out,
+        "table_version": commit.version,
+    }
+    lines = ledger.audit(step.lake, step.events, contract, list(commit.entries))
+    return [
+        _evaluation(contract, CONTRACT, passed=True, metadata=audited),
+        _balance(contract, lines),
+        *share_results(contract, step, commit),
+        *measure_results(contract, step, commit),
+        *_finality(contract, step, commit),
     ]
-    results += complete_results(key, contract, step.events)
-    for checked in (share_results, measure_results, finality_results):
-        results += checked(key, contract, step, commit)
-    return results
 
 
-def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetCheckResult:
+def _balance(contract: Contract, lines: Sequence[LedgerLine]) -> dg.AssetCheckEvaluation:
     problems = {line.entry.partition: line.problem for line in lines if line.problem}
     reasons: Counter[str] = Counter()
     for line in lines:
         reasons.update(line.entry.reasons)
-    return dg.AssetCheckResult(
-        check_name=LEDGER,
-        asset_key=key,
-        passed=not problems,
-        metadata={
-            "rows_in": sum(line.entry.rows_in for line in lines),
-            "rows_out": sum(line.entry.rows_out for line in lines),
-            # One number per reason: Dagster's pages show and plot numbers, and hide JSON behind a link.
-            **{f"{'added' if rows < 0 else 'left_out'}/{name}": abs(rows) for name, rows in sorted(reasons.items())},
-            **({"problems": dict(problems)} if problems else {}),
-        },
-    )
+    figures = {
+        "rows_in": sum(line.entry.rows_in for line in lines),
+        "rows_out": sum(line.entry.rows_out for line in lines),
+        # One number per reason: Dagster's pages show and plot numbers, and hide JSON behind a link.
+        **{f"{'added' if rows < 0 else 'left_out'}/{name}": abs(rows) for name, rows in sorted(reasons.items())},
+        **({"problems": dict(problems)} if problems else {}),
+    }
+    return _evaluation(contract, LEDGER, passed=not problems, metadata=figures)
 
 
-def failed_checks(key: dg.AssetKey, error: AuditFailed) -> Iterator[dg.AssetCheckResult]:
+def failed_checks(contract: Contract, error: AuditFailed) -> Iterator[dg.AssetCheckEvaluation]:
     """Report the failed checks of a refused publication, with all violations."""
     accounts = [item for item in error.violations if item.rule.startswith("account.")]
     rules = [item for item in error.violations if not item.rule.startswith("account.")]
     for name, found in ((CONTRACT, rules), (LEDGER, accounts)):
         if found:
-            yield dg.AssetCheckResult(
-                check_name=name,
-                asset_key=key,
+            texts = [f"{item.rule} in '{item.partition}': found {item.found} ({item.detail})" for item in found]
+            yield _evaluation(
+                contract,
+                name,
                 passed=False,
                 description=f"{len(found)} violation(s); nothing was published",
-                metadata={
-                    "violations": [
-                        f"{item.rule} in '{item.partition}': found {item.found} ({item.detail})" for item in found
-                    ]
-                },
+                metadata={"violations": texts},
             )
 
 
-def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
+def _finality(contract: Contract, step: Step, commit: Commit) -> Iterator[dg.AssetCheckEvaluation]:
+    """Count, for each final partition, the rows that arrived in its hours but were not integrated."""
+    lookback = lookback_of(contract)
+    if lookback is None:
+        return
+    arrived: Counter[str] = Counter()
+    for above in step.inputs:
+        for hour, entry in step.events.publications(above).items():
+            arrived[coarser(hour, Grain.HOUR, lookback.grain)] += entry.rows_out
+    integrated = {period: entry.rows_in for period, entry in step.events.publications(contract.dataset).items()}
+    newest = newest_ended(max([*arrived, *commit.entries]), lookback.grain)
+    missed = static_late_data_integrator.too_late(arrived, integrated, newest, lookback)
+    yield _warning(
+        contract,
+        TOO_LATE,
+        [f"{sum(missed.values()):,} rows came after their partition was final"] if missed else [],
+        {"rows": sum(missed.values()), **({"by_partition": missed} if missed else {})},
+    )
+
+
+def waiting_spec(contract: Contract) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         WAITING,
-        asset=key,
+        asset=asset_key(contract.dataset),
         description="No partition waits for a person: each one that failed, or is held back, was mended since",
     )
 
 
-def waiting_result(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckResult:
+def waiting_result(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckEvaluation:
     reasons = by_reason(waiting)
-    return dg.AssetCheckResult(
-        check_name=WAITING,
-        asset_key=asset_key(contract.dataset),
+    return _evaluation(
+        contract,
+        WAITING,
         passed=not waiting,
         description=f"waiting for a person: {_text(reasons)}" if waiting else None,
         metadata={
@@ -186,88 +170,31 @@ def _text(reasons: Mapping[str, Mapping[str, PlatformError]]) -> str:
     return ". ".join([*lines, *([f"{len(reasons) - _REASONS} more reasons"] if len(reasons) > _REASONS else [])])
 
 
-COMPLETE = "complete"
-PARTS = "parts"
-"""Name of the measure that counts the hours a period was computed from; null for a period without rows."""
-EXPECTED = "parts_expected"
-"""Name of the measure that counts the hours a period should have had; without it, they are the contract's `parts`."""
-_SHOWN = 3
-
-
-def complete_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
-    """Return the check spec of an asset whose periods are computed from hours; empty for other assets."""
-    description = "Every published period before the newest, and not final, has all of its hours (warning)"
-    return [] if contract.parts is None else [dg.AssetCheckSpec(COMPLETE, asset=key, description=description)]
-
-
-def complete_results(key: dg.AssetKey, contract: Contract, events: EventLog) -> list[dg.AssetCheckResult]:
-    """Warn of published periods before the newest one that lack hours."""
-    if contract.parts is None or contract.grain is None:
-        return []
-    published = events.publications(contract.dataset)
-    short = lacking_hours(contract, published)
-    newest = max(published, default="")
-    ended = {period: hours for period, hours in short.items() if period < newest}
-    lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
-    more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
-    so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(short.items()) if period not in ended]
-    return [
-        dg.AssetCheckResult(
-            check_name=COMPLETE,
-            asset_key=key,
-            passed=not ended,
-            severity=dg.AssetCheckSeverity.WARN,
-            description="; ".join([*lacking[:_SHOWN], *more, *so_far]) or None,
-            metadata={"periods_lacking_hours": len(ended), **({"by_period": ended} if ended else {})},
-        )
-    ]
-
-
-def lacking_hours(contract: Contract, published: Mapping[str, Entry]) -> dict[str, str]:
-    """Find the published periods that lack hours and are not final, each with its count, such as `23 of 24`."""
-    assert contract.parts is not None
-    assert contract.partitioning is not None
-    grain = contract.partitioning.grain
-    counted = {period: entry.measures.get(PARTS) for period, entry in published.items()}
-    present = {period: int(parts) for period, parts in counted.items() if parts is not None}
-    expected = {period: int(published[period].measures.get(EXPECTED) or contract.parts) for period in present}
-    short = {period: f"{hours} of {expected[period]}" for period, hours in present.items() if hours < expected[period]}
-    last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
-    first = min((period for period, hours in present.items() if hours), default="")
-    return {
-        period: hours
-        for period, hours in short.items()
-        if period > last or (first <= period and not (lookback and lookback.is_final(period, last)))
-    }
-
-
 SHARE, FILTERS, MEASURES = "share", "filters", "measures"
-_LISTED = 100
+_SHOWN, _LISTED = 3, 100
 _LOOK_BACK = 4 * online_observer.PAST
 """How many partitions back to read: more than are compared, since some are missing or have too few rows."""
 
 
-def share_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
-    results = []
+def share_results(contract: Contract, step: Step, commit: Commit) -> Iterator[dg.AssetCheckEvaluation]:
     if contract.max_share is not None:
-        results.append(_share(key, contract, step, commit))
+        yield _share(contract, step, commit)
     if is_filtered(contract):
-        results.append(_filters(key, contract, step, commit))
-    return results
+        yield _filters(contract, step, commit)
 
 
 def is_filtered(contract: Contract) -> bool:
     return any(reason.startswith(filter_interceptor.REASON) for reason in contract.left_out)
 
 
-def _share(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:
+def _share(contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckEvaluation:
     published = {**step.events.publications(commit.dataset), **commit.entries}
     letters = {part: (entry.rows_out, entry.rows_in) for part, entry in published.items()}
     faults = [dead_letter_error(contract, part, letters) for part in sorted(commit.entries)]
     found = [fault for fault in faults if fault is not None]
-    return dg.AssetCheckResult(
-        check_name=SHARE,
-        asset_key=key,
+    return _evaluation(
+        contract,
+        SHARE,
         passed=not found or DEAD_LETTERS in step.accepted,
         description=f"{found[0].where}: {found[0].what}; {found[0].next_step}" if found else None,
         metadata={
@@ -278,7 +205,7 @@ def _share(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> 
     )
 
 
-def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckResult:
+def _filters(contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckEvaluation:
     published, grain = _with_history(contract, step, commit)
     reasons = {reason for entry in published.values() for reason in entry.reasons}
     found = [
@@ -289,20 +216,20 @@ def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -
     ]
     shares = {"shares": filter_interceptor.shares(commit.entries)}
     text = "'{0.name}' removed {0.found:.1%} of the rows, usual are {0.usual:.1%}"
-    return _jump_result(FILTERS, key, found, text, shares)
+    return _jumps(contract, FILTERS, found, text, shares)
 
 
-def measure_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+def measure_results(contract: Contract, step: Step, commit: Commit) -> Iterator[dg.AssetCheckEvaluation]:
     names = online_observer.observed_measures(contract)
     if not names:
-        return []
+        return
     published, grain = _with_history(contract, step, commit)
     found = [
         jump
         for name in names
         for jump in jumps(name, online_observer.series(published, name), commit.entries, grain=grain)
     ]
-    return [_jump_result(MEASURES, key, found, "{0.name} is {0.found:.1%} of the rows, usual is {0.usual:.1%}", {})]
+    yield _jumps(contract, MEASURES, found, "{0.name} is {0.found:.1%} of the rows, usual is {0.usual:.1%}", {})
 
 
 def _with_history(contract: Contract, step: Step, commit: Commit) -> tuple[dict[str, Entry], Grain]:
@@ -313,21 +240,31 @@ def _with_history(contract: Contract, step: Step, commit: Commit) -> tuple[dict[
     return {**step.events.publications(commit.dataset, since=since), **commit.entries}, contract.grain
 
 
-def _jump_result(
-    name: str, key: dg.AssetKey, found: Sequence[Jump], text: str, metadata: dict[str, Any]
-) -> dg.AssetCheckResult:
-    """Return a check result that warns of jumps: the first 3 in the description, the first 100 in a table."""
+def _jumps(
+    contract: Contract, name: str, found: Iterable[Jump], text: str, metadata: dict[str, Any]
+) -> dg.AssetCheckEvaluation:
+    """Warn of jumps: the first 3 in the description, the first 100 in a table."""
     ordered = sorted(found, key=lambda jump: (jump.partition, jump.name))
-    shown = [f"{jump.partition}: {text.format(jump)}" for jump in ordered[:_SHOWN]]
+    texts = [f"{jump.partition}: {text.format(jump)}" for jump in ordered[:_SHOWN]]
     rows = [
         {"partition": jump.partition, "measure": jump.name, "found": f"{jump.found:.1%}", "usual": f"{jump.usual:.1%}"}
         for jump in ordered[:_LISTED]
     ]
-    return dg.AssetCheckResult(
-        check_name=name,
-        asset_key=key,
-        passed=not ordered,
+    figures = {**metadata, "partitions": len({jump.partition for jump in ordered}), **table("jumps", rows)}
+    return _warning(contract, name, texts + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _SHOWN), figures)
+
+
+def _warning(contract: Contract, name: str, texts: Sequence[str], metadata: dict[str, Any]) -> dg.AssetCheckEvaluation:
+    """Evaluate a check that warns, by texts; it passes without any."""
+    return _evaluation(
+        contract,
+        name,
+        passed=not texts,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(shown + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _SHOWN)) or None,
-        metadata={**metadata, "partitions": len({jump.partition for jump in ordered}), **table("jumps", rows)},
+        description="; ".join(texts) or None,
+        metadata=metadata,
     )
+
+
+def _evaluation(contract: Contract, name: str, **judged: Any) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(asset_key=asset_key(contract.dataset), check_name=name, **judged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, cast
@@ -83,8 +83,9 @@ class Publication:
         materializations, and finds a partition unsynced when an input of it was published later.
         """
         step, commit, column = self.step, self.commit, self.contract.partition_column
+        counts = {} if column is None else step.lake.row_counts(commit.dataset, column, commit.version)
         common: dict[str, Any] = {
-            **({} if column is None else {ROWS: step.lake.rows(commit.dataset, column, commit.version)}),
+            **({} if column is None else {ROWS: sum(counts.values())}),
             "dagster/column_lineage": column_lineage(step.lake, str(step.landing), commit),
             "run_publishes": f"{commit.dataset} version {commit.version}"
             + (" (already published by this run)" if commit.repeated else ""),
@@ -103,8 +104,8 @@ class Publication:
     def report(self, context: Context) -> list[str]:
         """Log the checks, then the rows (:mod:`blogdata.orchestration.checks`); return the failed checks that block."""
         failed = []
-        for result in passed_checks(self.key, self.contract, self.step, self.commit):
-            log_event(context, evaluation(result))
+        for result in passed_checks(self.contract, self.step, self.commit):
+            log_event(context, result)
             if not result.passed and result.severity is dg.AssetCheckSeverity.ERROR:
                 failed.append(f"{self.contract.dataset}:{result.check_name}")
         for event in self.materializations():
@@ -120,31 +121,18 @@ class Done:
     faults: dict[str, PlatformError] = field(default_factory=dict)
 
 
-def evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
-    """Convert a check result to an event, for runs that do not execute the asset itself."""
-    assert result.asset_key is not None
-    assert result.check_name is not None
-    return dg.AssetCheckEvaluation(
-        asset_key=result.asset_key,
-        check_name=result.check_name,
-        passed=result.passed,
-        metadata=result.metadata,
-        severity=result.severity,
-        description=result.description,
-    )
-
-
 def log_event(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:
     """Log an event of an asset that the current step does not execute as that asset."""
     # Dagster accepts, stores and shows check evaluations here; only its signature lacks them.
     context.log_event(event)  # type: ignore[arg-type]
 
 
-def report_refused(context: Context, error: PlatformError, datasets: Collection[str]) -> None:
+def report_refused(context: Context, error: PlatformError, contracts: Iterable[Contract]) -> None:
     """Log the failed checks of a refused publication of one of the datasets."""
-    if isinstance(error, AuditFailed) and (dataset := members.dataset_of(error.dataset)) in datasets:
-        for result in failed_checks(asset_key(dataset), error):
-            log_event(context, evaluation(result))
+    for contract in contracts:
+        if isinstance(error, AuditFailed) and members.dataset_of(error.dataset) == contract.dataset:
+            for result in failed_checks(contract, error):
+                log_event(context, result)
 
 
 def accepted(context: Context) -> frozenset[str]:

@@ -64,12 +64,7 @@ def _asset(code: LineageCode, calendar: Calendar, task: Task) -> dg.AssetsDefini
         name=step_of(task.main),
         specs=[dg.AssetSpec(**described(contract, code.version), deps=deps(contract)) for contract in task.contracts],
         partitions_def=None if task.grain is None else calendar[task.grain],
-        check_specs=[
-            spec
-            for contract in task.contracts
-            for key in [asset_key(contract.dataset)]
-            for spec in [*check_specs(key, contract), waiting_spec(key)]
-        ],
+        check_specs=[spec for contract in task.contracts for spec in [*check_specs(contract), waiting_spec(contract)]],
         backfill_policy=dg.BackfillPolicy.single_run() if task.grain else None,
         pool=pool_of(task.main),
         required_resource_keys=set(RESOURCES),

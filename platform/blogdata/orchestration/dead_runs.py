@@ -54,9 +54,8 @@ def _processes(instance: dg.DagsterInstance, record: dg.RunRecord, launched: boo
     run = record.dagster_run
     # A re-execution is launched by the daemon, and inherits the tags of its parent run.
     if PROCESS in run.tags and run.parent_run_id is None:
-        # A run of an earlier version has its host in a tag of its own.
         host, _, pid = run.tags[PROCESS].rpartition(" ")
-        if (host or run.tags.get(".dagster/blogdata_host")) == socket.gethostname():
+        if host == socket.gethostname():
             yield int(pid), record.create_timestamp.timestamp()
     elif launched:
         for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):

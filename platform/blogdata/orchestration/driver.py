@@ -24,7 +24,6 @@ from blogdata.orchestration.computation import (
     Publication,
     accepted,
     access_of,
-    evaluation,
     log_event,
     report_refused,
     run_context,
@@ -277,7 +276,7 @@ class Driver:
             if f"{publication.contract.dataset}:{LEDGER}" in blocking:
                 self._request.block_downstream([publication.contract.dataset])
         for error in dict.fromkeys(done.faults.values()):
-            report_refused(self._context, error, task.datasets)
+            report_refused(self._context, error, task.contracts)
 
     def _judge_waiting(self, task: Task, faults: Mapping[str, PlatformError], *, published: Collection[str]) -> None:
         """Record the permanently failed partitions, which wait until their inputs change, and show all that wait."""
@@ -287,4 +286,4 @@ class Driver:
             self._planner = self._newest()
         waiting = self._planner.waiting(task)
         for contract in task.contracts if waiting or published else ():
-            log_event(self._context, evaluation(waiting_result(contract, waiting)))
+            log_event(self._context, waiting_result(contract, waiting))

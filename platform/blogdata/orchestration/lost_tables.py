@@ -70,7 +70,7 @@ def begin_anew(spark: SparkSession, events: EventLog, contracts: Sequence[Contra
         # Spark remembers the logs that it has seen, by their paths.
         model = f"{name}/.model/{time.time_ns()}"
         if contract.replaced_kept is None:
-            tables.create_or_evolve(spark, lake, replace(contract, dataset=model))
+            tables.enforce(spark, lake, replace(contract, dataset=model))
         else:
             members.commit(lake, model, members.NONE_YET, [], {})
         events.begin_anew(name, recorded)

@@ -26,7 +26,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.target import Additions, Companion, Provenance, RunContext, Target
 from blogdata.publish.writes import ByPeriod, Copy
-from blogdata.services import spark_probe
+from blogdata.services import spark_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -245,7 +245,7 @@ class Step:
             period,
             changes,
             self._provenance_of(delivery),
-            lost=spark_probe.is_lost,
+            lost=spark_connect.is_lost,
         )
 
     def _target(self) -> Target:

@@ -344,8 +344,3 @@ class _Claim:
     def _holder(self) -> str:
         held = self._claims.held().get(self._name)
         return f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else self._name
-
-
-def is_running(lake: Lake, name: str) -> bool:
-    """Return whether a live process holds the claim on a stream."""
-    return name in turns.claims(lake, f"stream {name}").held()

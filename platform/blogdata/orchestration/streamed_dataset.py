@@ -18,7 +18,6 @@ from blogdata.orchestration.computation import (
 )
 from blogdata.orchestration.dataset import deps, described, outputs
 from blogdata.orchestration.landing import bounds_of
-from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failing_after_output
 from blogdata.orchestration.step import Step
 from blogdata.orchestration.stream import Place, Stream
@@ -63,7 +62,7 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
                     publication = Publication(contract=contract, step=step, commit=commit, seconds=seconds)
                     unbalanced += publication.report(context)
         if fault is not None:
-            report_refused(context, fault, stream.datasets)
+            report_refused(context, fault, stream.contracts)
             raise fault
         if unbalanced:
             raise dg.Failure(f"checks failed: {', '.join(unbalanced)}", allow_retries=False)
@@ -76,9 +75,7 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
             )
             for contract in stream.contracts
         ],
-        check_specs=[
-            spec for contract in stream.contracts for spec in check_specs(asset_key(contract.dataset), contract)
-        ],
+        check_specs=[spec for contract in stream.contracts for spec in check_specs(contract)],
         required_resource_keys=set(RESOURCES),
         pool=pool_of(f"stream.{stream.name}"),
     )

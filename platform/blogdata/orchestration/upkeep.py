@@ -1,4 +1,4 @@
-"""Keeps the tables of the lake tidy: a list of actions, each of which decides without Spark whether it has work to do.
+"""Keeps the tables of the lake tidy: each action decides without Spark whether it has work to do on a dataset.
 
 An action works on one dataset at a time, under a claim, so that a run that publishes the dataset meanwhile loses
 nothing. A dataset that another run is publishing is left for the next time.
@@ -6,12 +6,12 @@ nothing. A dataset that another run is publishing is left for the next time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.evidence.claims import PARTITION_STATE
@@ -43,52 +43,29 @@ BUSY = "another run is publishing it"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inspection:
-    """What an action decides by."""
+class Upkeep:
+    """A run that maintains tables; `spark` opens the session, once there is something to do that needs it."""
 
     lake: Lake
     events: EventLog
+    contracts: Sequence[Contract]
     now: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Upkeep(Inspection):
-    """A run that maintains tables; `spark` opens the session, once there is something to do that needs it."""
-
     run: RunContext
     spark: Callable[[], AbstractContextManager[SparkSession]]
     probe: str | None = None
 
-    def target(self, contract: Contract) -> Target:
-        return Target(lake=self.lake, contract=contract, run=self.run, probe=self.probe)
-
-    @contextmanager
-    def claimed(self, contract: Contract, partitions: Sequence[str]) -> Iterator[list[str]]:
-        """Claim partitions of a dataset; none if another run publishes anything of it."""
-        # A companion is published under the claim of its main dataset.
-        held = turns.claims(self.lake, contract.main).held()
-        with turns.taken(self.lake, contract.main, () if held else partitions) as mine:
-            yield mine
-
-
-@dataclass(frozen=True, kw_only=True)
-class Due:
-    """Work that an action has found; no partitions if it concerns the table as a whole."""
-
-    dataset: str
-    action: str
-    partitions: tuple[str, ...] = ()
-    files: int
-    bytes: int
-
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """Work that an action has done, or why it has left it for the next time."""
+    """What an action did, or why it has left it for the next time: files that it has replaced or removed."""
 
-    due: Due
-    files: int = 0
-    bytes: int = 0
+    dataset: str
+    action: str
+    partitions: int = 0
+    files: int
+    bytes: int
+    files_after: int = 0
+    bytes_after: int = 0
     left: str = ""
 
 
@@ -100,103 +77,113 @@ class Fault:
     error: PlatformError
 
 
-class Action(Protocol):
-    """One kind of maintenance."""
-
-    name: str
-
-    def due(self, seen: Inspection, contract: Contract) -> Due | None:
-        """Decide, without Spark, whether there is work on a dataset; None if there is none."""
-
-    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
-        """Do the work."""
+Action = Callable[[Upkeep, Contract], Done | None]
+"""One kind of maintenance; None if there was nothing to do."""
 
 
-def look(seen: Inspection, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Due | Fault]:
-    """Find the work that is due, without Spark and without a claim."""
-    for contract in contracts:
+def maintain(upkeep: Upkeep, actions: Sequence[Action] | None = None) -> Iterator[Done | Fault]:
+    """Do what is due, dataset by dataset; each action sees what those before it have left."""
+    for contract in upkeep.contracts:
         try:
-            yield from (due for action in actions if (due := action.due(seen, contract)) is not None)
+            for action in actions or (compact, vacuum, clean_log):
+                if (done := action(upkeep, contract)) is not None:
+                    yield done
         except PlatformError as error:
             yield Fault(dataset=contract.dataset, error=error)
 
 
-def maintain(upkeep: Upkeep, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Done | Fault]:
-    """Do what is due, dataset by dataset, in the order of the actions; each one sees what those before it have left."""
-    for contract in contracts:
+def compact(upkeep: Upkeep, contract: Contract) -> Done | None:
+    """Merge small files of partitions that no other run holds; members have few, and are written whole or added to."""
+    table = None if contract in OWN else upkeep.lake.caught_up(contract.dataset)
+    if table is None or members.is_pointer(table):
+        return None
+    files = compactor.files(table)
+    newest = max((file.partition for file in files), default="")
+    found = compactor.due(files, upkeep.now, is_final=lambda key: _is_final(contract, key, newest))
+    if not found:
+        return None
+    due = Done(
+        dataset=contract.dataset,
+        action="compact",
+        partitions=len(found),
+        files=sum(map(len, found.values())),
+        bytes=sum(file.bytes for small in found.values() for file in small),
+    )
+    # A companion is published under the claim of its main dataset.
+    held = turns.claims(upkeep.lake, contract.main).held()
+    with turns.taken(upkeep.lake, contract.main, () if held else [*found]) as mine:
+        if not mine:
+            return replace(due, left=BUSY)
+        target = Target(lake=upkeep.lake, contract=contract, run=upkeep.run, probe=upkeep.probe)
         try:
-            for action in actions:
-                if (due := action.due(upkeep, contract)) is not None:
-                    yield action.do(upkeep, contract, due)
-        except PlatformError as error:
-            yield Fault(dataset=contract.dataset, error=error)
+            with upkeep.spark() as spark:
+                compacted = compactor.compact(spark, target, mine)
+        except ConcurrentWrite as error:
+            return replace(due, left=error.what)
+    if compacted is None:
+        return replace(due, left="its files are as few as they can be")
+    return Done(
+        dataset=contract.dataset,
+        action="compact",
+        partitions=len(mine),
+        files=compacted.files_before,
+        bytes=compacted.bytes_before,
+        files_after=compacted.files,
+        bytes_after=compacted.bytes,
+    )
 
 
-class Vacuuming:
-    """Removes the data files that no version needs which may still be read; members are looked at one by one."""
-
-    name = "vacuum"
-
-    def due(self, seen: Inspection, contract: Contract) -> Due | None:
-        """Decide whether files of a dataset are needed by no version, and have been for a day: not for every one."""
-        earlier = Inspection(lake=seen.lake, events=seen.events, now=seen.now - unneeded.MARGIN)
-        if not _data_files(earlier, contract):
-            return None
-        return _due(contract, self.name, _data_files(seen, contract))
-
-    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
-        unneeded.remove(_data_files(upkeep, contract))
-        return Done(due=due)
+def _is_final(contract: Contract, key: str, newest: str) -> bool:
+    lookback = lookback_of(contract)
+    return lookback is None or lookback.is_final(key, newest_ended(newest, lookback.grain))
 
 
-class LogCleaning:
-    """Removes the files of logs that nobody has to read any more; before, the event log has read all there is."""
-
-    name = "log"
-
-    def __init__(self, companions: Mapping[str, Iterable[str]]) -> None:
-        self._companions = companions
-
-    def due(self, seen: Inspection, contract: Contract) -> Due | None:
-        """Decide whether a log has files that are older than it has to tell of."""
-        return _due(contract, self.name, self._files(seen, contract))
-
-    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
-        unneeded.remove(self._files(upkeep, contract))
-        return Done(due=due)
-
-    def _files(self, seen: Inspection, contract: Contract) -> list[Path]:
-        table = seen.lake.table(contract.dataset)
-        if table is None:
-            return []
-        old = unneeded.log_files(seen.lake, contract.dataset, table.version(), seen.now)
-        if not old:
-            # Without a file to remove at any rate, the event log is not asked.
-            return []
-        if contract in OWN:
-            needed = min([table.version(), *held_versions(seen.lake, seen.events, contract, contract.dataset)])
-        else:
-            beside = self._companions.get(contract.dataset, ())
-            needed = first_needed(seen.lake, seen.events, contract, beside, now=seen.now)
-        return unneeded.log_files(seen.lake, contract.dataset, needed, seen.now)
+def vacuum(upkeep: Upkeep, contract: Contract) -> Done | None:
+    """Remove the unneeded data files once some have been so for a day: not for every one."""
+    if not unneeded_data(upkeep.lake, upkeep.events, contract, upkeep.now - unneeded.MARGIN):
+        return None
+    return _removed(contract, "vacuum", unneeded_data(upkeep.lake, upkeep.events, contract, upkeep.now))
 
 
-def _data_files(seen: Inspection, contract: Contract) -> list[Path]:
-    found = [file for table in tables(seen.lake, contract.dataset) for file in _unneeded(seen, contract, table)]
-    # Commits that the table's log has lost may come back from a backup, and need their files then.
-    return found if found and _is_whole(seen, contract.dataset) else []
+def clean_log(upkeep: Upkeep, contract: Contract) -> Done | None:
+    """Remove the unneeded files of a log; before, the event log has read all there is."""
+    beside = [one.dataset for one in upkeep.contracts if one.appears_with == contract.dataset]
+    return _removed(contract, "log", unneeded_log(upkeep.lake, upkeep.events, contract, beside, upkeep.now))
 
 
-def _unneeded(seen: Inspection, contract: Contract, table: str) -> Iterator[Path]:
-    held = held_versions(seen.lake, seen.events, contract, table, now=seen.now)
-    shared = shared_files(seen.lake, contract.dataset)
+def _removed(contract: Contract, action: str, files: Sequence[Path]) -> Done | None:
+    sizes = unneeded.sizes(files)
+    unneeded.remove(files)
+    return Done(dataset=contract.dataset, action=action, files=len(sizes), bytes=sum(sizes)) if sizes else None
+
+
+def unneeded_data(lake: Lake, events: EventLog, contract: Contract, now: datetime) -> list[Path]:
+    """List the data files that no version needs which may still be read; members are looked at one by one."""
+    dataset = contract.dataset
     # The log may have lost a shared version: Delta itself cleans it up after thirty days, whoever holds what.
-    return (file for file in unneeded.data_files(seen.lake, table, held, seen.now) if file not in shared)
+    shared = shared_files(lake, dataset)
+    found = []
+    for name in tables(lake, dataset):
+        held = held_versions(lake, events, contract, name, now=now)
+        found += [file for file in unneeded.data_files(lake, name, held, now) if file not in shared]
+    table = lake.table(dataset) if found else None
+    # Commits that the table's log has lost may come back from a backup, and need their files then.
+    return found if table is not None and table.version() >= events.recorded(dataset) else []
 
 
-def _is_whole(seen: Inspection, dataset: str) -> bool:
-    table = seen.lake.table(dataset)
-    return table is not None and table.version() >= seen.events.recorded(dataset)
+def unneeded_log(
+    lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], now: datetime
+) -> Sequence[Path]:
+    """List the files of a log that nobody has to read any more; `beside` are the companions of the dataset."""
+    table = lake.table(contract.dataset)
+    if table is None or not unneeded.log_files(lake, contract.dataset, table.version(), now):
+        # Without a file to remove at any rate, the event log is not asked.
+        return []
+    if contract in OWN:
+        needed = min([table.version(), *held_versions(lake, events, contract, contract.dataset)])
+    else:
+        needed = first_needed(lake, events, contract, beside, now=now)
+    return unneeded.log_files(lake, contract.dataset, needed, now)
 
 
 def tables(lake: Lake, dataset: str) -> list[str]:
@@ -210,61 +197,3 @@ def tables(lake: Lake, dataset: str) -> list[str]:
         else ()
     )
     return [dataset, *(members.table_of(dataset, location) for location in sorted(kept))]
-
-
-def _due(contract: Contract, action: str, files: Iterable[Path]) -> Due | None:
-    sizes = unneeded.sizes(files)
-    return Due(dataset=contract.dataset, action=action, files=len(sizes), bytes=sum(sizes)) if sizes else None
-
-
-class Compacting:
-    """Merges small files; members have few, they are written whole or added to now and then."""
-
-    name = "compact"
-
-    def due(self, seen: Inspection, contract: Contract) -> Due | None:
-        """Decide whether partitions of a dataset have too many small files."""
-        table = None if contract in OWN else seen.lake.caught_up(contract.dataset)
-        if table is None or members.is_pointer(table):
-            return None
-        files = compactor.files(table)
-        newest = max((file.partition for file in files), default="")
-        found = compactor.due(files, seen.now, is_final=lambda key: _is_final(contract, key, newest))
-        if not found:
-            return None
-        return Due(
-            dataset=contract.dataset,
-            action=self.name,
-            partitions=tuple(found),
-            files=sum(map(len, found.values())),
-            bytes=sum(file.bytes for small in found.values() for file in small),
-        )
-
-    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
-        """Compact those of the partitions that no other run holds; what another run changes meanwhile is left."""
-        with upkeep.claimed(contract, due.partitions) as mine:
-            if not mine:
-                return Done(due=due, left=BUSY)
-            try:
-                with upkeep.spark() as spark:
-                    compacted = compactor.compact(spark, upkeep.target(contract), mine)
-            except ConcurrentWrite as error:
-                return Done(due=due, left=error.what)
-        if compacted is None:
-            return Done(due=due, left="its files are as few as they can be")
-        done = replace(due, partitions=tuple(mine), files=compacted.files_before, bytes=compacted.bytes_before)
-        return Done(due=done, files=compacted.files, bytes=compacted.bytes)
-
-
-def _is_final(contract: Contract, key: str, newest: str) -> bool:
-    lookback = lookback_of(contract)
-    return lookback is None or lookback.is_final(key, newest_ended(newest, lookback.grain))
-
-
-def actions(contracts: Iterable[Contract]) -> Sequence[Action]:
-    """Return the actions, those that replace files before those that remove them."""
-    companions: dict[str, list[str]] = {}
-    for contract in contracts:
-        if contract.appears_with is not None:
-            companions.setdefault(contract.appears_with, []).append(contract.dataset)
-    return (Compacting(), Vacuuming(), LogCleaning(companions))

@@ -128,7 +128,6 @@ class Arrivals:
 
     @property
     def refused(self) -> list[LandedPartition]:
-        """Partitions that are not read because of a link that is not followed or an entry that cannot be read."""
         return [partition for partition in self.partitions if partition.links]
 
     def after_the_flag(self, look: Look) -> list[str]:

@@ -30,7 +30,6 @@ def is_key(key: str, grain: Grain) -> bool:
 
 
 def newest_end(contract: Contract, partitions: Iterable[str]) -> datetime | None:
-    """Return the end of the newest partition of a dataset; None without one, or for a table without partitions."""
     grain = contract.grain
     if grain is None:
         return None
@@ -44,7 +43,6 @@ def now() -> datetime:
 
 
 def lookback_of(contract: Contract) -> Lookback | None:
-    """Return a dataset's lookback; None if it integrates late rows without a limit."""
     if contract.runs.lookback is None or contract.partitioning is None:
         return None
     return Lookback(length=contract.runs.lookback, grain=contract.partitioning.grain)

@@ -108,7 +108,6 @@ def sources(deployment: Observed, contract: Contract) -> list[Offsets]:
 
 
 def complete_since(partition: LandedPartition) -> datetime | None:
-    """Return when a landed partition was complete: its flag was written or, without one, its newest file."""
     newest = max((file.mtime_ns for file in partition.files), default=None)
     at = newest if partition.flag is None else partition.flag.mtime_ns
     return None if at is None else datetime.fromtimestamp(at / 1e9, timezone.utc)
@@ -122,7 +121,6 @@ _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
 
 def readings(deployment: Observed) -> list[Reading]:
-    """Read the detectors that the contracts declare, by dataset in the order of the lineage."""
     return [
         READERS[detector](deployment, contract)
         for contract in deployment.contracts.values()
@@ -290,8 +288,6 @@ def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
 
 
 def is_complete(contract: Contract, entry: Entry) -> bool:
-    """Return whether a publication has all parts of its partition, as far as its contract counts them."""
-    # Tables from before parts were counted lack the measure.
     return contract.parts is None or int(entry.measures.get("parts") or 0) >= contract.parts
 
 

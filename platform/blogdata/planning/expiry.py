@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.patterns.error_management.checkpointer import checkpoints
 from blogdata.patterns.ingestion import readiness_marker
@@ -40,7 +40,8 @@ def over(look: Snapshot, graph: Graph, task: Task, now: datetime) -> tuple[str, 
     contract = task.contracts[0]
     if not expires(contract, graph):
         return ()
-    _require_one_retention(task)
+    kept = {one.retention_days for one in task.contracts}
+    assert len(kept) == 1, f"{', '.join(task.datasets)} appear together: give them the same retention_days"
     published = look.published(contract.dataset)
     ended = [key for key in published if has_ended(contract, key, now)]
     # Rows of an expired partition are there again after a restoration of the table.
@@ -114,18 +115,6 @@ def _refusal(kind: type[PartitionExpired], dataset: str, key: str, what: str) ->
     )
     error.partitions = frozenset({key})
     return error
-
-
-def _require_one_retention(task: Task) -> None:
-    main = task.contracts[0]
-    other = next((each for each in task.contracts if each.retention_days != main.retention_days), None)
-    if other is not None:
-        raise ConfigurationError(
-            what=f"{other.dataset} is to be kept {other.retention_days} days; {main.dataset}, with which it appears, "
-            f"{main.retention_days}",
-            where=f"contract of {other.dataset}",
-            next_step="give both the same retention_days",
-        )
 
 
 def landed_over(look: Snapshot, graph: Graph, streams: Sequence[StreamedInput]) -> list[LandedPartition]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
-
-if TYPE_CHECKING:
-    from blogdata.evidence.events import EventLog
+from blogdata.evidence.event import Event
+from blogdata.evidence.events import EventLog
 
 FAULT = "fault"
 _TEXTS = ("what", "where", "next_step")
@@ -31,8 +29,6 @@ def by_reason(failed: Mapping[str, PlatformError]) -> dict[str, dict[str, Platfo
 
 def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
     """Record the failed partitions that were stale in the event log, each with the input state that it lacked."""
-    from blogdata.evidence.event import Event
-
     events.append(
         [
             Event(

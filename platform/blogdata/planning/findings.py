@@ -87,7 +87,6 @@ def waiting(deployment: Observed) -> Iterator[Finding]:
 
 
 def lost(deployment: Observed) -> Iterator[Finding]:
-    """Find the tables that the lake lost, or has at an older version than what was published."""
     for contract in deployment.graph.contracts.values():
         if (version := deployment.look.events.gone(contract.dataset)) >= 0:
             what = f"version {version} was published, and the table is gone or older"
@@ -96,7 +95,6 @@ def lost(deployment: Observed) -> Iterator[Finding]:
 
 
 def overdue(deployment: Observed) -> Iterator[Finding]:
-    """Find the landed partitions that are not complete after their deadline."""
     for contract in deployment.graph.contracts.values():
         if landed_input(contract) is None:
             continue
@@ -107,7 +105,6 @@ def overdue(deployment: Observed) -> Iterator[Finding]:
 
 
 def astray(deployment: Observed) -> Iterator[Finding]:
-    """Find what lies in the landing zone and is not read."""
     zone = deployment.look.zone
     landed = [contract for contract in deployment.graph.contracts.values() if landed_input(contract) is not None]
     for contract in landed:
@@ -187,7 +184,6 @@ def retiring(deployment: Observed) -> Iterator[Finding]:
 
 
 def unstarted(deployment: Observed) -> Iterator[Finding]:
-    """Find the events from outside that start no run."""
     landing = deployment.look.zone.folder
     # Whoever owns what comes in.
     contract = next(iter(deployment.contracts.values()))

@@ -25,17 +25,15 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 from types import MappingProxyType
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
 from blogdata.evidence.executions import ReplayTooLong
-from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.staleness import Staleness
-from blogdata.publish.contract import Look, Wanted
-from blogdata.publish.partitions import Grain, ends_of, following, parse_keys
+from blogdata.publish.contract import Wanted
+from blogdata.publish.partitions import Grain, ends_of, following
 
 ASKED = "asked for"
 """Reason of a partition that a person requested."""
@@ -55,7 +53,6 @@ class Planned:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the datasets it publishes, the main one first."""
         return self.task.datasets
 
     @property
@@ -134,8 +131,8 @@ class Planner(Staleness):
     def resolve_keys(self, dataset: str, partitions: str | None) -> Sequence[str]:
         """Resolve the partitions that a person typed to keys, sorted; refuse what does not exist or has expired.
 
-        The text is that of :func:`parse_keys`, or `all`; None for a dataset that is written whole. A range
-        `first..last` selects the existing partitions in it; any other key must exist.
+        The text has keys and ranges `first..last`, separated by commas, or is `all`; None for a dataset that is written
+        whole. A range, and a day of hours, has its existing partitions, of which there has to be one.
         """
         task = self.graph.task_of(dataset)
         there = sorted(self.known(task))
@@ -170,13 +167,16 @@ def planned(graph: Graph, wanted: Wanted) -> list[Planned]:
     return runs
 
 
+_LISTED = 3
+
+
 def spanned(keys: Sequence[str], grain: Grain | None) -> str:
-    """Format partitions for display, such as `2026-01-05 … 2026-01-09 (4, with gaps)`."""
+    """Format partitions for display, such as `2026-01-05 … 2026-01-09 (4, with gaps)`; few with gaps are listed."""
     if not keys or grain is None:
         return "whole"
-    if len(keys) == 1:
-        return keys[0]
     gaps = any(following(one, grain) != other for one, other in pairwise(keys))
+    if len(keys) == 1 or (gaps and len(keys) <= _LISTED):
+        return ", ".join(keys)
     return f"{keys[0]} … {keys[-1]} ({len(keys)}{', with gaps' if gaps else ''})"
 
 
@@ -200,55 +200,16 @@ def _require_as_partitioned(dataset: str, grain: Grain | None, partitions: str |
 
 
 def _keys_in(dataset: str, grain: Grain, partitions: str, there: Sequence[str]) -> list[str]:
-    chosen, unknown = set[str](), set[str]()
+    chosen = set[str]()
     for part in partitions.split(","):
-        if ".." in part:
-            # Filters the existing keys instead of generating the range: a range may have an open end.
-            begins, ends = ends_of(part, grain)
-            found = {key for key in there if begins <= key <= ends}
-            unknown |= set() if found else {f"{begins}..{ends}"}
-        else:
-            keys = set(parse_keys(part, grain))
-            found = keys & set(there)
-            unknown |= keys - found
+        # Filters the existing keys instead of generating those of the range, which may have an open end.
+        begins, ends = ends_of(part, grain)
+        found = {key for key in there if begins <= key <= ends}
+        if not found:
+            raise ConfigurationError(
+                what=f"{dataset} has no partition {begins if begins == ends else f'{begins}..{ends}'}",
+                where="partitions",
+                next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
+            )
         chosen |= found
-    if unknown:
-        missing = sorted(unknown)
-        raise ConfigurationError(
-            what=f"{dataset} has no partition {', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}",
-            where="partitions",
-            next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
-        )
     return sorted(chosen)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """Rows and seconds of a computation; None without earlier publications."""
-
-    rows: int | None
-    seconds: float | None
-
-
-def estimate(look: Look, run: Planned) -> Estimate:
-    """Estimate a computation; both figures are None if one of its datasets has never been published."""
-    estimates = [_of_one(look, dataset, run.keys or (WHOLE_TABLE,)) for dataset in run.datasets]
-    rows = [each.rows for each in estimates if each.rows is not None]
-    seconds = [each.seconds for each in estimates if each.seconds is not None]
-    known = len(rows) == len(seconds) == len(estimates)
-    return Estimate(rows=sum(rows) if known else None, seconds=sum(seconds) if known else None)
-
-
-def _of_one(look: Look, dataset: str, keys: Collection[str]) -> Estimate:
-    history = look.history(dataset)
-    if not history:
-        return Estimate(rows=None, seconds=None)
-    newest = {entry.partition: entry.rows_out for entry in history}
-    usual = int(median(newest.values()))
-    rows = sum(newest.get(key, usual) for key in keys)
-    seconds = {entry.version: entry.seconds for entry in history}
-    # Seconds of a commit = a fixed cost + a cost per row.
-    least = min(seconds.values())
-    written = sum(entry.rows_out for entry in history)
-    per_row = sum(each - least for each in seconds.values()) / written if written else 0.0
-    return Estimate(rows=rows, seconds=least + per_row * rows)

@@ -26,7 +26,6 @@ from blogdata.publish.partitions import Grain, coarser, finer, key_of
 
 
 def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:
-    """Find the day of the first full delivery with a usable row."""
     return min((day for day, entry in deliveries if delivered_rows(entry)), default=None)
 
 
@@ -114,11 +113,9 @@ class Same(_Versioned):
     delivered: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Return the version of each input partition."""
         return due_versions(look, edge.above, self.delivered)
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
-        """Find the partitions to whose input slices were only added, as :class:`blogdata.publish.contract.Sliced`."""
         above, below = look.published(edge.above), look.published(edge.below.dataset)
         found = {}
         for key in above.keys() & set(keys):
@@ -129,7 +126,6 @@ class Same(_Versioned):
         return found
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the partitions with the same keys."""
         return {key: key for key in wanted.get(edge.above, {})}
 
 
@@ -138,12 +134,10 @@ class Whole(_Versioned):
     """A table that is written whole reads all partitions."""
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Return the newest version of the input."""
         entries = look.published(edge.above).values()
         return {WHOLE_TABLE: max(entry.changed for entry in entries)} if entries else {}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return the whole table if any input partition runs."""
         keys = wanted.get(edge.above, {})
         return {WHOLE_TABLE: min(keys)} if keys else {}
 
@@ -158,7 +152,6 @@ class Within(_Versioned):
     delivered: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Return the newest version among the hours of each period that is not final or was never published."""
         newest: dict[str, int] = {}
         # What is computed once a night, until it is final, waits for nothing else.
         delivered = None if lookback_of(edge.below) else self.delivered
@@ -169,7 +162,6 @@ class Within(_Versioned):
         return {key: newest[key] for key in open_periods(edge.below, newest, published, max(newest, default=""))}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the periods that contain the hours and are not final or were never published."""
         hours = wanted.get(edge.above, {})
         if not hours:
             return {}
@@ -180,7 +172,6 @@ class Within(_Versioned):
         }
 
     def parts(self, key: str, grain: Grain) -> Sequence[str]:
-        """List the hours of a period."""
         return finer(key, grain, Grain.HOUR)
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
@@ -226,7 +217,6 @@ class EventsOf(_Versioned):
         }
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
-        """Find the partitions that only later arrivals touched, as :class:`blogdata.publish.contract.Sliced`."""
         arrivals, integrated = look.published(edge.above), look.published(edge.below.dataset)
         asked = {key: integrated[key] for key in keys}
         return dynamic_late_data_integrator.later_arrivals(
@@ -234,7 +224,6 @@ class EventsOf(_Versioned):
         )
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the arrivals' own keys, and the event partitions that their newest publications have rows for."""
         keys = wanted.get(edge.above, {})
         touched = {key: key for key in keys}
         published = look.published(edge.above)
@@ -282,7 +271,6 @@ class Watermarked(Same):
     combined: Strategy
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions whose input or watermark changed since they were published."""
         arrivals, captured = look.published(edge.above), look.published(edge.below.dataset)
         marks = self.marks(arrivals, sorted(set(arrivals) & set(captured)))
         moved = {key: mark for key, mark in marks.items() if captured[key].landed != mark}
@@ -337,7 +325,6 @@ class AsOf(_Versioned):
         return required
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the hours from the first replayed delivery on; all hours if a person requested the history itself."""
         hours = look.published(edge.below.dataset)
         if asked.get(edge.above):
             return dict.fromkeys(hours, _ALL)
@@ -349,13 +336,11 @@ class AsOf(_Versioned):
         return {hour: day for hour in hours if reaches_all or hour[:10] >= day}
 
     def _deliveries(self, look: Look) -> list[tuple[str, Entry]]:
-        """List the published deliveries, each with its day."""
         if self.landed is None:
             return list(look.published(self.delivered).items())
         return [(delivered_on(entry), entry) for entry in look.history(self.delivered)]
 
     def _earliest(self, look: Look, keys: Iterable[str]) -> str:
-        """Find the earliest delivery day that a replay of the deliveries loads."""
         if self.landed is None:
             return min(keys)
         # The next load always takes the newest landed delivery.
@@ -368,7 +353,6 @@ class InTurn:
     """Executions depend on their predecessors: those that a restoration undid are merged again, and all later ones."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the executions that a restoration undid."""
         marks = look.executions(edge.below.dataset)
         return dict.fromkeys(undone(marks), f"taken back; {len(marks)} executions so far")
 
@@ -392,7 +376,6 @@ class Landed(NotReplayed):
     grain: Grain
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the landed partitions whose files differ from those published."""
         published = look.published(edge.below.dataset)
         ready = look.landed(self.table, self.grain)
         if edge.below.partitioning is None:
@@ -416,7 +399,6 @@ WITHIN = Within()
 
 
 def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
-    """Keep the landed partitions whose files differ from those published."""
     return [
         partition
         for partition in ready
@@ -475,7 +457,6 @@ def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:
 
 
 def landed_input(contract: Contract) -> Landed | None:
-    """Return what a dataset reads of the landing zone; None if nothing."""
     return next((read.reach for read in contract.reads if isinstance(read.reach, Landed)), None)
 
 

@@ -21,7 +21,6 @@ class EventsWithin(Within):
     but: frozenset[str]
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Return the newest version among the arrivals of each period; a higher one if rows disappeared."""
         arrivals = look.published(edge.above)
         newest: dict[str, int] = {}
         rows: dict[str, int] = {}
@@ -40,7 +39,6 @@ class EventsWithin(Within):
         return newest
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the periods that the newest publications of the arrivals have rows for."""
         keys = wanted.get(edge.above, {})
         published = look.published(edge.above)
         touched: dict[str, str] = {}
@@ -67,12 +65,10 @@ class Complete(Within):
     """
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Return the newest version among the hours of each period that is complete or was published."""
         found, hours = super().required(look, edge), look.published(edge.above).keys()
         return {key: version for key, version in found.items() if self._is_due(look, edge, key, hours)}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the periods that contain the hours and are complete, with hours that run before them, or published."""
         found = super().reached(look, edge, wanted, asked)
         hours = {*look.published(edge.above), *wanted.get(edge.above, {})}
         return {key: hour for key, hour in found.items() if self._is_due(look, edge, key, hours)}
@@ -103,14 +99,12 @@ class Around(Same):
     since: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Return the newest version among the input partitions that each partition reads."""
         above, versions = look.published(edge.above), due_versions(look, edge.above, self.delivered)
         own = {*self._from_the_first(look, above, {}), *look.published(edge.below.dataset)}
         read = {key: [versions[part] for part in self.parts(key) if part in above] for key in own}
         return {key: max(found) for key, found in read.items() if found}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the partitions with the same keys, and the published ones that have them as neighbours."""
         keys = wanted.get(edge.above, {})
         published = look.published(edge.below.dataset)
         readers = Around(grain=self.grain, before=self.after, after=self.before)
@@ -118,7 +112,6 @@ class Around(Same):
         return near | {key: key for key in self._from_the_first(look, keys, wanted)}
 
     def parts(self, key: str) -> Sequence[str]:
-        """List the input partitions that a partition reads, itself included."""
         start = start_of(key, self.grain)
         last = start + self.grain.length + self.after - timedelta.resolution
         return between(key_of(start - self.before, self.grain), key_of(last, self.grain), self.grain)
@@ -132,8 +125,6 @@ class Around(Same):
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """The weeks that the table shows."""
-
     first: str
     last: str
     open: str
@@ -151,7 +142,6 @@ class Ended:
     newest: str
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the table if an hour of an ended week is newer than what it has read, or if another week has ended."""
         span = self.span(look.published(edge.above))
         if span is None:
             return {}
@@ -163,7 +153,6 @@ class Ended:
         return {WHOLE_TABLE: f"{edge.above} version {version} up to the week {span.last}"}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return the table if an hour of its weeks runs."""
         keys = wanted.get(edge.above, {})
         span = self.span(look.published(edge.above), keys)
         read = () if span is None else sorted(keys.keys() & span.hours)
@@ -194,7 +183,6 @@ class Shown(NotReplayed):
     breakdown: str
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions that show what the table does not say any more."""
         above = look.published(edge.above).get(WHOLE_TABLE)
         if above is None:
             return {}
@@ -211,12 +199,10 @@ class Answers(NotReplayed):
     """A partition with rows that lack an answer is stale when the table of answers has more of them."""
 
     lacking: str
-    answered: str
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions that lack answers, or never read any, and may find some now."""
         history = look.history(edge.above)
-        counts = [(entry.version, int(entry.measures.get(self.answered) or 0)) for entry in history]
+        counts = [(entry.version, entry.rows_out) for entry in history]
         # A publication without a new answer makes nothing stale.
         new = [counts[0][0]] if counts else []
         new += [version for (_, before), (version, count) in pairwise(counts) if count > before]

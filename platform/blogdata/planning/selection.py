@@ -15,8 +15,6 @@ from blogdata.publish.partitions import Grain, start_of
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """A half-open time window: start included, end excluded; None leaves that side open."""
-
     start: datetime | None
     end: datetime | None
 
@@ -28,7 +26,6 @@ class Window:
         )
 
     def written(self) -> str:
-        """Format the window as `start..end`, ISO 8601; an open side is empty."""
         return f"{self.start.isoformat() if self.start else ''}..{self.end.isoformat() if self.end else ''}"
 
     def holds(self, key: str, grain: Grain | None) -> bool:
@@ -97,7 +94,6 @@ class Selection:
         ]
 
     def waiting(self, planner: Planner) -> Iterator[Waiting]:
-        """Find the held partitions that are selected, grouped by their reason."""
         for dataset, found in planner.held().items():
             task = planner.graph.task_of(dataset)
             held = {key: fault for key, fault in sorted(found.items()) if self.holds(task, key)}

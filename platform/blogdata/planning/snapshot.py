@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Land, Remedy, Run
+from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.error_management.streamed_files import StreamedFiles
@@ -16,19 +19,10 @@ from blogdata.patterns.ingestion.readiness_marker import LandedPartition, Landin
 from blogdata.planning import clock, faults
 from blogdata.planning.clock import is_possible
 from blogdata.planning.faults import Fault
-from blogdata.planning.graph import Graph
-from blogdata.planning.reach import landed_input
-from blogdata.publish.contract import Contract
+from blogdata.planning.graph import LANDING, Graph
+from blogdata.planning.reach import Landed, landed_input
+from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain, key_of
-
-if TYPE_CHECKING:
-    from blogdata.evidence.events import EventLog
-
-from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Land, Remedy, Run
-from blogdata.planning.graph import LANDING
-from blogdata.planning.reach import Landed
-from blogdata.publish.contract import Read
 
 _T = TypeVar("_T")
 
@@ -73,7 +67,6 @@ class Snapshot:
         return self._once(self.events.history, dataset)
 
     def executions(self, dataset: str) -> Sequence[Entry]:
-        """List all executions and restorations of a dataset whose periods are merged in order."""
         return self._once(self.events.executions, dataset)
 
     def faults(self, dataset: str) -> Mapping[str, Fault]:

@@ -98,8 +98,6 @@ def _accepted(history: Sequence[Entry], entry: Entry, version: int) -> bool:
 
 
 class Scope(str, Enum):
-    """Which stale partitions a run computes."""
-
     ALL = "all"
     """All of them, including periods that have not ended."""
     READY = "ready"
@@ -121,8 +119,6 @@ class Lane(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Staleness:
-    """Finds what is stale in one snapshot of a deployment."""
-
     graph: Graph
     look: Snapshot
     accepted: Collection[str] = field(default=())
@@ -163,11 +159,9 @@ class Staleness:
         return {key: stale[key] for key in stale if key not in left}
 
     def all_stale(self) -> dict[str, dict[str, str]]:
-        """Find the stale partitions of all tasks, by main dataset."""
         return {task.main: found for task in self.graph.tasks if (found := self.stale(task))}
 
     def refused(self) -> list[ReplayTooLong]:
-        """List the errors of stale tasks that do not run because their replay would exceed the contract's limit."""
         found = (self._too_long(task, self._lacking(task)) for task in self.graph.tasks)
         return [error for error in found if error is not None]
 
@@ -195,7 +189,6 @@ class Staleness:
         return dict(sorted(waiting.items()))
 
     def failed(self, task: Task, stale: Mapping[str, str] | None = None) -> dict[str, PlatformError]:
-        """Find the stale partitions of a task that failed permanently, and whose inputs have not changed since."""
         faults = self.look.faults(task.main)
         found = (self.stale(task) if stale is None else stale) if faults else {}
         return {key: faults[key].error for key, state in found.items() if key in faults and faults[key].state == state}

@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry
 from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Audit, Failed
+from blogdata.publish.schema import Failed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,8 +43,6 @@ def lifted_audits(accepted: Collection[str], dataset: str) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """One audit that one partition failed."""
-
     rule: str
     partition: str
     detail: str
@@ -52,8 +51,6 @@ class Violation:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSpec:
-    """The audits of one write."""
-
     partition_column: str | None
     partitions: tuple[str, ...]
     measures: Mapping[str, str]
@@ -72,8 +69,8 @@ def specify(
     accounts: Mapping[str, Account],
     info: Mapping[str, Any],
     *,
-    expected: Mapping[str, Mapping[str, int]] | None = None,
-    files: Mapping[str, Mapping[str, FileFigures]] | None = None,
+    expected: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    files: Mapping[str, Mapping[str, FileFigures]] = MappingProxyType({}),
     lifted: Collection[str] = (),
 ) -> AuditSpec:
     """Derive the audits of a write from the dataset's contract.
@@ -83,7 +80,9 @@ def specify(
     """
     lifted = {audit.name for audit in contract.audits if audit.failed is not Failed.FORBIDS}.intersection(lifted)
     warning = [audit for audit in contract.audits if audit.failed is Failed.WARNS or audit.name in lifted]
-    own = {**contract.measures, **{f"{HELD}{audit.name}": _as_measure(audit) for audit in warning}}
+    # As a number: 1 held, 0 failed; a partition without rows has neither.
+    held = {f"{HELD}{audit.name}": f"if(coalesce({audit.expression}, false), 1, 0)" for audit in warning}
+    own = {**contract.measures, **held}
     measures = {"rows": "count(1)", "accounted": contract.stands_for}
     measures.update({f"reason.{name}": sql for name, sql in contract.reasons.items()})
     measures.update(own)
@@ -99,7 +98,7 @@ def specify(
         partition: {"accounted": account.rows_in - sum(account.reasons.values())}
         for partition, account in accounts.items()
     }
-    for partition, more in (expected or {}).items():
+    for partition, more in expected.items():
         figures.setdefault(partition, {}).update(more)
     return AuditSpec(
         partition_column=contract.partition_column,
@@ -109,7 +108,7 @@ def specify(
         unique=unique,
         audits=audits,
         expected=figures,
-        files=files or {},
+        files=files,
         breakdowns=dict(contract.breakdowns),
         info={
             **info,
@@ -132,15 +131,8 @@ def warnings(entry: Entry) -> list[str]:
     )
 
 
-def _as_measure(audit: Audit) -> str:
-    # As a number: 1 held, 0 failed; a partition without rows has neither.
-    return f"if(coalesce({audit.expression}, false), 1, 0)"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """The measures of a batch and all its violations."""
-
     measures: Mapping[str, Mapping[str, Any]]
     breakdowns: Mapping[str, Sequence[Sequence[Any]]]
     violations: Sequence[Violation]
@@ -166,7 +158,6 @@ class Counted:
 
 
 def weigh(spec: AuditSpec, counted: Counted) -> Judgement:
-    """Judge a batch by what was counted of it."""
     declared = spec.partitions if spec.partition_column else (WHOLE_TABLE,)
     measures = {key: _measures(spec, {}) for key in declared}
     undeclared = [*(partition for partition in counted.figures if partition not in measures), *counted.undeclared]
@@ -251,7 +242,6 @@ def count_breakdown(rows: DataFrame, spec: AuditSpec, columns: Sequence[str]) ->
 
 
 def count_files(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, FileFigures]]:
-    """Count lines and bytes of each landed file, if a specification has any."""
     from pyspark.sql import functions as F
 
     if not spec.files:

@@ -17,12 +17,10 @@ from blogdata.errors import PlatformError
 from blogdata.lake import members
 from blogdata.lake.commit import COMPACTED
 from blogdata.lake.committer import Mark, OpenCommit, Whole
-from blogdata.lake.lake import marks_rows
 from blogdata.lake.reads import columns_of, rows_of_files
 from blogdata.publish import observed
-from blogdata.publish.probe import Probe
 from blogdata.publish.publish import place_of
-from blogdata.publish.target import Target
+from blogdata.publish.target import Probe, Target
 from blogdata.publish.write_faults import translated
 
 if TYPE_CHECKING:
@@ -34,8 +32,6 @@ _SAMPLE, _BITS = 10_000, 8
 
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
-    """What one commit rewrote."""
-
     rows: int
     files_before: int
     files: int
@@ -46,15 +42,12 @@ class Compaction:
 def compact(
     spark: SparkSession, target: Target, partitions: Sequence[str], *, small: int, most: int
 ) -> Compaction | None:
-    """Merge the small files of some partitions, in one commit; None if no two small files are in one partition.
-
-    A table with rows that are marked as removed is left until its next write, which dissolves the marks.
-    """
+    """Merge the small files of some partitions, in one commit; None if no two small files are in one partition."""
     begun, column = _begun(target), target.contract.partition_column
     chosen = [file for file in begun.files(partitions or Whole.TABLE) if file["size_bytes"] < small]
     number = Counter(_value(file, column) for file in chosen)
     old = [file for file in chosen if number[_value(file, column)] > 1]
-    if not old or marks_rows(begun.table):
+    if not old:
         return None
     rows = _rows(spark, target, begun, old)
     merged = rows.repartition(len(number), column) if column else rows.coalesce(1)

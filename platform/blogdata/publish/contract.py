@@ -41,7 +41,7 @@ judged together with quiet partitions before it that add up to this number."""
 ANSWERS = "Denormalizer"
 """Pattern whose datasets repeat what others say: each of their columns names the question that needs it."""
 _POLICIES = (
-    *("anonymous", "buckets", "consumers", "migrations", "paths", "profiled", "references", "tells"),
+    *("adds_up", "anonymous", "buckets", "consumers", "migrations", "paths", "profiled", "references", "tells"),
     *("view", "watch", "wide"),
 )
 """What of a contract, besides its inputs, is no promise about its rows."""
@@ -166,6 +166,7 @@ class Contract:
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
+        adds_up: Columns within which its counts add up to a total that it has, too.
         anonymous: No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too.
 
     Raises:
@@ -210,6 +211,7 @@ class Contract:
     paths: tuple[str, ...] = ()
     tells: tuple[Telling, ...] = ()
     anonymous: bool = False
+    adds_up: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         idle = [column.name for column in self.columns if not column.answers] if ANSWERS in self.patterns else []
@@ -222,7 +224,6 @@ class Contract:
 
     @property
     def promise(self) -> timedelta | None:
-        """How long after its end a partition is published at the latest; None: no promise."""
         return None if self.freshness_hours is None else timedelta(hours=self.freshness_hours)
 
     @property
@@ -240,7 +241,6 @@ class Contract:
 
     @property
     def partition_column(self) -> str | None:
-        """The column the table is partitioned by; None if it is written whole."""
         return self.partitioning.column if self.partitioning else None
 
     @property
@@ -287,20 +287,13 @@ class Contract:
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
         for policy in _POLICIES:
             del promised[policy]
-        # A dataset without a change feed has the digest it had before there was one.
-        if not promised["feeds"]:
-            del promised["feeds"]
         for column in promised["columns"]:
             del column["answers"], column["sourceless"], column["subject"], column["masked"]
-            # A column without a default has the digest it had before columns could have one.
-            if column["default"] is None:
-                del column["default"]
         text = json.dumps(promised, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The schema, to be compared."""
         new = {migration.new for migration in self.migrations}
         return tuple(
             Field(column.name, parse(column.type), column.nullable, filled=bool(column.default) or column.name in new)

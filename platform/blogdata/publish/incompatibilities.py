@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MIGRATE = "add the new column beside it, declare a migration, and remove the old one after its grace period"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Incompatibility:
     column: str
     what: str
@@ -42,23 +42,13 @@ def incompatibilities(
     for field in after:
         old = then.get(field.name, field)
         if old.nullable and not field.nullable and not field.filled:
+            remedy = "leave it nullable, and require a value of new rows by a rule"
             found.append(
-                Incompatibility(
-                    column=field.name,
-                    what="may no longer be null",
-                    breaks="rows that have been written may be",
-                    remedy="leave it nullable, and require a value of new rows by a rule",
-                )
+                Incompatibility(field.name, "may no longer be null", "rows that have been written may be", remedy)
             )
         if field.nullable and not old.nullable:
-            found.append(
-                Incompatibility(
-                    column=field.name,
-                    what="may be null now",
-                    breaks="consumers rely on its values",
-                    remedy="write a value that says that it is unknown, or " + MIGRATE,
-                )
-            )
+            remedy = f"write a value that says that it is unknown, or {MIGRATE}"
+            found.append(Incompatibility(field.name, "may be null now", "consumers rely on its values", remedy))
     return found
 
 
@@ -108,27 +98,15 @@ def _fixed(before: Sequence[Field], after: Sequence[Field], retired: Collection[
     for field in before:
         kind = wanted.get(field.name)
         if kind is None and field.name not in retired:
-            yield Incompatibility(
-                column=field.name,
-                what="was removed",
-                breaks="a query that names it fails",
-                remedy=f"keep it; to retire it, {MIGRATE}",
-            )
+            remedy = f"keep it; to retire it, {MIGRATE}"
+            yield Incompatibility(field.name, "was removed", "a query that names it fails", remedy)
         elif kind is not None and str(field.type) != str(kind):
-            yield Incompatibility(
-                column=field.name,
-                what=f"changed its type from {field.type} to {kind}",
-                breaks="a table's column keeps its type",
-                remedy=MIGRATE,
-            )
+            what = f"changed its type from {field.type} to {kind}"
+            yield Incompatibility(field.name, what, "a table's column keeps its type", MIGRATE)
 
 
 def _added(before: Collection[str], after: Sequence[Field]) -> Iterator[Incompatibility]:
     for field in after:
         if field.name not in before and not field.nullable and not field.filled:
-            yield Incompatibility(
-                column=field.name,
-                what="was added and may not be null",
-                breaks="rows that have been written lack it",
-                remedy="declare it nullable, or give it a default",
-            )
+            what, remedy = "was added and may not be null", "declare it nullable, or give it a default"
+            yield Incompatibility(field.name, what, "rows that have been written lack it", remedy)

@@ -95,7 +95,6 @@ class Written:
 
 
 def nothing(spec: AuditSpec) -> Written:
-    """Return a write without rows: every declared partition is empty."""
     return Written(
         files=(), judgement=weigh(spec, Counted(figures={}, breakdowns={name: [] for name in spec.breakdowns}))
     )
@@ -107,6 +106,8 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
     Args:
         beside: Rows that the partitions have already, which are judged together with the new ones.
     """
+    from pyspark.sql import functions as F
+
     # With the table's own conditions: nobody else looks at them when files are committed.
     spec = replace(spec, violations={**enforced(place.table), **spec.violations})
     column = spec.partition_column
@@ -119,10 +120,11 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
     observed = observed and not any(_UNOBSERVABLE.search(sql) for sql in aggregates(spec).values())
     figures = {_ROWS: "count(1)", **(aggregates(spec) if observed else {})}
     if only is not None:
-        figures[_OUTSIDE] = (
-            f"max(case when not (`{column}` <=> '{_quoted(only)}') then string(coalesce(`{column}`, '')) end)"
-        )
-    counted = _written(_as_declared(rows, place.columns), spec, place, folder, figures, only=only)
+        quoted = only.replace("\\", "\\\\").replace("'", "\\'")
+        figures[_OUTSIDE] = f"max(case when not (`{column}` <=> '{quoted}') then string(coalesce(`{column}`, '')) end)"
+    # As Delta's writer does; what does not fit ends the write.
+    declared = rows.select(*[F.col(f"`{name}`").cast(kind).alias(name) for name, kind in place.columns.items()])
+    counted = _written(declared, spec, place, folder, figures, only=only)
     files = _listed(place, folder, only)
     there = sum(file.rows for file in files)
     if there != int(counted.get(_ROWS) or 0):
@@ -175,17 +177,6 @@ def enforced(table: DeltaTable) -> dict[str, str]:
             sql = json.loads(column.metadata[_INVARIANT])["expression"]["expression"]
             broken[f"invariant.{column.name}"] = f"count_if(not coalesce({sql}, false))"
     return broken
-
-
-def _as_declared(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-    """Cast columns to their declared types, as Delta's writer does; what does not fit ends the write."""
-    from pyspark.sql import functions as F
-
-    return rows.select(*[F.col(f"`{name}`").cast(kind).alias(name) for name, kind in columns.items()])
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def _written(
@@ -250,7 +241,9 @@ def _counted(
     there = bool(files or beside)
     found: dict[str, Any] = {"figures": figures or {}, "repeated": {}, "files": {}}
     breakdowns: dict[str, Any] = {} if there else {name: [] for name in spec.breakdowns}
-    if files and not beside and _is_few(files, spec):
+    lines = sum(file.uncompressed for file in files) if spec.files else 0
+    is_few = sum(file.rows for file in files) <= FEW and lines <= MOST_BYTES
+    if files and not beside and is_few:
         local = _Local(files, spec, place)
         found["files"] = local.by_file()
         if (repeated := local.repeated()) is None:
@@ -274,11 +267,6 @@ def _counted(
             found |= {name: job.result() for name, job in asked.items()}
     breakdowns |= {name: found.pop(f"by {name}") for name in by}
     return Counted(**found, breakdowns=breakdowns, undeclared=undeclared)
-
-
-def _is_few(files: Sequence[DataFile], spec: AuditSpec) -> bool:
-    lines = sum(file.uncompressed for file in files) if spec.files else 0
-    return sum(file.rows for file in files) <= FEW and lines <= MOST_BYTES
 
 
 def _read(place: Place, folder: str, only: str | None) -> DataFrame:

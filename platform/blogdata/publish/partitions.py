@@ -11,8 +11,6 @@ from blogdata.errors import ConfigurationError
 
 
 class Grain(str, Enum):
-    """Length of a partition."""
-
     HOUR = "hour"
     DAY = "day"
     WEEK = "week"
@@ -90,16 +88,8 @@ def between(first: str, last: str, grain: Grain) -> tuple[str, ...]:
     return tuple(key_of(start + grain.length * index, grain) for index in range(count))
 
 
-def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
-    """Parse partition keys and `first..last` ranges, separated by commas, to keys in order, each once."""
-    keys: set[str] = set()
-    for part in text.split(","):
-        keys.update(between(*ends_of(part, grain), grain))
-    return tuple(sorted(keys))
-
-
 def ends_of(part: str, grain: Grain) -> tuple[str, str]:
-    """Return the first and the last partition of a key or a range, without listing those between them."""
+    """Return the first and the last partition of a key, a day of hours, or a range `first..last` of these."""
     first, dots, last = part.strip().partition("..")
     begins, ends = _covered(first, grain)[0], _covered(last if dots else first, grain)[-1]
     if ends < begins:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.contract import Contract
-from blogdata.publish.schema import RowRule
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 TECHNICAL = frozenset(
     "raw source_file source_offset arrival_hour load_date format reasons occurrences conflicts batch".split()
@@ -61,23 +60,3 @@ def consumer_view(frame: DataFrame, contract: Contract) -> DataFrame:
             next_step="classify the columns a consumer may see, or do not offer a view of this dataset",
         )
     return frame.select(*[f"`{name}`" for name in shown])
-
-
-def withheld(column: str, *, where: str) -> Column:
-    """Return a column without the values that persons asked not to be shown.
-
-    Args:
-        where: Boolean column that is true in the rows of such a person.
-    """
-    from pyspark.sql import functions as F
-
-    return F.when(~F.col(where), F.col(column)).alias(column)
-
-
-def withheld_rule(column: str, *, where: str) -> RowRule:
-    """Build the rule of a table whose rows have a column as :func:`withheld` returns it."""
-    return RowRule(
-        name="private_is_private",
-        expression=f"NOT {where} OR {column} IS NULL",
-        description="Nobody is named who asked not to be shared",
-    )

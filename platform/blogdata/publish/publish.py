@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
@@ -26,22 +26,12 @@ from blogdata.publish.audit import AuditSpec, guard_of, specify
 from blogdata.publish.changes import AppendBatch, Change, Exchange, Extend, Rewrite
 from blogdata.publish.migrations import both, carried
 from blogdata.publish.observed import Place, Written
-from blogdata.publish.probe import Probe
 from blogdata.publish.schema import Failed
-from blogdata.publish.target import Companion, Provenance, Target
+from blogdata.publish.target import Companion, Probe, Provenance, Target
 from blogdata.publish.write_faults import AuditFailed, NotDeclared, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-@dataclass(frozen=True, kw_only=True)
-class _CompanionRows:
-    """Rows of a companion, written together with those of the main table."""
-
-    of: Companion
-    rows: DataFrame
-    spec: AuditSpec
 
 
 def publish(
@@ -91,8 +81,7 @@ def publish(
     before = lake.version(contract.dataset)
     try:
         with translated(contract.dataset, partitions):
-            companion_rows = [_companion_rows(companion, target, partitions, info) for companion in companions]
-            _write(rows, target, spec, change, commit_id, companion_rows)
+            _write(rows, target, spec, change, commit_id, companions)
     except AuditFailed as failed:
         if failed.dataset == contract.dataset and not isinstance(change, Rewrite):
             refused_batches.keep(rows, target, failed)
@@ -108,20 +97,6 @@ def _name_guard(failed: AuditFailed, target: Target) -> None:
     if len(rules) == 1 and rules <= {audit.name for audit in audits if audit.failed is not Failed.FORBIDS}:
         anyway = Run(accept=guard_of(target.contract.dataset, *rules))
         failed.remedy = Remedy(failed.remedy, "; if it is a false alarm: ", anyway)
-
-
-def _companion_rows(
-    companion: Companion, target: Target, partitions: Sequence[str], info: Mapping[str, Any]
-) -> _CompanionRows:
-    contract = companion.contract
-    own = {**info, "commit_id": commit_id_of(replace(target, contract=contract), partitions), "landed": {}}
-    # Its partitions are replaced, also those to which the main table only adds rows.
-    own.pop("added", None)
-    return _CompanionRows(
-        of=companion,
-        rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
-        spec=specify(contract, partitions, {}, own),
-    )
 
 
 def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution | None = None) -> str:
@@ -157,9 +132,8 @@ def _write(
     spec: AuditSpec,
     change: Change,
     commit_id: str,
-    companions: Sequence[_CompanionRows],
+    companions: Sequence[Companion],
 ) -> None:
-    """Write rows as files, judge them, and make them a part of the table in one commit."""
     dataset, lake, probe = target.contract.dataset, target.lake, Probe(target.probe)
     # All batches of a stream share one writer, so the log keeps one mark per stream, not one per batch.
     mark, turn = Mark(writer=commit_id, batch=1), None
@@ -175,7 +149,7 @@ def _write(
     written, old = _stored(rows, target, spec, change, begun)
     probe.reached("written")
     _refuse(dataset, written, target)
-    held = {each.of.contract.dataset: _held(each, target, written.judgement.measures) for each in companions}
+    held = {one.contract.dataset: _held(one, target, spec, written.judgement.measures) for one in companions}
     info = {**spec.info, **written.figures, **({"companions": held} if held else {})}
     probe.reached("audited")
     if isinstance(change, AppendBatch):
@@ -200,25 +174,32 @@ def _refuse(dataset: str, written: Written, target: Target) -> None:
         raise AuditFailed(dataset, written.judgement.violations)
 
 
-def _held(companion: _CompanionRows, target: Target, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _held(
+    of: Companion, main: Target, main_spec: AuditSpec, measured: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
     """Write and judge the rows of a companion; without any in the main table's files, nothing is written.
 
     Returns:
         What the main table's commit tells of it: `info` (commit metadata), `added` (files) and `partitions`.
     """
-    of, dataset, probe = companion.of, companion.of.contract.dataset, Probe(target.probe, "companion.")
+    target, dataset = replace(main, contract=of.contract), of.contract.dataset
+    probe = Probe(target.probe, "companion.")
     here = {partition: int(figures[of.kept_measure]) for partition, figures in measured.items()}
-    spec = replace(companion.spec, expected={partition: {"accounted": rows} for partition, rows in here.items()})
+    # Its partitions are replaced, also those to which the main table only adds rows.
+    own = {name: value for name, value in main_spec.info.items() if name not in ("added", "lifted")}
+    own |= {"commit_id": commit_id_of(target, main_spec.partitions), "landed": {}}
+    expected = {partition: {"accounted": rows} for partition, rows in here.items()}
+    spec = specify(of.contract, main_spec.partitions, {}, own, expected=expected)
     probe.reached("opened")
     if any(here.values()):
         table = target.lake.table(dataset)
         assert table is not None, f"{dataset} has no table"
-        place = place_of(companion.rows, replace(target, contract=of.contract), table)
-        written = observed.write(companion.rows, spec, place)
+        rows = of.frame.select(*[f"`{column.name}`" for column in of.contract.columns])
+        written = observed.write(rows, spec, place_of(rows, target, table))
     else:
         written = observed.nothing(spec)
     probe.reached("written")
-    _refuse(dataset, written, target)
+    _refuse(dataset, written, main)
     probe.reached("audited")
     accounts = {
         partition: {"rows_in": counted, "reasons": {of.dropped_reason: counted - here[partition]}}

@@ -8,8 +8,6 @@ from enum import Enum
 
 
 class On(str, Enum):
-    """The trigger of an automatic run of a partition."""
-
     INPUT = "input"
     """Any of its inputs changed."""
     ALL_THERE = "all there"
@@ -29,7 +27,6 @@ class Clock(str, Enum):
 
     @property
     def after(self) -> timedelta:
-        """How long after the end of a period its tick is due."""
         minute, hour, *_ = self.value.split()
         return timedelta(hours=int(hour), minutes=int(minute))
 

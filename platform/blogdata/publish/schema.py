@@ -44,8 +44,6 @@ class How(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """Whom a column identifies, and how."""
-
     whose: Whose
     how: How | None
 
@@ -236,7 +234,6 @@ class Migration:
 
     @property
     def ends(self) -> date:
-        """First day on which the old column may be removed."""
         return self.since + self.grace
 
     @property
@@ -246,7 +243,6 @@ class Migration:
 
     @property
     def forth(self) -> str:
-        """SQL expression that computes the new column from the old one."""
         return self.new_from_old or f"`{self.old}`"
 
     @property

@@ -8,7 +8,6 @@ Patterns: Constraints Enforcer (:mod:`blogdata.patterns.quality.constraints_enfo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -40,21 +39,13 @@ MAX_KEPT = 30_000
 
 
 def enforce(spark: SparkSession, lake: Lake, contract: Contract) -> None:
-    """Add the missing constraints of a contract to its table; create the table if it does not exist."""
-    table = lake.caught_up(contract.dataset)
-    if table is not None:
-        hold_table(table, contract)
-        refuse_return(table, contract)
-    create_or_evolve(spark, lake, contract)
-
-
-def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     """Create the dataset's table with the constraints of its contract, or add missing columns and constraints."""
-    table = lake.caught_up(contract.dataset)
-    path = lake.path(contract.dataset)
+    table, path = lake.caught_up(contract.dataset), lake.path(contract.dataset)
     if table is None:
         _create(spark, lake, contract)
         return
+    hold_table(table, contract)
+    refuse_return(table, contract)
     members.refuse_direct(table, contract.dataset)
     known: dict[str, str | None] = dict(table.metadata().configuration)
     absent = {
@@ -70,12 +61,12 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract) -> Non
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
     # The fingerprint comes last: after a crash in between, the next call applies the contract again.
-    listed = _listed({**_followed(contract), CONTRACT: contract.fingerprint})
+    properties = {**_followed(contract), CONTRACT: contract.fingerprint}
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({listed})")
 
 
 def constraints(contract: Contract) -> dict[str, str]:
-    """Return the CHECK constraints of a dataset's table: name to condition."""
     return {rule.name.lower(): rule.expression for rule in contract.rules}
 
 
@@ -129,32 +120,28 @@ def _without_spaces(condition: str | None) -> str | None:
 
 
 def _properties(contract: Contract) -> dict[str, str]:
+    retention = {}
+    if contract.executed is not None and contract.replay_limit is not None:
+        # For as long as an execution may be rerun on one of them.
+        kept = f"interval {(contract.executed.length * (contract.replay_limit + 1)).days + 1} days"
+        retention = {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
     return {
         # A commit is idempotent while its transaction identifier is retained. Those of single commits must expire, or
         # the log grows for ever. A stream has one identifier for all its batches, which the engine exempts from expiry.
         "delta.setTransactionRetentionDuration": "interval 7 days",
-        **_retention(contract),
+        **retention,
         **({BUCKETS: json.dumps(asdict(contract.buckets))} if contract.buckets else {}),
         **_followed(contract),
     }
 
 
 def _followed(contract: Contract) -> dict[str, str]:
-    """Return the properties that an existing table gets, too, when its contract declares them."""
     return {
         **({APPEARS_WITH: contract.appears_with} if contract.appears_with else {}),
         # Whole partitions are replaced, so Delta derives the feed from their files, and a writer writes nothing more.
         **({"delta.enableChangeDataFeed": "true"} if contract.feeds else {}),
         **statistics(contract),
     }
-
-
-def _retention(contract: Contract) -> dict[str, str]:
-    """Return the retention properties that keep versions for as long as an execution may be rerun on one of them."""
-    if contract.executed is None or contract.replay_limit is None:
-        return {}
-    kept = f"interval {(contract.executed.length * (contract.replay_limit + 1)).days + 1} days"
-    return {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
 
 
 def _create(spark: SparkSession, lake: Lake, contract: Contract) -> None:
@@ -186,10 +173,6 @@ def _create(spark: SparkSession, lake: Lake, contract: Contract) -> None:
 def _described(column: Column) -> dict[str, str]:
     generated = {} if column.generated is None else {"delta.generationExpression": column.generated}
     return {"comment": column.description, **generated}
-
-
-def _listed(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
 
 
 def _add_columns(spark: SparkSession, table: DeltaTable, path: str, contract: Contract) -> None:

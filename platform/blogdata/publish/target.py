@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.lake.commit import Account, Added, Execution
@@ -48,6 +50,30 @@ class Target:
     may_read: frozenset[str] | None = None
 
 
+class Probe:
+    """Lets a test step a write through its phases, which are moments between what it does outside of this process.
+
+    In its folder `<phase>.reached` appears at each phase, `<phase>.hold` is waited for, `<phase>.fail` fails.
+    """
+
+    def __init__(self, folder: str | None, prefix: str = "") -> None:
+        self._folder, self._prefix = folder, prefix
+
+    def reached(self, name: str) -> None:
+        if self._folder is None:
+            return
+        phase, folder = f"{self._prefix}{name}", Path(self._folder)
+        reached = folder / f"{phase}.reached"
+        if reached.exists():
+            # Only the first attempt of a repeated write is stepped through.
+            return
+        reached.touch()
+        while (folder / f"{phase}.hold").exists():
+            time.sleep(0.02)
+        if (folder / f"{phase}.fail").exists():
+            raise RuntimeError(f"the write was ended at {phase}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Companion:
     """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer).
@@ -81,12 +107,10 @@ class Additions:
         return {**self.of, **self.again}
 
     def rewriting(self, keys: Collection[str]) -> Additions:
-        """Write some of the partitions again."""
         again = {key: replace(added, times=0, rewritten=True) for key, added in self.of.items() if key in keys}
         return replace(self, of=_without(self.of, keys), again={**self.again, **again})
 
     def without(self, keys: Collection[str]) -> Additions:
-        """Replace some of the partitions, by any rows."""
         return replace(self, of=_without(self.of, keys), again=_without(self.again, keys))
 
 

@@ -22,8 +22,6 @@ _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
 class AuditFailed(PlatformError):
-    """The rows broke audits; nothing was published."""
-
     def __init__(self, dataset: str, violations: Sequence[Violation]) -> None:
         self.dataset = dataset
         self.violations = tuple(violations)
@@ -91,7 +89,7 @@ _FAULTS: tuple[tuple[tuple[str, ...], type[PlatformError], str, str], ...] = (
         "nothing of this run was published; it is retried, or run it again",
     ),
     (
-        ("MULTIPLE_SOURCE_ROW_MATCHING", f"{_RAISED}[{AMBIGUOUS_CHANGE}]"),
+        (f"{_RAISED}[{AMBIGUOUS_CHANGE}]",),
         WriteRefused,
         "several changes have the key of one row",
         "nothing was written; decide in the computation which change of a key counts",
@@ -111,9 +109,6 @@ _FAULTS: tuple[tuple[tuple[str, ...], type[PlatformError], str, str], ...] = (
     (
         (
             "UNRESOLVED_COLUMN",
-            "SCHEMA_MISMATCH",
-            "FAILED_TO_MERGE_FIELDS",
-            "CONSTRAINT_DATA_TYPE_MISMATCH",
             "CAST_INVALID_INPUT",
             "CAST_OVERFLOW",
             "NUMERIC_VALUE_OUT_OF_RANGE",

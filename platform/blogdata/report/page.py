@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -51,7 +50,7 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedRow:
-    """One row of a ranking: its numbers, in the order of the columns, and its share of all first numbers, 0 to 1."""
+    """One row of a ranking: its page views, visits and visitors, and its share of all page views, 0 to 1."""
 
     name: str
     values: Sequence[int]
@@ -59,45 +58,40 @@ class RankedRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankingKind:
-    """A ranking, whatever its period: what one row is (`of`), and the columns, of which the first orders the rows."""
-
-    name: str
-    label: str
-    of: str
-    columns: Sequence[str]
-    note: str = ""
-
-    def ranking(
-        self, counted: Iterable[tuple[str, Sequence[int]]], apart: Mapping[str, str] = MappingProxyType({})
-    ) -> Ranking:
-        """Order what was counted by name; `apart` has the names that are not ranked, and what each is shown as."""
-        every = sorted(counted, key=lambda row: (-row[1][0], row[0]))
-        total = sum(numbers[0] for _, numbers in every) or 1
-        ranked = [
-            (name, RankedRow(name=printable(apart.get(name, name)), values=numbers, share=numbers[0] / total))
-            for name, numbers in every
-        ]
-        rows = [row for name, row in ranked if name not in apart]
-        return Ranking(
-            **vars(self),
-            rows=rows[:SHOWN],
-            apart=[row for name, row in ranked if name in apart],
-            others=max(0, len(rows) - SHOWN),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ranking(RankingKind):
-    """The largest of many.
+class Ranking:
+    """What page views are counted by, those with most of them first; `of` says what one row is.
 
     `apart` has what counts in the shares and is not ranked, such as the blog itself among the referrers; `others` is
     how many more there are.
     """
 
+    name: str
+    label: str
+    of: str
     rows: Sequence[RankedRow]
     apart: Sequence[RankedRow]
     others: int
+
+
+def ranking(
+    name: str, label: str, of: str, counted: Iterable[tuple[str, Sequence[int]]], apart: Mapping[str, str]
+) -> Ranking:
+    """Order what was counted by name; `apart` has the names that are not ranked, and what each is shown as."""
+    every = sorted(counted, key=lambda row: (-row[1][0], row[0]))
+    total = sum(numbers[0] for _, numbers in every) or 1
+    rows = {
+        key: RankedRow(name=printable(apart.get(key, key)), values=numbers, share=numbers[0] / total)
+        for key, numbers in every
+    }
+    ranked = [row for key, row in rows.items() if key not in apart]
+    return Ranking(
+        name=name,
+        label=label,
+        of=of,
+        rows=ranked[:SHOWN],
+        apart=[row for key, row in rows.items() if key in apart],
+        others=max(0, len(ranked) - SHOWN),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,8 +45,6 @@ _SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, kw_only=True)
 class Certificates:
-    """The certificates of an authority, a server and its logins."""
-
     folder: Path
     hosts: tuple[str, ...]
     logins: tuple[str, ...]
@@ -58,7 +56,6 @@ class Certificates:
         return self.folder / f"{name}.key"
 
     def end(self) -> datetime:
-        """Return when those of server and logins end."""
         from cryptography import x509
 
         return x509.load_pem_x509_certificate(self.certificate(SERVER).read_bytes()).not_valid_after_utc
@@ -99,7 +96,6 @@ def _signed(
     valid: timedelta,
     extensions: Iterable[ExtensionType],
 ) -> tuple[Certificate, EllipticCurvePrivateKey]:
-    """Make a key and its certificate, signed by an authority or, without one, by itself."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import ssl
 import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -49,7 +48,7 @@ def at(place: str = "", variable: str = "") -> Any:
 
 
 def places(section: type) -> Iterator[Place]:
-    """List where the fields of a class are read from: `("spark", "port")`, `("spark", "BLOGDATA_SPARK_PORT")`."""
+    """List where the fields of a class are read from: `("spark", "heap")`, `("spark", "BLOGDATA_SPARK_HEAP")`."""
     for name, hint in get_type_hints(section, include_extras=True).items():
         aliases = (part.validation_alias for part in get_args(hint)[1:] if isinstance(part, FieldInfo))
         found = next((alias for alias in aliases if isinstance(alias, AliasChoices)), AliasChoices(AliasPath(name)))
@@ -68,7 +67,6 @@ def _section(hint: Any) -> type | None:
     return next(filter(None, map(_section, get_args(hint))), None)
 
 
-JavaChoice = Literal["auto", "system", "bundled"]
 Readiness = Literal["flag", "next_exists"]
 PostgresLogin = Literal["password", "certificate"]
 _MISREAD = re.compile(r"[*?\[\]{}\\|^%`\x00-\x1f\x7f]")
@@ -83,8 +81,6 @@ class SparkSettings:
     remote: Annotated[types.SparkRemote, at("remote", "SPARK_REMOTE")] = None
     master: Annotated[str, at("master", "BLOGDATA_SPARK_MASTER")] = "local[*]"
     heap: Annotated[types.Heap, at("heap", "BLOGDATA_SPARK_HEAP")] = "2g"
-    port: Annotated[types.Port, at("port", "BLOGDATA_SPARK_PORT")] = 0
-    start_seconds: Annotated[float, Field(ge=1, le=3600), at("start_seconds", "BLOGDATA_SPARK_START_SECONDS")] = 120.0
     conf: types.SparkConf = ()
 
     @property
@@ -97,7 +93,6 @@ class PostgresSettings:
     """Where PostgreSQL is: at a URL, with the name of its password, or this deployment's own server."""
 
     url: Annotated[types.Database | None, at("url", "BLOGDATA_POSTGRES")] = None
-    port: Annotated[types.Port, at("port", "BLOGDATA_POSTGRES_PORT")] = 0
     secret: types.Name | None = None
     login: PostgresLogin = "password"
 
@@ -110,12 +105,7 @@ def _loaded_by_time(name: str | None, info: ValidationInfo) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
-    """Which tables of a PostgreSQL database are loaded; None: they are delivered as files.
-
-    Args:
-        url: Address of the database; None: that of the deployment's PostgreSQL.
-        overlap: Seconds before the newest loaded hour that each load reads again, for rows that are committed late.
-    """
+    """Which tables of a PostgreSQL database are loaded; None: they are delivered as files."""
 
     url: types.Database | None = None
     secret: types.Name | None = None
@@ -132,11 +122,7 @@ class TableSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PartnerSettings:
-    """The partner's API, if there is one, and how events are sent to it; times are in seconds.
-
-    Args:
-        wait: After the end of an hour before its events are sent, so that late ones still find their place.
-    """
+    """The partner's API, if there is one, and how events are sent to it; times are in seconds."""
 
     url: Annotated[types.HttpAddress | None, at("url", "BLOGDATA_PARTNER")] = None
     secret: types.Name | None = None
@@ -147,8 +133,6 @@ class PartnerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CopySettings:
-    """Where copies for one reader go, and the group of the machine's users that reads them."""
-
     folder: Annotated[types.Folder, AfterValidator(Path.resolve)]
     group: types.Text
 
@@ -183,19 +167,9 @@ class CrawlerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LogSettings:
-    """How access logs are read.
-
-    Args:
-        proxies: Addresses and networks of the proxies whose `X-Forwarded-For` or `Forwarded` is believed, in their
-            normal form; `unix:` for one that connects through a socket of the machine.
-        zone: Time zone of stamps without an offset.
-        referrers: Files with hosts of sites that link to the blog.
-    """
-
     formats: Annotated[types.TextOrTexts, at("format")] = ()
     zone: types.Zone = "UTC"
     proxies: tuple[types.Proxy, ...] = ()
-    referrers: tuple[types.Folder, ...] = ()
     exclude: ExcludedRequests = field(default_factory=ExcludedRequests)
     crawlers: CrawlerSettings = field(default_factory=CrawlerSettings)
 
@@ -236,18 +210,7 @@ def _unique(channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of a deployment; all paths are absolute.
-
-    Args:
-        ready: When a landed partition is complete: `flag` (its flag is set) or, for producers that write no flag,
-            `next_exists` (a later partition exists).
-        longest_line: Maximum bytes of a landed line; a file with a longer one holds its partition.
-        largest_file: Maximum decompressed bytes of a landed file.
-        java: Which Java to use: `system` (the machine's), `bundled`, or `auto` (the machine's, else the bundled one).
-        dagster_storage: PostgreSQL address of Dagster's runs and events; None: SQLite files in the home folder.
-        site_hosts: The blog's own hosts, in lower case; empty: the report finds them.
-        first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
-    """
+    """All settings of a deployment, each as docs/reference/configuration.md says; all paths are absolute."""
 
     home: Annotated[Path, at(variable="BLOGDATA_HOME")]
     landing: Annotated[types.Folder, at("paths.landing", "BLOGDATA_LANDING")]
@@ -256,11 +219,7 @@ class Settings:
     ready: Annotated[Readiness, at("landing.ready", "BLOGDATA_LANDING_READY")] = "flag"
     longest_line: Annotated[types.LineSize, at("landing.longest_line", "BLOGDATA_LONGEST_LINE")] = 16 << 20
     largest_file: Annotated[types.FileSize, at("landing.largest_file", "BLOGDATA_LARGEST_FILE")] = 8 << 30
-    java: Annotated[JavaChoice, at("java.use", "BLOGDATA_JAVA")] = "auto"
-    java_home: Annotated[str | None, at(variable="JAVA_HOME")] = None
-    search_path: Annotated[str, at(variable="PATH")] = ""
     maven_mirror: Annotated[types.MavenAddress | None, at("java.maven_mirror", "BLOGDATA_MAVEN_MIRROR")] = None
-    ca_file: Annotated[Path | None, at(variable="SSL_CERT_FILE")] = None
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     tables: TableSettings = field(default_factory=TableSettings)
@@ -302,12 +261,6 @@ def home(environ: Mapping[str, str]) -> Path:
 def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, str] | None = None) -> Settings:
     """Read the settings of this process; its home folder is made if absent, and closed to other users."""
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
-    if stored := sorted(name for name in env if name.startswith(_STORED)):
-        raise ConfigurationError(
-            what="secrets are files now, and not variables or those of a server",
-            where=", ".join(stored),
-            next_step="write each value into $BLOGDATA_HOME/secrets/NAME (umask 077), and unset the variables",
-        )
     folder = home(env)
     file = _made(folder, folder) / "blogdata.toml"
     state = folder.stat()
@@ -323,8 +276,6 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     return settings
 
 
-_STORED = ("BLOGDATA_SECRET", "BLOGDATA_OPENBAO")
-"""Beginnings of variables by which an earlier release found secrets: without them it would generate others."""
 _places = cache(lambda: frozenset(places(Settings)))
 _adapter = cache(lambda: TypeAdapter(Settings))
 
@@ -336,7 +287,7 @@ def _merged(document: Mapping[str, Any], env: Mapping[str, str], home: Path) -> 
         # A relative folder is relative to the current one here, and to the home in the file.
         if name in variables and "://" not in variables[name]:
             variables[name] = str(Path(variables[name]).expanduser().absolute())
-    variables["BLOGDATA_HOME"], variables["SSL_CERT_FILE"] = home, _trusted_certificates(env)
+    variables["BLOGDATA_HOME"] = home
     cache_folder = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or "~").expanduser() / ".cache")
     paths = {"landing": "landing", "lake": "lake", "jars": f"{cache_folder}/blogdata/jars"}
     sections = {place[0] for place in _places() if len(place) > 1 and place[-1].isupper()}
@@ -359,15 +310,7 @@ def _made(folder: Path, home: Path) -> Path:
     )
 
 
-def _trusted_certificates(environ: Mapping[str, str]) -> Path | None:
-    """Return the file of the certificates that the machine trusts (PEM); None without one."""
-    usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
-    names = (environ.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().openssl_cafile, *usual)
-    return next((Path(name) for name in names if name and Path(name).is_file()), None)
-
-
 def _document(file: Path, known: Collection[Place]) -> dict[str, Any]:
-    """Read the file, which may not exist; it is refused if it has other settings than the known ones."""
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

@@ -26,8 +26,6 @@ _MOST_FILES = 8
 
 
 class KeptEventLog(SqliteEventLogStorage):
-    """Dagster's event log; one connection to each of the files that were used last stays open."""
-
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engines: dict[str, Engine] = {}
         self._tables: set[str] = set()

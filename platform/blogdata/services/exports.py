@@ -20,8 +20,6 @@ _RECORD = "exports.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """A folder with what a role sees; it has a folder for each dataset."""
-
     role: str
     folder: Path
     group: str

@@ -25,7 +25,6 @@ _SECRETS = ("blogdata.toml", "secrets/*", "services/*/*.json", "services/*/*.con
 
 
 def exposed_secrets(home: Path) -> list[Path]:
-    """List the files with secrets that the group or all users may read."""
     patterns = _SECRETS if _is_open(home) else ("secrets/*",)
     found = (file for pattern in patterns for file in home.glob(pattern))
     return sorted(file for file in found if file.is_file() and _is_open(file))

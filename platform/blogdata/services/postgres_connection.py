@@ -32,7 +32,6 @@ class Address:
 
     url: str
     password: Pointer | None = None
-    is_service: bool = True
 
     def complete(self) -> str:
         """Return the address with the password, for a library that takes nothing else."""
@@ -60,9 +59,8 @@ def _translated(error: psycopg.OperationalError, address: Address) -> PlatformEr
     code, where, said = error.sqlstate or "", without_password(address.url), str(error).strip().partition("\n")[0]
     if error.pgconn is not None and error.pgconn.used_password and not error.sqlstate:
         place = "in the address" if address.password is None else str(address.password.file())
-        step = Remedy(f"see whether user, database and password are right: {place}")
-        said = f"PostgreSQL refuses the login: {said}"
-        return PostgresUnreachable(what=said, where=where, next_step=step)
+        next_step = f"see whether user, database and password are right: {place}"
+        return PostgresUnreachable(what=f"PostgreSQL refuses the login: {said}", where=where, next_step=next_step)
     if not code and _OF_CERTIFICATES.search(said):
         step = Remedy(
             "see which of the deployment's certificates the address names, and until when it is accepted: ",
@@ -70,16 +68,15 @@ def _translated(error: psycopg.OperationalError, address: Address) -> PlatformEr
         )
         return PostgresUnreachable(what=f"no connection by certificate: {said}", where=where, next_step=step)
     if is_lost(code):
-        step = Remedy(f"see whether a server runs at {where}, and lets this machine in")
-        if address.is_service:
-            step = Remedy(
-                "see whether it runs: ", ShowService(name="postgres"), "; what was not committed is not there"
-            )
-        said = f"PostgreSQL does not answer, or went away: {said}"
-        return PostgresUnreachable(what=said, where=where, next_step=step)
+        step = Remedy(
+            f"see whether a server runs at {where}, and lets this machine in; the deployment's own: ",
+            ShowService(name="postgres"),
+        )
+        what = f"PostgreSQL does not answer, or went away: {said}"
+        return PostgresUnreachable(what=what, where=where, next_step=step)
     if code.startswith("40") or code in ("53300", "55P03"):
-        step = Remedy("nothing of it was committed; it is retried, or run it again")
-        return TransientError(what=f"PostgreSQL is busy with others: {said}", where=where, next_step=step)
+        next_step = "nothing of it was committed; it is retried, or run it again"
+        return TransientError(what=f"PostgreSQL is busy with others: {said}", where=where, next_step=next_step)
     what, mend = "PostgreSQL could not do it", f"its log says more of {code}; mend that"
     if code == "53100":
         what, mend = "the disk of PostgreSQL is full", "free space for it"

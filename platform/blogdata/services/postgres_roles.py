@@ -119,10 +119,10 @@ def certified_address(settings: Settings, login: str, port: int, database: str) 
     return f"postgresql://{login}@127.0.0.1:{port}/{database}?{urlencode(files)}"
 
 
-def binaries_with_tls(settings: Settings) -> Path:
+def binaries_with_tls() -> Path:
     """Return the folder of the programs of a PostgreSQL with TLS: Debian's newest, or that in the search path."""
     installed = sorted(_DEBIAN.glob("*/bin/postgres"), key=lambda each: float(each.parent.parent.name))
-    found = shutil.which("postgres", path=settings.search_path)
+    found = shutil.which("postgres")
     for program in (*reversed(installed), *([Path(found).resolve()] if found else [])):
         if (program.parent / "initdb").is_file():
             return program.parent

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,10 +18,11 @@ from typing import Any, Literal
 import psutil
 
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.services.config import Settings
-from blogdata.services.files import for_owner, is_same_folder, locked
+from blogdata.services.files import for_owner, is_same_folder
 
+_log = logging.getLogger(__name__)
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 # How long a process may take to end by itself before it is killed.
 _STOP_SECONDS = 15.0
@@ -87,7 +88,6 @@ def identify(pid: int) -> ProcessIdentity:
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
-    """Check whether a process still runs; one with its id that began later is another."""
     if identity.pid in _children:
         _children[identity.pid].poll()
     try:
@@ -101,14 +101,13 @@ def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIG
     if not is_alive(identity):
         return False
     process = psutil.Process(identity.pid)
-    try:
+    with suppress(psutil.NoSuchProcess):
         process.send_signal(first_signal)
-        _wait(process, _STOP_SECONDS)
-        if is_alive(identity):
+        try:
+            process.wait(_STOP_SECONDS)
+        except psutil.TimeoutExpired:
             process.kill()
-            _wait(process, _STOP_SECONDS)
-    except psutil.NoSuchProcess:
-        return True
+            process.wait(_STOP_SECONDS)
     return True
 
 
@@ -132,20 +131,6 @@ def port_is_free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def _wait(process: psutil.Process, seconds: float) -> None:
-    child = _children.get(process.pid)
-    try:
-        if child is not None:
-            child.wait(timeout=seconds)
-        else:
-            process.wait(timeout=seconds)
-    except (psutil.TimeoutExpired, subprocess.TimeoutExpired):
-        return
-
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,11 +159,6 @@ class Started:
     @property
     def identity(self) -> ProcessIdentity:
         return ProcessIdentity(pid=self.pid, created=self.created)
-
-
-def lock(settings: Settings, service: str, *, start_seconds: float) -> AbstractContextManager[None]:
-    """Hold the lock of a service, waiting for it longer than a start takes."""
-    return locked(settings.service_folder(service) / "lock", seconds=start_seconds + 60)
 
 
 def state_file(settings: Settings, service: str) -> Path:
@@ -222,12 +202,3 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
         return ServiceStatus(state="running", url=url, pid=pid, detail=probe())
     except PlatformError as error:
         return ServiceStatus(state="silent", url=url, pid=pid, detail=error.what)
-
-
-def require_free(port: int, setting: str) -> None:
-    if not port_is_free(port):
-        raise ConfigurationError(
-            what=f"Port {port} is taken by another process",
-            where=f"{setting}={port}",
-            next_step=f"Set {setting} to a free port (0 has one chosen), or end that process",
-        )

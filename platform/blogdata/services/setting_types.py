@@ -65,7 +65,6 @@ HostName = Annotated[
     AfterValidator(str.lower),
     _matching(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", "the name of a host", '["blog.example.org"], without scheme and port'),
 ]
-Port = Annotated[int, Field(ge=0, le=65_535)]
 
 
 def _day(value: object) -> str:
@@ -113,14 +112,7 @@ Duration = Annotated[float, _between(SECONDS, "0s", "9999d")]
 Pause = Annotated[float, _between(SECONDS, "60s", "9999d")]
 
 
-def _heap(text: str) -> str:
-    if amount(text, BYTES) < 512 << 20:
-        raise refusal("is not a heap Spark can start with", 'write at least "512m", in units of m, g')
-    return text.lower()
-
-
-Heap = Annotated[str, AfterValidator(_heap)]
-"""Memory as Spark writes it: `2g`."""
+Heap = Annotated[str, _matching(r"\d{1,9}[mgMG]", "a size of memory", '"2g", in units of m, g')]
 
 
 def _split(address: str) -> SplitResult:

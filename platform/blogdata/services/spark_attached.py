@@ -9,12 +9,12 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from blogdata.services import processes, spark_connect, spark_probe
+from blogdata.services import spark_connect
 from blogdata.services.config import Settings
-from blogdata.services.spark_conf import TABLE_FILES
+from blogdata.services.spark_connect import SparkServer
+from blogdata.services.spark_launch import TABLE_FILES
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -26,31 +26,18 @@ _REMOTE_RETRIES = 9
 _LONGEST_WAIT_MILLISECONDS = 20_000
 
 
-@dataclass(kw_only=True)
-class _Attached:
-    session: Any
-    url: str
-    process: processes.ProcessIdentity | None
-
-    @property
-    def is_reachable(self) -> bool:
-        """Whether its server may answer: the process runs, or it is another machine's."""
-        return self.process is None or processes.is_alive(self.process)
-
-
 # One session per deployment: the steps of a run in this process share it.
-_attached: dict[Settings, _Attached] = {}
+_attached: dict[Settings, tuple[SparkSession, SparkServer]] = {}
 _lock = threading.RLock()
 
 
 def session(settings: Settings) -> Any:
-    """Return the session; a new one if it was stopped, or its server has ended."""
     with _lock:
-        attached = _attached.get(settings)
-        if attached is None or attached.session.is_stopped or not attached.is_reachable:
+        held = _attached.get(settings)
+        if held is None or held[0].is_stopped or not held[1].may_answer:
             drop(settings)
-            attached = _attached[settings] = _attach(settings)
-        return attached.session
+            held = _attached[settings] = _attach(settings)
+        return held[0]
 
 
 @contextmanager
@@ -60,23 +47,22 @@ def guarded(settings: Settings) -> Iterator[Any]:
     try:
         yield held
     except Exception as error:
-        if not spark_probe.is_lost(error):
+        if not spark_connect.is_lost(error):
             raise
-        attached = _attached.get(settings)
-        if attached is not None and attached.session is held:
+        session_of_now, server = _attached.get(settings, (None, None))
+        if session_of_now is held:
             drop(settings)
-        url = attached.url if attached is not None else settings.spark.remote
-        raise spark_probe.lost(error, url or "the local Spark server") from error
+        raise spark_connect.lost(error, server.url if server else "the Spark server") from error
 
 
 def drop(settings: Settings) -> None:
     with _lock:
-        attached = _attached.pop(settings, None)
-        if attached is not None:
-            release(attached.session, lost=not attached.is_reachable)
+        if settings in _attached:
+            held, server = _attached.pop(settings)
+            release(held, lost=not server.may_answer)
 
 
-def _attach(settings: Settings) -> _Attached:
+def _attach(settings: Settings) -> tuple[SparkSession, SparkServer]:
     if not _attached:
         atexit.unregister(_release_all)
         atexit.register(_release_all)
@@ -87,7 +73,7 @@ def _attach(settings: Settings) -> _Attached:
         own = dict(settings.spark.conf)
         for key, value in TABLE_FILES.items():
             attached.conf.set(key, own.get(key, value))
-    return _Attached(session=attached, url=server.url, process=server.process)
+    return attached, server
 
 
 def _release_all() -> None:

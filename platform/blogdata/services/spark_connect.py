@@ -12,24 +12,27 @@ import logging
 import secrets
 import shutil
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
-from blogdata.errors import TransientError
-from blogdata.errors.remedies import Diagnose, Remedy
-from blogdata.services import processes, spark_conf, spark_launch, spark_probe
+from blogdata.errors import PlatformError, TransientError
+from blogdata.errors.remedies import Diagnose, Remedy, ShowService
+from blogdata.services import processes, spark_launch
 from blogdata.services.config import Settings
+from blogdata.services.files import locked
 from blogdata.services.jars import package_folder
 from blogdata.services.processes import ProcessIdentity, ServiceStatus, Started
-from blogdata.services.spark_conf import SERVICE
+from blogdata.services.spark_launch import SERVICE
 
 _log = logging.getLogger(__name__)
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _PROBE_SECONDS = 10.0
 _PATIENCE_SECONDS = 30.0
+_START_SECONDS = 240.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,33 +46,35 @@ class SparkServer:
     def pid(self) -> int | None:
         return None if self.process is None else self.process.pid
 
+    @property
+    def may_answer(self) -> bool:
+        """Whether its process runs, or it is another machine's."""
+        return self.process is None or processes.is_alive(self.process)
+
     def __repr__(self) -> str:
-        return f"SparkServer(url={spark_probe.without_token(self.url)!r}, pid={self.pid})"
+        return f"SparkServer(url={without_token(self.url)!r}, pid={self.pid})"
 
 
 def running_server(settings: Settings) -> SparkServer:
-    """Return a server that answers: the running one, or a new one."""
     if settings.spark.remote is not None:
-        spark_probe.probe(settings.spark.remote)
+        probe(settings.spark.remote)
         return SparkServer(url=settings.spark.remote, process=None)
-    parts = spark_conf.prepare(settings)
-    conf = {**spark_conf.build(settings, parts), **_CONNECT_CONF}
-    fingerprint = _fingerprint(settings, parts, conf)
+    conf = {**spark_launch.configuration(settings), **_CONNECT_CONF}
+    fingerprint = _fingerprint(settings, conf)
     state = processes.read_state(settings, SERVICE)
     if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
         return SparkServer(url=state.url, process=state.identity)
-    with processes.lock(settings, SERVICE, start_seconds=settings.spark.start_seconds):
-        state = _settle(settings, fingerprint) or _start(settings, parts, conf, fingerprint)
+    with locked(settings.service_folder(SERVICE) / "lock"):
+        state = _settle(settings, fingerprint) or _start(settings, conf, fingerprint)
     return SparkServer(url=state.url, process=state.identity)
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own server; return whether it was running."""
-    with processes.lock(settings, SERVICE, start_seconds=settings.spark.start_seconds):
+    with locked(settings.service_folder(SERVICE) / "lock"):
         state = processes.read_state(settings, SERVICE)
         stopped = state is not None and processes.stop(state.identity)
         processes.state_file(settings, SERVICE).unlink(missing_ok=True)
-        shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
+        shutil.rmtree(spark_launch.scratch(settings), ignore_errors=True)
     return stopped
 
 
@@ -80,12 +85,12 @@ def status(settings: Settings) -> ServiceStatus:
     if address is None:
         return ServiceStatus(state="stopped", detail="No server was started here")
 
-    def probe() -> str:
-        spark_probe.probe(address, seconds=_PROBE_SECONDS)
+    def answer() -> str:
+        probe(address, seconds=_PROBE_SECONDS)
         return "It answers"
 
     identity = state.identity if state is not None else None
-    return processes.status(identity, spark_probe.without_token(address), log=log_file(settings), probe=probe)
+    return processes.status(identity, without_token(address), log=log_file(settings), probe=answer)
 
 
 def is_running(settings: Settings) -> bool:
@@ -96,10 +101,6 @@ def is_running(settings: Settings) -> bool:
 
 def log_file(settings: Settings) -> Path:
     return settings.service_folder(SERVICE) / "server.log"
-
-
-def _log_text(settings: Settings) -> str:
-    return log_file(settings).read_text(encoding="utf-8", errors="replace")
 
 
 _CONNECT_CONF = {
@@ -127,15 +128,14 @@ def _settle(settings: Settings, fingerprint: str) -> Started | None:
     return None
 
 
-def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str) -> Started:
+def _start(settings: Settings, conf: Mapping[str, str], fingerprint: str) -> Started:
     folder = settings.service_folder(SERVICE)
-    port = settings.spark.port or processes.free_port()
-    processes.require_free(port, "BLOGDATA_SPARK_PORT")
+    port = processes.free_port()
     token = secrets.token_urlsafe(24)
-    shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
+    shutil.rmtree(spark_launch.scratch(settings), ignore_errors=True)
     own = {"spark.connect.grpc.binding.port": str(port)}
-    command = _command(settings, parts, {**conf, **own}, folder)
-    environment = {**spark_launch.environment(settings, parts), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
+    command = _command(settings, {**conf, **own}, folder)
+    environment = {**spark_launch.environment(settings), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
     # A lake outside the home may have readers of other users: the files there get the permissions they always had.
     private = settings.lake.is_relative_to(settings.home)
     identity = processes.start(
@@ -156,14 +156,15 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
     # About a second of work, while the server is starting anyway.
     import pyspark.sql.connect.client.core  # noqa: F401
 
-    if _serves(state, settings.spark.start_seconds):
+    if _serves(state, _START_SECONDS):
         return state
     ended = not processes.is_alive(identity)
     processes.stop(identity)
     processes.state_file(settings, SERVICE).unlink(missing_ok=True)
-    reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
+    reason = "ended while starting" if ended else f"did not serve within {_START_SECONDS:g} s"
+    said = log_file(settings).read_text(encoding="utf-8", errors="replace")
     raise TransientError(
-        what=f"The Spark server {reason}: {processes.last_words(_log_text(settings))}",
+        what=f"The Spark server {reason}: {processes.last_words(said)}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -178,15 +179,15 @@ def _serves(state: Started, seconds: float) -> bool:
             return False
         if not processes.port_is_free(port):
             try:
-                spark_probe.probe(state.url, seconds=min(left, _PATIENCE_SECONDS))
+                probe(state.url, seconds=min(left, _PATIENCE_SECONDS))
                 return True
-            except spark_probe.SparkServerUnreachable as error:
+            except SparkServerUnreachable as error:
                 _log.debug("Not yet: %s", error.what)
         time.sleep(0.1)
     return False
 
 
-def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], folder: Path) -> list[str]:
+def _command(settings: Settings, conf: Mapping[str, str], folder: Path) -> list[str]:
     properties = folder / "server.conf"
     escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in sorted(conf.items())}
     lines = "".join(f"{key} {value}\n" for key, value in escaped.items())
@@ -196,16 +197,108 @@ def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str
     # start, and methods that are evicted and compiled again, cost more than this memory.
     room = ["-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=512m"]
     own = ["-XX:+UseParallelGC", *room]
-    return spark_launch.command(settings, parts, [*submit, "--class", _SERVER_CLASS], options=own)
+    return spark_launch.command(settings, [*submit, "--class", _SERVER_CLASS], options=own)
 
 
-def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str]) -> str:
+def _fingerprint(settings: Settings, conf: Mapping[str, str]) -> str:
     facts = {
         "conf": dict(conf),
-        "java": str(parts.java.home),
-        "port": settings.spark.port,
         "python": spark_launch.worker_python_script(),
         "spark": str(package_folder("pyspark")),
         "workers": spark_launch.worker_code(),
     }
     return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+class SparkServerUnreachable(PlatformError):
+    transient = True
+
+
+class SparkServerLost(PlatformError):
+    """Raised when the Spark Connect server, or this client's session on it, is lost during the work."""
+
+    transient = True
+
+
+# Error conditions and texts of Spark Connect and gRPC that mean a lost server or session.
+_LOST = (
+    "INVALID_HANDLE.SESSION_CHANGED",
+    "INVALID_HANDLE.SESSION_CLOSED",
+    "INVALID_HANDLE.SESSION_NOT_FOUND",
+    "INVALID_HANDLE.OPERATION_NOT_FOUND",
+    "RETRIES_EXCEEDED",
+    "StatusCode.UNAVAILABLE",
+    "failed to connect to all addresses",
+    "Socket closed",
+    "Connection reset by peer",
+    "Cannot invoke RPC on closed channel",
+    "Cannot invoke RPC: Channel closed",
+)
+
+
+def probe(url: str, *, seconds: float = 10.0) -> None:
+    """Run `SELECT 1` on the server in a separate session; raises SparkServerUnreachable."""
+    import grpc
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
+    from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
+
+    user = base_pb2.UserContext(user_id="blogdata-probe")
+    session = str(uuid.uuid4())
+    request = base_pb2.ExecutePlanRequest(session_id=session, user_context=user)
+    request.plan.root.sql.query = "SELECT 1"
+    try:
+        with DefaultChannelBuilder(url).toChannel() as channel:
+            stub = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
+            rows = sum(answer.arrow_batch.row_count for answer in stub.ExecutePlan(request, timeout=seconds))
+            release = base_pb2.ReleaseSessionRequest(session_id=session, user_context=user)
+            stub.ReleaseSession(release, timeout=seconds)
+    except grpc.RpcError as error:
+        raise _unreachable(url, _describe(error)) from error
+    if rows != 1:
+        raise _unreachable(url, f"SELECT 1 gave {rows} rows")
+
+
+def is_lost(error: BaseException) -> bool:
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, (SparkServerLost, SparkServerUnreachable)):
+            return True
+        if type(seen).__module__.startswith(("grpc", "pyspark")):
+            condition = getattr(seen, "getCondition", str)
+            text = f"{condition()} {_describe(seen)}"
+            if any(sign in text for sign in _LOST):
+                return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def lost(error: BaseException, url: str) -> SparkServerLost:
+    """Build what to raise from an error that means a lost server or session."""
+    lines = [line.strip() for line in _describe(error).splitlines()]
+    # A broken gRPC stream prints as a block of fields; the reason is in the line `details =`, not in the first.
+    telling = next((line for line in lines if line.startswith("details =")), lines[0])
+    return SparkServerLost(
+        what=f"The Spark server went away during the work: {telling.removeprefix('details = ')[:200]}",
+        where=without_token(url),
+        next_step="Run this again: a local server is started anew by the next attach",
+    )
+
+
+def without_token(url: str) -> str:
+    head, *parameters = url.split(";")
+    return ";".join([head, *(part for part in parameters if not part.startswith("token="))]).rstrip("/")
+
+
+def _describe(error: BaseException) -> str:
+    code, details = getattr(error, "code", None), getattr(error, "details", None)
+    if callable(code) and callable(details):
+        return f"{code()}: {details()}"
+    return str(error) or type(error).__name__
+
+
+def _unreachable(url: str, reason: str) -> SparkServerUnreachable:
+    return SparkServerUnreachable(
+        what=f"The Spark server does not answer: {reason}",
+        where=without_token(url),
+        next_step=Remedy("See ", ShowService(name="spark"), ", or check the address in SPARK_REMOTE"),
+    )

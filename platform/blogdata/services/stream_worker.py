@@ -26,20 +26,17 @@ from io import BufferedRWPair
 
 
 def main(program: str) -> None:
-    """Connect to the server that started this process, and run PySpark's program on the connection."""
     with connected() as connection, connection.makefile("rwb") as stream:
         greet(stream)
         importlib.import_module(program).main(stream, stream)
 
 
 def connected() -> socket.socket:
-    """Open the connection that the server waits for, from the environment variables it has set."""
     host = "::1" if os.environ.get("SPARK_PREFER_IPV6", "false").lower() == "true" else "127.0.0.1"
     return socket.create_connection((host, int(os.environ["PYTHON_WORKER_FACTORY_PORT"])))
 
 
 def greet(stream: BufferedRWPair) -> None:
-    """Send the server the secret from the environment, then this process's id."""
     secret = os.environ["PYTHON_WORKER_FACTORY_SECRET"].encode()
     stream.write(struct.pack("!i", len(secret)) + secret)
     stream.flush()

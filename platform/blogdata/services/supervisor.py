@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from blogdata.errors import TransientError
 from blogdata.services.processes import Detached
 
-_LOOK_SECONDS = 0.5
-
 
 class Supervisor:
     """The processes, by what they are called in messages."""
@@ -23,16 +21,15 @@ class Supervisor:
     def __init__(self) -> None:
         self._running: dict[str, Detached] = {}
 
-    def start(
-        self, name: str, command: Sequence[str], environment: Mapping[str, str], *, files: Sequence[int] = ()
-    ) -> None:
+    def start(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start a process that ends when its standard input does; its output goes where this process's does."""
         # In a session of its own an interrupt from the terminal reaches it from here only, once.
         self._running[name] = Detached(
-            list(command), env=dict(environment), stdin=subprocess.PIPE, start_new_session=True, pass_fds=files
+            list(command), env=dict(environment), stdin=subprocess.PIPE, start_new_session=True
         )
 
     def check(self) -> None:
+        """Raise TransientError if one of them has ended."""
         for name, process in self._running.items():
             if (code := process.poll()) is not None:
                 how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
@@ -41,12 +38,6 @@ class Supervisor:
                     where=f"process {process.pid}",
                     next_step="look at its output above, and start again",
                 )
-
-    def watch(self) -> None:
-        """Wait until one of them ends, which raises TransientError."""
-        while True:
-            self.check()
-            time.sleep(_LOOK_SECONDS)
 
     def stop(self, names: Sequence[str], *, seconds: float, kill: bool) -> None:
         """End those of some that run, within seconds together; slower ones are killed, or left to end by themselves."""

@@ -34,7 +34,6 @@ _NOT_STORED = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
 def sign_in_link(url: str, token: str) -> str:
-    """Return a link that signs a browser in for the next ten minutes."""
     until = str(int(time.time() + LINK_SECONDS))
     return f"{url}/?{LINK}={until}.{_derived(token, f'link {until}')}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from blogdata.errors import ConfigurationError
 
@@ -90,7 +89,6 @@ class FaultRates:
 
     @classmethod
     def none(cls, **rates: float) -> FaultRates:
-        """Returns rates with the given faults only; all others are 0."""
         return cls(**{**dict.fromkeys((one.name for one in fields(cls)), 0.0), **rates})
 
 
@@ -98,8 +96,14 @@ LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if o
 
 
 def load_faults(path: Path) -> FaultRates:
-    """Reads fault rates from a TOML file; faults that the file does not name have rate 0."""
-    rates = _read(path)
+    try:
+        rates = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            what=f"the faults file cannot be read: {error}",
+            where=str(path),
+            next_step="write lines such as `late = 0.05` (TOML)",
+        ) from error
     unknown = sorted(set(rates) - {one.name for one in fields(FaultRates)})
     if unknown:
         raise ConfigurationError(
@@ -108,14 +112,3 @@ def load_faults(path: Path) -> FaultRates:
             next_step=f"use these names only: {', '.join((*LINE_FAULTS, *HOUR_FAULTS))}",
         )
     return FaultRates.none(**rates)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            what=f"the faults file cannot be read: {error}",
-            where=str(path),
-            next_step="write lines such as `late = 0.05` (TOML)",
-        ) from error

@@ -20,8 +20,7 @@ import pyarrow as pa
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
 from blogdata.simulator.broken import VALID, ChangeEvents, break_lines, draw_faults
-from blogdata.simulator.displays import HOURS_AHEAD, displays_of
-from blogdata.simulator.population import Population, device_snapshot
+from blogdata.simulator.population import Population, device_snapshot, pools
 from blogdata.simulator.spec import FORMAT, SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints, Texts, data, join, literal, offsets
 from blogdata.simulator.truth import (
@@ -39,8 +38,7 @@ from blogdata.simulator.truth import (
     store,
     write_whole,
 )
-from blogdata.simulator.visits import events_per_hour, visits_of
-from blogdata.simulator.vocabulary import pools
+from blogdata.simulator.visits import HOURS_AHEAD, displays_of, events_per_hour, visits_of
 
 _COPY_LATER_HOURS = 24
 _LATER_COPIES = 0.3
@@ -57,8 +55,6 @@ def _lines(text: Texts, arrival_ms: Ints, event_ms: Ints, reason: Ints, copy: in
 
 @dataclass(frozen=True, kw_only=True)
 class LandedTable:
-    """A landed table of events, and the numbers of its streams of random choices."""
-
     table: str
     latest_ms: int
     late_step_ms: int
@@ -94,7 +90,6 @@ class SimulatedFeed:
                 self._waiting.setdefault(int(landing_hour), []).append(part)
 
     def land(self, hour: int) -> None:
-        """Writes the lines that have arrived in an hour, unless that is done; no more may come for it."""
         folder = self.landing / self.source.table / f"date={self.spec.day_key(hour // 24)}" / f"hour={hour % 24:02d}"
         state, lines = self._state[hour], _ordered(self._waiting.pop(hour, []))
         text = lines["text"].combine_chunks()
@@ -132,7 +127,6 @@ def _landing_hours(states: list[str]) -> Ints:
 
 
 def _lines_of(spec: SimulationSpec, source: LandedTable, hour: int, events: ChangeEvents) -> list[Lines]:
-    """Renders all lines of an hour's events, whenever they land: clean lines first, then those with each fault."""
     draw = np.random.default_rng([spec.seed, source.fault_stream, hour])
     faults, count = draw_faults(draw, spec.faults, events), len(events.event_ms)
     last_ms = spec.end_ms(hour) - 1000
@@ -268,8 +262,6 @@ def _complete(spec: SimulationSpec, hour: int) -> range:
 
 @dataclass(frozen=True, kw_only=True)
 class _Claim:
-    """What a landing zone says about the simulation in it."""
-
     spec: SimulationSpec
     since: int = 0
     finished: bool = False
@@ -295,7 +287,6 @@ def _stored(landing: Path) -> _Claim | None:
 
 
 def _claim(spec: SimulationSpec, landing: Path) -> _Claim:
-    """Claims the landing zone for this simulation, with the hours that were added to it."""
     found = _stored(landing)
     if found is not None:
         spec = replace(spec, added_hours=found.spec.added_hours)

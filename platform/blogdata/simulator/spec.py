@@ -39,7 +39,7 @@ class SimulationSpec:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> SimulationSpec:
-        given = {name: value for name, value in stored.items() if name not in ("format", "gzip")}
+        given = {name: value for name, value in stored.items() if name != "format"}
         start, faults = date.fromisoformat(given.pop("start")), FaultRates.none(**given.pop("faults"))
         return cls(start=start, faults=faults, **given)
 
@@ -66,11 +66,9 @@ class SimulationSpec:
         return int(moment.timestamp()) * 1000
 
     def hour_key(self, hour: int) -> str:
-        """Returns the partition key of an hour of the span, for example `2026-01-05T00` for hour 0."""
         return f"{self.day_key(hour // 24)}T{hour % 24:02d}"
 
     def day_key(self, day: int) -> str:
-        """Returns the partition key of a day of the span, for example `2026-01-05` for day 0."""
         return (self.start + timedelta(days=day)).isoformat()
 
     def as_json(self) -> dict[str, Any]:

@@ -25,7 +25,6 @@ DAY_MS = 24 * HOUR_MS
 
 
 def literal(text: str) -> Any:
-    """Returns a scalar text, which :func:`join` repeats in every row."""
     return pa.scalar(text, pa.large_string())
 
 
@@ -34,7 +33,6 @@ def texts(values: Iterable[str | None]) -> Texts:
 
 
 def encoded(values: Iterable[str], *, ascii_only: bool = False) -> Texts:
-    """Builds a column of the given texts as JSON strings, quotes included."""
     return texts(json.dumps(value, ensure_ascii=ascii_only) for value in values)
 
 
@@ -81,12 +79,10 @@ def data(column: Texts, begin: int, end: int) -> Any:
 
 
 def digits(numbers: Ints, width: int) -> Texts:
-    """Formats numbers as texts, zero-padded to a width."""
     return pc.utf8_lpad(pa.array(numbers).cast(pa.large_string()), width, "0")
 
 
 def numbered(prefix: str, numbers: Ints, width: int) -> Texts:
-    """Formats numbers as JSON strings `"<prefix><number>"`, zero-padded to `width` digits."""
     return join(literal(f'"{prefix}'), digits(numbers, width), literal('"'))
 
 
@@ -134,10 +130,8 @@ def pair(path: str, value: Texts, changes: Sequence[FieldChange]) -> Texts:
 
 
 def braces(pairs: Sequence[Texts]) -> Texts:
-    """Render an object of its fields; those that are null are left out."""
     return join(literal("{"), join_present(pairs, ","), literal("}"))
 
 
 def constant(piece: str | None, rows: int) -> list[Texts]:
-    """Return a text as a column of so many rows, in a list; an empty one without it."""
     return [] if piece is None else [texts([piece]).take(pa.array(np.zeros(rows, np.int64)))]

@@ -100,7 +100,6 @@ class Truth:
     already_there: bool = False
 
     def total(self, figure: str) -> int:
-        """Sums a figure over all arrival hours, or over all event hours if arrival hours do not have it."""
         return _total(figure, self.hours, self.event_hours)
 
 
@@ -118,7 +117,6 @@ class Counter:
 
     @property
     def event_hours(self) -> tuple[EventTruth, ...]:
-        """Counts of the event hours so far, those with a valid line."""
         original, duplicate, conflict = self._events
         return tuple(
             EventTruth(
@@ -170,7 +168,6 @@ def store(landing: Path, truth: Truth) -> None:
 
 
 def load(landing: Path) -> Truth:
-    """Reads what was stored before: of this truth nothing has landed now."""
     folder = landing / TRUTH
     ads = AdsTruth(
         hours=_rows(folder / "ads.jsonl", ArrivalTruth),

@@ -1,4 +1,9 @@
-"""Simulates the visits of one hour: users, times and pages, as columns of numbers and of JSON values."""
+"""Simulates the visits of one hour and the ads displayed in them, as columns of numbers and of JSON values.
+
+The ad that a visit's events name was displayed shortly before the first of them, as a rule. Some displays are lost,
+some are older than the half hour in which an event belongs to a display, some ads are displayed a second time, and most
+displays are of ads that nobody clicked.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from blogdata.simulator.population import Population, devices_known
+from blogdata.simulator.population import BROWSERS, NETWORKS, Pools, Population, device, devices_known
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import (
     DAY_MS,
@@ -30,7 +36,6 @@ from blogdata.simulator.text import (
     quoted_time,
     texts,
 )
-from blogdata.simulator.vocabulary import BROWSERS, NETWORKS, Pools, device
 
 _HOUR_WEIGHTS = np.array(
     [28, 20, 15, 12, 12, 16, 26, 42, 62, 76, 82, 80, 74, 78, 84, 86, 84, 80, 78, 82, 84, 76, 60, 42], float
@@ -105,7 +110,6 @@ class Visits:
     shape: ClassVar[Shape] = VISIT
 
     def times(self, rows: Ints, moments: Ints | None = None) -> Texts:
-        """Renders the event times of some rows, or other moments, as JSON values in the browsers' time zones."""
         return local_time(self.event_ms[rows] if moments is None else moments, self.zone[self.session[rows]])
 
     def changed(
@@ -150,7 +154,6 @@ def events_per_hour(spec: SimulationSpec, hours: int) -> Ints:
 
 
 def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population, pools: Pools) -> Visits:
-    """Simulates the sessions that start in an hour of the span, 0 being its first."""
     draw = np.random.default_rng([spec.seed, 2, hour])
     end_ms = spec.end_ms(hour)
     sizes = _sizes(draw, rows)
@@ -177,7 +180,6 @@ def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population
 
 
 def _sizes(draw: np.random.Generator, rows: int) -> Ints:
-    """Draws session sizes (geometric, at most 30 pages) that add up to `rows` exactly."""
     enough = int(rows / _MEAN_PAGES * 1.5) + 20
     chosen = np.zeros(0, np.int64)
     while chosen.sum() < rows:
@@ -259,10 +261,102 @@ def _with_null(pool: Texts) -> Texts:
 
 
 def _addresses(draw: np.random.Generator, home: Ints) -> Texts:
-    """Returns the user's own IP address, or for one session in five another address of the same /16 network."""
     address = home.copy()
     away = draw.random(len(home)) < 0.2
     address[away, 2:] = draw.integers(1, 255, (int(away.sum()), 2))
     a, b, c, d = (pick(_ADDRESS, address[:, place]) for place in range(4))
     dot = literal(".")
     return join(literal('"'), a, dot, b, dot, c, dot, d, literal('"'))
+
+
+BELONGS_MS = 30 * 60_000
+"""How long before an event its display was at most."""
+HOURS_AHEAD = 1
+"""How many hours before the first event of its visit a display may be."""
+_LOST = 0.04
+_TOO_EARLY = 0.04
+_AGAIN = 0.2
+_NOT_CLICKED = 0.2
+_LONGEST_BEFORE_MS = 10 * 60_000
+_LONGEST_AFTER_MS = 20 * 60_000
+_END_OF_DISPLAYS_MS = 2_000
+DISPLAY = Shape(
+    required=("ad_id", "page", "visit_id", "display_time", "campaign"),
+    time="display_time",
+    wrong_types=(
+        ("ad_id", "17"),
+        ("page", '["/"]'),
+        ("visit_id", '{"id":1}'),
+        ("display_time", "1767571200000"),
+        ("campaign", "false"),
+    ),
+    numbers=(("ad_id", "1e3"), ("campaign", "12")),
+    other=("campaign", ('"conflict-1"', '"conflict-2"')),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Displays:
+    event_ms: Ints
+    arrival_ms: Ints
+    zone: Ints
+    values: dict[str, Texts]
+    shape: ClassVar[Shape] = DISPLAY
+
+    def times(self, rows: Ints | slice, moments: Ints) -> Texts:
+        return local_time(moments, self.zone[rows])
+
+    def changed(
+        self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
+    ) -> Texts:
+        """Render some displays without line feed; there is no object within a display."""
+        values = {name: column.take(pa.array(rows)) for name, column in self.values.items()}
+        values[DISPLAY.time] = self.times(rows, self.event_ms[rows])
+        pairs = [pair(name, values[name], changes) for name in DISPLAY.required]
+        return braces(pairs + constant(extra, len(rows)))
+
+
+def displays_of(spec: SimulationSpec, hour: int, visits: Visits, pools: Pools) -> Displays:
+    draw = np.random.default_rng([spec.seed, 5, hour])
+    count = len(visits.zone)
+    first_ms = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(first_ms, visits.session, visits.event_ms)
+    named = pc.not_equal(visits.sessions["ad_id"], "null").to_numpy(zero_copy_only=False)
+    clicks = np.flatnonzero(named & (draw.random(count) >= _LOST))
+    again = clicks[draw.random(len(clicks)) < _AGAIN]
+    ignored = np.flatnonzero(draw.random(count) < _NOT_CLICKED)
+    session = np.concatenate([clicks, again, ignored])
+    moments = np.concatenate(
+        [
+            first_ms[clicks] - _before(draw, len(clicks)),
+            first_ms[again] + draw.integers(500, _LONGEST_AFTER_MS, len(again)),
+            first_ms[ignored] + draw.integers(500, _LONGEST_AFTER_MS, len(ignored)),
+        ]
+    )
+    end_ms = spec.end_ms(hour)
+    moments = np.clip(moments, spec.begin_ms(hour), end_ms - _END_OF_DISPLAYS_MS)
+    delay = np.minimum(-np.log1p(-draw.random(len(moments))) * 1500, 60_000).astype(np.int64)
+    # No event names one of the other ads.
+    other = pick(pools.other_ads, draw.integers(0, len(pools.other_ads), len(ignored)))
+    ads = pa.concat_arrays([visits.sessions["ad_id"].take(pa.array(np.concatenate([clicks, again]))), other])
+    arrival_ms = np.minimum(moments + delay, end_ms - 1000)
+    order = np.argsort(arrival_ms, kind="stable")
+    values = {
+        "ad_id": ads,
+        "page": pick(pools.pages, draw.integers(0, len(pools.pages), len(moments))),
+        "visit_id": visits.sessions["visit_id"].take(pa.array(session)),
+        "campaign": pools.campaigns.take(pc.index_in(ads, pa.concat_arrays([pools.ads, pools.other_ads]))),
+    }
+    return Displays(
+        event_ms=moments[order],
+        arrival_ms=arrival_ms[order],
+        zone=visits.zone[session][order],
+        values={name: column.take(pa.array(order)) for name, column in values.items()},
+    )
+
+
+def _before(draw: np.random.Generator, rows: int) -> Ints:
+    early = draw.random(rows) < _TOO_EARLY
+    longest = HOURS_AHEAD * HOUR_MS
+    long_ago = draw.integers(BELONGS_MS + 60_000, longest - 60_000, rows)
+    return np.where(early, long_ago, draw.integers(500, _LONGEST_BEFORE_MS, rows))

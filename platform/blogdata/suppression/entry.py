@@ -21,10 +21,10 @@ from blogdata.patterns.ingestion.log_splitter import LOGS
 from blogdata.patterns.ingestion.whole_files import digested
 from blogdata.patterns.security import in_place_overwriter
 from blogdata.patterns.security.in_place_overwriter import Goes
-from blogdata.services.config import LogSettings, Settings
+from blogdata.services.config import Settings
 from blogdata.services.files import locked
 from blogdata.suppression.landed_persons import Reader
-from blogdata.suppression.suppression_list import Suppressed, SuppressionList
+from blogdata.suppression.suppression_list import SuppressionList
 
 LOCK = ".erasing.lock"
 """Name of the file in the home by which one process overwrites landed files at a time."""
@@ -39,9 +39,6 @@ def splitting(settings: Settings) -> AbstractContextManager[None]:
 
 def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Mapping[Path, int]:
     """Overwrite the lines of all persons on the suppression list in landed files; without anybody on it, read nothing.
-
-    Args:
-        files: The files; those that nothing would read, since they are damaged or beyond the bounds, are left out.
 
     Returns:
         Each file that was changed, to the number of lines overwritten.
@@ -64,17 +61,12 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
         found: dict[Path, int] = {}
         with splitting(settings) if logs else nullcontext():
             for file in read:
+                goes, log = partial(suppressed.gone, Reader(file, landing, settings.logs)), _log_of(file, landing)
                 with faults_of(file):
-                    if lines := _erase_in(file, landing, suppressed, settings.logs):
+                    if lines := in_place_overwriter.overwrite(file, goes) if log is None else _erase_in_log(log, goes):
                         found[file] = lines
         known.let_in(suppressed.returned)
     return found
-
-
-def _erase_in(file: Path, landing: Path, suppressed: Suppressed, logs: LogSettings) -> int:
-    goes = partial(suppressed.gone, Reader(file, landing, logs))
-    log = _log_of(file, landing)
-    return in_place_overwriter.overwrite(file, goes) if log is None else _erase_in_log(log, goes)
 
 
 def _log_of(file: Path, landing: Path) -> Path | None:

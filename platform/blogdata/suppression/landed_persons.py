@@ -302,7 +302,6 @@ def _logged(line: str) -> float | None:
 
 
 def _time(text: object) -> float | None:
-    """Return the time of a field; None without one that can be read."""
     try:
         at = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:

@@ -40,11 +40,7 @@ class Since(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SuppressionList(SqliteStore):
-    """The list of a deployment.
-
-    Args:
-        settings: The deployment, which has the key; it is made when the first person is forgotten.
-    """
+    """The list of a deployment."""
 
     settings: Settings
 
@@ -100,11 +96,7 @@ class SuppressionList(SqliteStore):
         return tuple(sorted(hashed.hex() for hashed in _hashes(self._key(), persons)))
 
     def let_in(self, returned: Mapping[bytes, float]) -> None:
-        """Record who has registered again.
-
-        Args:
-            returned: Hash to the time of the registration, seconds since 1970.
-        """
+        """Record by hash who has registered again, and when, in seconds since 1970."""
         lines = [(at, at, hashed) for hashed, at in returned.items()]
         with self.writing() as connection:
             connection.executemany(
@@ -147,12 +139,11 @@ class Suppressed:
             self.returned.update({hashed: min(line.at, self.returned.get(hashed, line.at)) for hashed in found})
             return False
         return not all(
-            (returned := self._returned(hashed, since)) is not None and line.at is not None and line.at >= returned
+            (returned := self.returned.get(hashed, since.returned)) is not None
+            and line.at is not None
+            and line.at >= returned
             for hashed, since in found.items()
         )
-
-    def _returned(self, hashed: bytes, since: Since) -> float | None:
-        return self.returned.get(hashed, since.returned)
 
     def _found(self, values: Values, at: float | None) -> dict[bytes, Since]:
         return {

@@ -6,8 +6,8 @@ takes a part for the whole decides on wrong figures.
 How it works: the contract declares a deadline (`On.DEADLINE`). Until then the period waits for all parts; from then on
 it is computed from the parts that are there. :func:`gather` compares these with the expected ones for each source, and
 :func:`labelled` puts the share on every row: a figure whose source is missing is a row without a value, not a missing
-row and not a zero. The share is a measure of the commit too, and the check `complete` warns of ended periods below 1.
-When a missing part comes, the period is stale and replaced.
+row and not a zero. The share is a measure of the commit too. When a missing part comes, the period is stale and
+replaced.
 
 The trap: the arrows of a graph do not show which inputs may be missing, so a reader sees a failed input and a computed
 report. And a source that has never delivered is no missing part: otherwise no report would ever be complete.

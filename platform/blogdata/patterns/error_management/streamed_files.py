@@ -1,7 +1,4 @@
-"""A folder of landed files as the source of a stream: its lines, and the files and sizes that each batch must have.
-
-Another source, such as a broker topic, is another class with the same methods.
-"""
+"""A folder of landed files as the source of a stream: its lines, and the files and sizes that each batch must have."""
 
 from __future__ import annotations
 
@@ -70,17 +67,6 @@ class StreamedFiles:
         )
         return read_listed(listed, landing, reader, arrival_hour, bounds)
 
-    def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
-        """List what a query would ingest first, without Spark; the list changes when that input changes.
-
-        That is the files of an uncommitted batch, with their sizes and times, or else those that are in no batch yet.
-        """
-        if checkpoint is not None and (unfinished := checkpoint.unfinished()):
-            return [f"{path} {_state(Path(path))}" for path in unfinished]
-        seen = checkpoint.every_file() if checkpoint is not None else frozenset()
-        there = {str(file) for file in self._files(landing)}
-        return sorted(there - seen)
-
     def unread(self, checkpoint: Checkpoint, landing: Path) -> list[Path]:
         """List the landed files that no committed batch contains, without Spark."""
         read = checkpoint.every_file() - set(checkpoint.unfinished())
@@ -147,11 +133,3 @@ def arrival_hour(name: str) -> str | None:
     except ConfigurationError:
         return None
     return key if len(key) == len("2026-01-05T00") else None
-
-
-def _state(file: Path) -> str:
-    try:
-        found = file.stat()
-    except FileNotFoundError:
-        return "is gone"
-    return f"{found.st_size} {found.st_mtime_ns}"

@@ -4,9 +4,9 @@ Problem: a job that derives keys from the rows it finds, e.g. for sessions, deri
 rows. Its earlier output then remains beside the new one, as other entities.
 
 How it works: the key of an entity that grows is derived from its first *appended* row, whatever the event time of that
-row (:func:`first_appended`, :func:`key`): later rows are appended behind it and cannot become the first. If a later row
-joins two entities, the result has the key of the one that was appended first. Files that a run writes are named after
-their source and the time of the copy (:func:`stamp`); a rerun writes under the existing name.
+row (:func:`first_appended`, :func:`key`): later rows are appended behind it and cannot become the first. Partial
+results therefore have the key of the final one. If a later row joins two entities, the result has the key of the one
+that was appended first.
 
 The trap: event time. A late event that lies before the first one becomes the first, and changes the key.
 
@@ -19,14 +19,10 @@ Source: Data Engineering Design Patterns, ch. 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-STAMP = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d"
-"""Regular expression of a :func:`stamp`. Stamps sort by time, and after the hour they begin with."""
 
 
 def first_appended(rows: DataFrame, position: Column, *, within: Sequence[str], into: str) -> DataFrame:
@@ -48,8 +44,3 @@ def key(*attributes: Column) -> Column:
 
     text = F.concat_ws("\x1f", *[attribute.cast("string") for attribute in attributes])
     return F.substring(F.sha2(text, 256), 1, 32)
-
-
-def stamp(moment: datetime) -> str:
-    """Format the time at which a file was copied, as a part of its name: `2026-01-31T05-07-09` (UTC)."""
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")

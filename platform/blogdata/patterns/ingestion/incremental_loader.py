@@ -4,9 +4,10 @@ Problem: a table grows without bound, and reading all of it each time costs more
 time at which a row was written or changed.
 
 How it works: a window is an hour or a day, half-open: a row at the instant between two windows is in the later one
-only. The condition is sent to the server (:func:`load`), which reads the rows of the windows by the column's index, all
-at one state of the database. They land in the hours or days in which the column says they were written; the window of
-the present is read up to now, and again later.
+only. The condition is sent to the server (:func:`load`), which needs an index of the column not to read the whole
+table; a backfill of an old window reads that window. All windows of a load are read at one state of the database. The
+rows land in the hours or days of the landing zone in which the column says they were written. The window of the present
+is read up to now, if it is loaded, and again later.
 
 A window is compared with what has landed of it, line by line, and only rows that have not landed are added, as a
 further file. So a load may be repeated, cut off or run for old windows at any time, and no row is lost or doubled. Each

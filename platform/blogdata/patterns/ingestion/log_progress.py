@@ -16,13 +16,14 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.idempotency.keyed_idempotency import STAMP
 from blogdata.patterns.ingestion.readiness_marker import start_of_key
 from blogdata.patterns.ingestion.whole_files import LONGEST_NAME, content, digested, shortened, write_whole
 from blogdata.publish.partitions import Grain
 
 PROGRESS = ".replicated"
 """Folder, beside the logs, of the files with their progress."""
+STAMP = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d"
+"""Regular expression of the time of a copy in the name of a part; it sorts after the hour that it begins with."""
 _OFFSET = re.compile(rf"-(?:{STAMP}-)?(\d{{12}})\.log(?:\.part)?")
 
 

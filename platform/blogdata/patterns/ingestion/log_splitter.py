@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -22,9 +22,8 @@ from blogdata.landing.landed_formats import DAMAGED
 from blogdata.landing.landed_links import Obstacle, leading_out, require_within, stray
 from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_formats import LogFormats, LogReader
-from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
+from blogdata.patterns.ingestion.log_progress import PROGRESS, STAMP, Taken
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, printable, unreadable
 from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, hidden, same_bytes, skip
 from blogdata.publish.partitions import Grain, between, following, key_of
@@ -131,8 +130,9 @@ def split_by_hour(
     without any goes to the hour of `now`.
     """
     require_within([log_file, log_progress.file_of(log_file)], landing)
+    taken = (taken_at or now).astimezone(timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
     try:
-        return _split(log_file, landing, known, now, stamp(taken_at or now))
+        return _split(log_file, landing, known, now, taken)
     except OSError as error:
         raise PlatformError(
             what=f"the log cannot be split into hours: {error.strerror}",

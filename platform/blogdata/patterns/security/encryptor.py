@@ -1,7 +1,7 @@
-"""Encryptor: values of persons are stored encrypted; whoever has the files and not the key has nothing.
+"""Encryptor: columns are stored encrypted; whoever has the files of the table and not the key cannot read them.
 
-Problem: who gets hold of the files of a table (a backup, a copied folder, an object store with a wrong policy) reads
-all of it. Roles and views protect only who asks through them.
+Problem: who gets hold of the files of a table (a backup, a copied folder) reads all of it. Roles and views protect only
+from who asks through them.
 
 How it works: a contract names the columns that are encrypted, the key, and the column that a value belongs to a row by
 (:class:`blogdata.publish.schema.Encrypted`). :func:`encrypted` replaces each text by its ciphertext before it is
@@ -23,7 +23,8 @@ without them; a backup of the whole home has both. Another trap: a lost key. Wha
 can be computed again: here from bronze, by another version.
 
 When not to use it: for columns that are joined, filtered or counted by value: that takes a token (Pseudo-Anonymizer).
-And not against who runs the deployment and reads its secrets. Bronze and the landing zone keep lines as received.
+And not against who runs the deployment and reads its secrets, nor for lines as received: bronze and the landing zone
+have the same values in plain text.
 
 Source: Data Engineering Design Patterns, ch. 7; NIST SP 800-38D (GCM).
 """

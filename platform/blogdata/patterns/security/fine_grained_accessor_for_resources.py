@@ -13,7 +13,7 @@ The trap: rights by name patterns, `silver.*`, because the list of tables is lon
 before anybody has thought about it.
 
 When not to use it: as a wall against the author of a job. In one process with the user's rights, Python code can open
-any file; only the policies of a store or the permissions of another user stop a person.
+any file; the step stops a mistake, and only the permissions of another user stop a person.
 
 Source: Data Engineering Design Patterns, ch. 7.
 """

@@ -16,10 +16,16 @@ of a function, which no statement of a person may call. What is no text is not s
 somebody is shown as its day.
 
 Rows of who asked not to be shared are joined to others by what they have in common: a page and a second, or a rare
-browser. Of these rows (`keep_private`) a role that sees no persons therefore sees no pseudonym, no quasi-identifier and
-no path of several pages, and times as their day. A dataset with pseudonyms that does not say who asked is seen as if
-all had. A count of few visitors by a column that a role does not see tells it that column: a contract declares such
-rows (`Telling`), and they are left out.
+browser. A role that sees no persons therefore sees of these rows (`keep_private`) no pseudonym, no quasi-identifier and
+no path of several pages, and times as their day: they can be counted, and lead to no other row. A dataset with
+pseudonyms that does not say who asked is seen as if all had.
+
+A count of few visitors by a column that a role does not see tells it that column: a contract declares such rows
+(`Telling`), and they are left out. Where counts are left out, a total less the others would tell them: a partner does
+not see the smallest of the others either (`adds_up`). Totals of other tables are not considered.
+
+Where rows are left out, columns are null in them, too, before anything is computed from them: a statement that divides
+by a value of a hidden row, to have the error tell it, finds no value there.
 
 The trap: a filter in front of the table and nothing else. The optimizer may compute a reader's own expression first,
 and its error, or its time, tells of rows that the filter would have removed. PostgreSQL knows which functions keep
@@ -48,6 +54,7 @@ from blogdata.publish.privacy import TECHNICAL
 from blogdata.publish.schema import Column, How
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 MASK = "blogdata_masked"
@@ -126,12 +133,18 @@ RIGHTS: Mapping[Role, Rights] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """What a role sees of one dataset; `rows` is an SQL condition, empty for all."""
+    """What a role sees of one dataset; `rows` is an SQL condition, empty for all.
+
+    Args:
+        adds_up: Columns within which rows that are left out would follow from a total and the others: of each such set
+            the smallest row that is seen is left out, too.
+    """
 
     dataset: str
     columns: Mapping[str, Shown]
     rows: str = ""
     private: Mapping[str, Shown] = field(default_factory=dict)
+    adds_up: tuple[str, ...] = ()
 
 
 def sight_of(contract: Contract, role: Role) -> Sight | None:
@@ -159,7 +172,10 @@ def sight_by(contract: Contract, rights: Rights) -> Sight | None:
         columns, private = {name: shown for name, shown in less.items() if shown is not Shown.HIDDEN}, {}
     if not columns:
         return None
-    return Sight(dataset=contract.dataset, columns=columns, rows=_rows(contract, rights), private=private)
+    adds_up = contract.adds_up if rights.visitors else ()
+    return Sight(
+        dataset=contract.dataset, columns=columns, rows=_rows(contract, rights), private=private, adds_up=adds_up
+    )
 
 
 def require_sight(contract: Contract, role: Role) -> Sight:
@@ -182,11 +198,27 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
 
 def seen_by(frame: DataFrame, present: Contract, sight: Sight) -> DataFrame:
     declared = {column.name: column for column in present.columns}
+    if sight.adds_up:
+        frame = frame.withColumn(_BESIDE, _beside(present, sight))
+        sight = replace(sight, rows=f"{sight.rows} AND NOT {_BESIDE}")
     selected = [
         f"{_guarded(_by_row(declared[name], sight), name, sight, present)} AS `{name}`" for name in sight.columns
     ]
     seen = frame.where(sight.rows) if sight.rows else frame
     return seen.selectExpr(*selected)
+
+
+_BESIDE = "_beside"
+
+
+def _beside(contract: Contract, sight: Sight) -> SparkColumn:
+    """Build whether a row is the smallest seen one of a set of which others are left out."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    together, seen = Window.partitionBy(*sight.adds_up), F.expr(sight.rows)
+    smallest = together.orderBy(F.desc(seen), F.expr(_visitors(contract)), *contract.key)
+    return F.bool_or(~seen).over(together) & (F.row_number().over(smallest) == 1)
 
 
 def _visitors(contract: Contract) -> str:
@@ -271,6 +303,7 @@ def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -
         ]
         sight = sight_of(contract, role)
         plain = [f'"{name}"' for name, shown in sight.columns.items() if shown is Shown.AS_IT_IS] if sight else []
+        assert sight is None or not sight.adds_up, "a policy of PostgreSQL judges each row alone"
         if sight is not None and plain:
             conditions = (sight.rows, f"NOT `{PRIVATE}`" if sight.private else "")
             condition = " AND ".join(filter(None, conditions)).replace("`", '"') or "true"

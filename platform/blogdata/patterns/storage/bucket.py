@@ -1,13 +1,13 @@
-"""Bucket: rows of one user lie together in one of a few buckets, so a join and an aggregation by user need no shuffle.
+"""Bucket: rows of one user have one of a few buckets; tables that are sorted by it are joined without a shuffle.
 
 Problem: two tables are joined by user. Every join shuffles both of them, although nothing has changed since the last
 one. To partition them by user would make a folder for each.
 
 How it works: a column has the bucket of each row's user, a keyed hash modulo a small number (:func:`of`), and files
-have its minimum and maximum (Metadata Enhancer), so a predicate on it skips those of other buckets. Frozen rows are
-sorted by it (Sorter). Delta has no `bucketBy`, from which Spark would know this. So :func:`read` deals ranges of
-buckets to tasks: a task reads the rows of its range from each table, and joins and aggregates them alone
-(:class:`Together`). The plan has no Exchange.
+have its minimum and maximum (Metadata Enhancer), so a predicate on it skips those of other buckets. Only frozen years
+are sorted by it (Sorter), and so only theirs are skipped. Delta has no `bucketBy`, from which Spark
+would know this. So :func:`read` deals ranges of buckets to tasks: a task reads the rows of its range from each table,
+all by itself, and joins and aggregates them alone (:class:`Together`). The plan has no Exchange.
 
 The trap: trust. If a user's rows have two buckets, because two tables count them differently or rows are older than the
 column, a join loses pairs and a group comes twice, and no error says so. So the buckets are read from the table's log,

@@ -3,12 +3,13 @@
 Problem: a reader that does not know Delta lists the folder of a table: it takes files of old versions, and of writers
 that died, for rows; and it waits for the listing.
 
-How it works: :func:`share` writes the files of one version into text files of the layout that Hive, Trino and Presto
-read (`SymlinkTextInputFormat`): a `manifest` in a folder for each partition, and a file's address on each line. It
-appears by one rename, and readers find it by a link that is switched at once. Its files are held
-(:func:`blogdata.lake.shares.shared_files`): nothing removes them until the share is withdrawn (:func:`withdraw`) or
-moved to a newer version; the one before stays until then as well, for readers that began with it. Whole files show
-every column, so a dataset with a person's values is refused, and so is one with rows that are only marked as removed.
+How it works: :func:`share` writes the files of one version into text files of the layout of Delta's own symlink
+manifests (`GENERATE`): a `manifest` in a folder for each partition, and a file's address on each line. It is staged,
+appears by one rename, and readers find it by a link that is switched at once: they see the manifest before or the new
+one, whole. Its files are held (:func:`blogdata.lake.shares.shared_files`): neither a vacuum nor the removal of replaced
+tables deletes them until the share is withdrawn (:func:`withdraw`) or moved to a newer version. The one before stays
+until then as well, for readers that began with it. Whole files show every column, so a dataset with a person's values
+is refused, and so is one with rows that are only marked as removed, which a plain reader would see.
 
 A load manifest lists what a copy has to load, so that a repeated or continued copy loads nothing twice and nothing that
 came later. For the copy into PostgreSQL it is the table `publications`, written in the transaction of the rows

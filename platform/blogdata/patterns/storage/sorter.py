@@ -1,10 +1,10 @@
-"""Sorter: rows that queries ask for together lie in the same files, so that statistics skip the other files.
+"""Sorter: rows of a frozen year that queries ask for together lie in the same files; statistics skip the others.
 
 Problem: readers filter by visitor or by page. Rows come in the order of time, so each file has nearly every visitor and
 page, and its minimum and maximum skip nothing.
 
 How it works: when a year is frozen, its rows are final, and they are rewritten once along a Z-order curve of the
-declared columns (:class:`blogdata.publish.writes.Sorted`): rows that are near in any of the columns lie in the same few
+declared columns (`Sorted` of the contract): rows that are near in any of the columns lie in the same few
 files, so a predicate on either column skips files. :func:`sort` does it in one commit of the member that nobody reads
 yet, if the new files have as many rows as the old ones.
 

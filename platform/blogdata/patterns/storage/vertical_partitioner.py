@@ -16,13 +16,10 @@ that was delivered of a user, once, by a token: a keyed hash of the user, the lo
 e-mail; `silver.users_whole` joins them for who may see them. Without its row of the one small table, a token leads
 nowhere.
 
-A table that was made before still has the columns, and they are written until they are removed after their grace period
-(:mod:`blogdata.patterns.quality.schema_migrator`); until then its whole view is the table.
-
-The trap: a table of its own for the wide columns, with the same key and partitions: a second copy, and a text that is
-still written again with each row. Another trap: the join shows the line that is at a place now, not when the event was
-computed. Until a landed file's hours are computed anew, a line with another time is not shown (the time is part of the
-key), but one with the same time is.
+The trap: a table of its own for the wide columns, with the same key and partitions. That is a second copy, a second
+file for each hour, and a text that is still written again with each row. Another trap: the join shows the line that is
+at a place now, not when the event was computed. If a landed file was replaced, its hours are computed anew by the next
+run; until then a line with another time is not shown (the time is part of the key), but one with the same time is.
 
 When not to use it: to read less: a reader of a columnar file reads the columns that it selects. And for removal not
 alone: lines as received (bronze, the landing zone) have the values, and so have columns of `bronze.visits` and
@@ -38,58 +35,47 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Migration, Wide
+from blogdata.publish.schema import Wide
 
 if TYPE_CHECKING:
-    from datetime import date, timedelta
-
     from pyspark.sql import DataFrame
 
 WHOLE = "_whole"
 """Suffix of the name of the view that has all columns of a dataset, the wide ones last."""
 
 
-def split(
-    contract: Contract, columns: Collection[str], *, of: str, key: Sequence[str], since: date, grace: timedelta
-) -> Contract:
+def split(contract: Contract, columns: Collection[str], *, of: str, key: Sequence[str]) -> Contract:
     """Take columns out of a contract, because another dataset has them: an input, or one of the same input.
 
     Args:
         of: That dataset, as `layer.table`, whose columns have the same names and values.
-        grace: How long, from that day, a table that has the columns keeps them.
     """
     wide = tuple(column for column in contract.columns if column.name in columns)
-    migrations = tuple(
-        Migration(
-            old=column.name, since=since, grace=grace, subject=column.subject, instead=f"{contract.dataset}{WHOLE}"
-        )
-        for column in wide
-    )
     return replace(
         contract,
         columns=tuple(column for column in contract.columns if column not in wide),
         wide=Wide(columns=wide, of=of, key=tuple(key)),
-        migrations=(*contract.migrations, *migrations),
     )
 
 
 def whole(rows: DataFrame, lines: DataFrame, contract: Contract) -> DataFrame:
-    """Join the wide columns to the rows of a dataset, last; null where the other dataset no longer has its row."""
-    key, narrow, wide = _columns(contract, rows.columns)
-    found = rows.join(lines.select(*key, *wide), list(key), "left") if key else rows
-    return found.select(*narrow, *wide)
+    """Join the wide columns to the rows of a dataset.
+
+    Returns:
+        Each row once, with the wide columns last; they are null where the other dataset no longer has its row.
+    """
+    wide = contract.wide
+    assert wide is not None, f"{contract.dataset} is not split"
+    found = rows.join(lines.select(*wide.key, *wide.names), list(wide.key), "left")
+    return found.select(*rows.columns, *wide.names)
 
 
 def query(there: Collection[str], contract: Contract, *, rows: str, lines: str, quote: str) -> str:
     """Build the SQL of the same view, for engines that run without the platform."""
-    key, narrow, wide = (", ".join(f"{quote}{name}{quote}" for name in names) for names in _columns(contract, there))
-    joined = f" LEFT JOIN (SELECT {key}, {wide} FROM {lines}) AS lines USING ({key})" if key else ""
-    return f"SELECT {narrow}, {wide} FROM {rows}{joined}"
-
-
-def _columns(contract: Contract, there: Collection[str]) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-    """Return the columns to join by, those of the table, and the wide ones; none to join by if the table has all."""
     assert contract.wide is not None, f"{contract.dataset} is not split"
-    wide = contract.wide.names
-    narrow = [name for name in there if name not in wide]
-    return () if set(wide) <= set(there) else contract.wide.key, narrow, wide
+    key, narrow, wide = (
+        ", ".join(f"{quote}{name}{quote}" for name in names)
+        for names in (contract.wide.key, there, contract.wide.names)
+    )
+    joined = f"LEFT JOIN (SELECT {key}, {wide} FROM {lines}) AS lines USING ({key})"
+    return f"SELECT {narrow}, {wide} FROM {rows} {joined}"
