@@ -10,12 +10,24 @@ from typing import Any
 from blogdata.lake import arrow
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
+from blogdata.publish.column_types import parse_fields
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
 from blogdata.publish.target import RunContext, Target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
+
+
+def declared(dataset: str, fields: str, **more: Any) -> Contract:
+    """A contract of fields such as `day STRING NOT NULL, views BIGINT`; each column is described by its name."""
+    columns = tuple(
+        Column(name=field.name, type=str(field.type).upper(), nullable=field.nullable, description=field.name)
+        for field in parse_fields(fields)
+    )
+    return Contract(dataset=dataset, description="For tests", owner="team:tests", columns=columns, **more)
+
+
 CONTRACT = Contract(
     dataset="silver.clicks",
     description="Clicks, for people's tests",
@@ -37,16 +49,7 @@ CONTRACT = Contract(
     statistics=("hour", "click"),
 )
 WHOLE = replace(CONTRACT, dataset="silver.whole", partitioning=None)
-LETTERS = Contract(
-    dataset="silver.letters",
-    description="Letters, for tests",
-    owner="team:tests",
-    columns=(
-        Column(name="letter", type="STRING", nullable=False, description="The key"),
-        Column(name="says", type="STRING", description="What it says"),
-    ),
-    key=("letter",),
-)
+LETTERS = declared("silver.letters", "letter STRING NOT NULL, says STRING", key=("letter",))
 """Of what is merged."""
 
 

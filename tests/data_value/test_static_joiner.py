@@ -10,14 +10,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from blogdata.lake.commit import WHOLE_TABLE, Account
-from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import static_joiner
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
-from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Column
-from blogdata.publish.target import Provenance, RunContext, Target
+from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from plans import plan_of
+from toy import declared, target
 
 FACTS = "fact INT, user_id STRING, at TIMESTAMP"
 VERSIONS = "user_id STRING, login STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"
@@ -71,20 +69,10 @@ def test_a_null_key_matches_nothing(spark: Any) -> None:
 def test_the_account_refuses_a_doubled_fact(spark: Any, tmp_path: Path) -> None:
     """As in silver.visits_enriched, where the join relies on disjoint versions of users."""
     history = versions(spark, ("old", 1, 7), ("new", 5, 20))
-    contract = Contract(
-        dataset="silver.joined",
-        description="Facts with their versions",
-        owner="team:tests",
-        columns=tuple(
-            Column(name=name, type=type_, description=name)
-            for name, type_ in (("fact", "INT"), ("login", "STRING"), ("known", "BOOLEAN"))
-        ),
-    )
-    run = RunContext(run_id="r1", job="join", code_version="c1")
-    target = Target(lake=Lake(root=str(tmp_path)), contract=contract, run=run)
+    aim = target(tmp_path, contract=declared("silver.joined", "fact INT, login STRING, known BOOLEAN"))
     found = joined_frame(facts(spark, 2, 6), history).select("fact", "login", "known")
     with pytest.raises(AuditFailed, match=r"account\.accounted.*found 3.*expected 2"):
-        overwrite_table(found, target, Provenance(accounts={WHOLE_TABLE: Account(rows_in=2)}))
+        overwrite_table(found, aim, Provenance(accounts={WHOLE_TABLE: Account(rows_in=2)}))
 
 
 @pytest.mark.usefixtures("usual_plans")

@@ -22,22 +22,17 @@ from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.patterns.idempotency.fast_metadata_cleaner import freeze, replace_periods
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Column, Partitioning, RowRule
+from blogdata.publish.schema import Partitioning, RowRule
 from blogdata.publish.target import Additions, Provenance, Target
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import ByPeriod, Slices
 from laws.stepping import Held, Probe
-from toy import target
+from toy import declared, target
 
 OLD, LAST, NEW = "2025-12-15", "2025-12-22", "2026-01-05"
-WEEKS = Contract(
-    dataset="gold.weeks",
-    description="Clicks by week",
-    owner="team:tests",
-    columns=(
-        Column(name="week", type="STRING", nullable=False, description="Week"),
-        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
-    ),
+WEEKS = declared(
+    "gold.weeks",
+    "week STRING NOT NULL, click BIGINT NOT NULL",
     key=("click",),
     partitioning=Partitioning(column="week", grain=Grain.WEEK),
     write=ByPeriod(kept=timedelta(days=7)),

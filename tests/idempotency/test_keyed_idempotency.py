@@ -72,13 +72,6 @@ def test_a_better_correction_keeps_the_id_of_its_visit(spark: Any) -> None:
     assert len({str(ids(spark, [View(60, 0, file=name)])) for name in named}) == 1
 
 
-def test_visit_parts_in_different_hours_share_an_id(spark: Any) -> None:
-    ten, eleven = View(110, 100), View(125, 0)
-    whole = ids(spark, [ten, eleven])
-    assert ids(spark, [ten], around=[eleven])["a", 110] == whole["a", 110] == whole["a", 125]
-    assert ids(spark, [eleven], around=[ten])["a", 125] == whole["a", 125]
-
-
 minutes = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 300)), min_size=1, max_size=12, unique=True)
 
 

@@ -29,6 +29,7 @@ from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Migration, Partitioning
 from blogdata.services import postgres_connection
 from blogdata.services.postgres_connection import PostgresUnreachable
+from toy import declared
 
 SCHEMA = "shop"
 DAY = "2026-01-05"
@@ -37,18 +38,9 @@ OTHER_DAY = "2026-01-06"
 
 def contract(name: str) -> Contract:
     """A contract of rows by day with a text and a number."""
-    return Contract(
-        dataset=f"gold.{name}",
-        description="For people's tests",
-        owner="team:tests",
-        columns=(
-            Column(name="day", type="STRING", nullable=False, description="Day"),
-            Column(name="item", type="STRING", nullable=False, description="Item"),
-            Column(name="sold", type="BIGINT", description="How often"),
-        ),
-        key=("day", "item"),
-        partitioning=Partitioning(column="day", grain=Grain.DAY),
-    )
+    by_day = Partitioning(column="day", grain=Grain.DAY)
+    fields = "day STRING NOT NULL, item STRING NOT NULL, sold BIGINT"
+    return declared(f"gold.{name}", fields, key=("day", "item"), partitioning=by_day)
 
 
 def part(

@@ -21,23 +21,16 @@ from blogdata.lake import companions
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
-from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Column
 from blogdata.publish.target import Companion, Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import AppearsWith
 from laws.stepping import Probe
-from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
+from toy import CONTRACT, HOURS, accounts, clicks, declared, resting, table, target
 
 MAIN = replace(CONTRACT, measures={"disputed": "count_if(stands_for = 3)"})
-BESIDE = Contract(
-    dataset="silver.disputes",
-    description="Clicks that were disputed",
-    owner="team:tests",
-    columns=(
-        Column(name="hour", type="STRING", nullable=False, description="Hour"),
-        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
-    ),
+BESIDE = declared(
+    "silver.disputes",
+    "hour STRING NOT NULL, click BIGINT NOT NULL",
     key=("click",),
     partitioning=CONTRACT.partitioning,
     write=AppearsWith(main=MAIN.dataset),

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blogdata.errors import PlatformError
 from blogdata.landing import landed_formats
 from blogdata.landing.log_formats import formats
 from blogdata.patterns.ingestion import log_progress, log_splitter, vanished_lines, whole_files
@@ -107,14 +106,6 @@ def test_a_compressed_log_is_recognized_by_its_bytes(tmp_path: Path) -> None:
     assert parts(tmp_path)[0].name.startswith("b-")
     split(tmp_path, "named-plain.log")
     assert len(parts(tmp_path)) == 4
-
-
-def test_a_damaged_compressed_log_is_refused_whole(tmp_path: Path) -> None:
-    put(tmp_path, gzip.compress(line(0) * 500)[:-20], "a.log.gz")
-    with pytest.raises(PlatformError, match=r"a\.log\.gz"):
-        split(tmp_path, "a.log.gz")
-    assert not (tmp_path / "visits").exists()
-    assert [path.name for path in unsplit_logs(tmp_path)] == ["a.log.gz"]
 
 
 def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:

@@ -22,31 +22,19 @@ from blogdata.patterns.observability.dataset_tracker import (
 )
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.schema import Partitioning
 from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.publish.writes import Serve
+from toy import declared
 
-RAW = Contract(
-    dataset="bronze.views",
-    description="Views as received",
-    owner="team:platform",
-    columns=(
-        Column(name="day", type="STRING", nullable=False, description="Day"),
-        Column(name="page", type="STRING", description="Page"),
-    ),
-    partitioning=Partitioning(column="day", grain=Grain.DAY),
-)
-CLEAN = replace(RAW, dataset="silver.views", description="Views", owner="team:analytics")
-STATS = Contract(
-    dataset="gold.stats",
-    description="Views of a day",
-    owner="team:marketing",
+BY_DAY = Partitioning(column="day", grain=Grain.DAY)
+RAW = declared("bronze.views", "day STRING NOT NULL, page STRING", partitioning=BY_DAY)
+CLEAN = replace(RAW, dataset="silver.views", owner="team:analytics")
+STATS = declared(
+    "gold.stats",
+    "day STRING NOT NULL, views BIGINT",
     consumers=("team:editors",),
-    columns=(
-        Column(name="day", type="STRING", nullable=False, description="Day"),
-        Column(name="views", type="BIGINT", description="Views"),
-    ),
-    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    partitioning=BY_DAY,
     stands_for="sum(views)",
     reasons={"aggregated": "sum(views) - count(1)"},
 )
@@ -123,7 +111,7 @@ def test_an_edge_is_what_a_run_really_read(lineage: Lineage, home: Path) -> None
         LineageEdge(source="landing.views", target="bronze.views"),
         LineageEdge(source="silver.views", target="gold.stats", version=lake.version("silver.views")),
     )
-    assert [lineage.nodes[name].owner for name in ("landing.views", "gold.alone")] == [None, "team:platform"]
+    assert [lineage.nodes[name].owner for name in ("landing.views", "gold.alone")] == [None, "team:tests"]
 
 
 def test_lineage_finds_all_upstream_and_downstream_datasets(lineage: Lineage) -> None:
@@ -173,7 +161,7 @@ def test_exported_columns_name_their_source_columns(exported: Path) -> None:
     assert [field["name"] for field in output["facets"]["schema"]["fields"]] == ["day", "views"]
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == 1
     assert output["facets"]["ownership"]["owners"] == [
-        {"name": "team:marketing", "type": "OWNER"},
+        {"name": "team:tests", "type": "OWNER"},
         {"name": "team:editors", "type": "CONSUMER"},
     ]
 

@@ -14,23 +14,16 @@ from blogdata.patterns.quality.constraints_enforcer import orphans
 from blogdata.publish.audit import specify
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Column, Partitioning, RowRule
+from blogdata.publish.schema import Partitioning, RowRule
 from blogdata.publish.tables import constraints, enforce
-from blogdata.publish.target import Provenance, RunContext, Target
+from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from quality.contracts import CONTRACTS
+from toy import declared, target
 
-COLUMNS = (
-    Column(name="day", type="STRING", nullable=False, description="Day"),
-    Column(name="id", type="BIGINT", nullable=False, description="Identifier"),
-    Column(name="at", type="TIMESTAMP", description="When"),
-    Column(name="amount", type="BIGINT", description="Amount"),
-)
-ORDERS = Contract(
-    dataset="silver.orders",
-    description="Orders",
-    owner="team:shop",
-    columns=COLUMNS,
+ORDERS = declared(
+    "silver.orders",
+    "day STRING NOT NULL, id BIGINT NOT NULL, at TIMESTAMP, amount BIGINT",
     key=("id",),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
     rules=(
@@ -38,7 +31,8 @@ ORDERS = Contract(
         RowRule(name="small", expression="amount < 1000", description="Large orders go elsewhere"),
     ),
 )
-GENERATED = replace(ORDERS, columns=(replace(COLUMNS[0], generated="date_format(at, 'yyyy-MM-dd')"), *COLUMNS[1:]))
+DAY, *OTHERS = ORDERS.columns
+GENERATED = replace(ORDERS, columns=(replace(DAY, generated="date_format(at, 'yyyy-MM-dd')"), *OTHERS))
 ROWS = "day STRING, id BIGINT, at TIMESTAMP, amount BIGINT"
 
 
@@ -105,10 +99,9 @@ def test_a_dropped_constraint_is_restored_before_writing(spark: Any, enforced: L
 
 def test_audit_lists_all_violations_with_their_counts(spark: Any, lake: Lake) -> None:
     rows = [("2026-01-05", 1, None, -1), ("2026-01-05", 1, None, 5000), ("2026-01-05", None, None, None)]
-    run = RunContext(run_id="r", job="j", code_version="c", trigger="t")
     with pytest.raises(AuditFailed) as refused:
         overwrite_partitions(
-            spark.createDataFrame(rows, ROWS), Target(lake=lake, contract=ORDERS, run=run), ["2026-01-05"], Provenance()
+            spark.createDataFrame(rows, ROWS), target(Path(lake.root), contract=ORDERS), ["2026-01-05"], Provenance()
         )
     assert {(item.rule, item.partition, item.found) for item in refused.value.violations} == {
         ("positive", "2026-01-05", 2),

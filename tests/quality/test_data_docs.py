@@ -11,9 +11,10 @@ import pytest
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.target import Provenance, RunContext, Target
+from blogdata.publish.target import Provenance
 from quality.contracts import CONTRACTS
 from quality.data_docs import DataDocsConfig, check_name, data_docs
+from toy import target
 
 LATE = CONTRACTS["silver.late_visits"]
 HOURS = ("2026-01-05T10", "2026-01-05T11")
@@ -47,8 +48,7 @@ def late_rows(spark: Any) -> Any:
 
 
 def publish(spark: Any, lake: Lake) -> None:
-    run = RunContext(run_id="run-1", job="hourly", code_version="c1")
-    overwrite_partitions(late_rows(spark), Target(lake=lake, contract=LATE, run=run), HOURS, Provenance())
+    overwrite_partitions(late_rows(spark), target(Path(lake.root), contract=LATE), HOURS, Provenance())
 
 
 @pytest.fixture(scope="module")

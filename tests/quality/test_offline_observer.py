@@ -22,22 +22,15 @@ from blogdata.patterns.quality.offline_observer import (
     standing_drifts,
     unseen,
 )
-from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.schema import Classification, Column, Partitioning
+from toy import declared
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
-VISITS = Contract(
-    dataset="simulated.visits",
-    description="The profiled dataset of the blog",
-    owner="team:platform",
-    columns=(
-        Column(name="hour", type="STRING", nullable=False, description="Hour"),
-        Column(name="browser", type="STRING", description="A category"),
-    ),
-    partitioning=Partitioning(column="hour", grain=Grain.HOUR),
-    profiled=("browser",),
+BY_HOUR = Partitioning(column="hour", grain=Grain.HOUR)
+VISITS = declared(
+    "simulated.visits", "hour STRING NOT NULL, browser STRING", partitioning=BY_HOUR, profiled=("browser",)
 )
 ON_WEEKDAYS = {"Chrome": 0.5, "Safari": 0.25, "Firefox": 0.15, "Edge": 0.08, "Opera": 0.02}
 ON_WEEKENDS = {"Chrome": 0.4, "Safari": 0.4, "Firefox": 0.15, "Edge": 0.03, "Opera": 0.02}

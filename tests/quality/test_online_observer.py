@@ -10,22 +10,14 @@ from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.online_observer import Point, observed, rates, series
-from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Column, Partitioning
-from blogdata.publish.target import Provenance, RunContext, Target
+from blogdata.publish.schema import Partitioning
+from blogdata.publish.target import Provenance
+from toy import declared, target
 
-VIEWS = Contract(
-    dataset="silver.views",
-    description="Page views",
-    owner="team:analytics",
-    columns=(
-        Column(name="day", type="STRING", nullable=False, description="Day"),
-        Column(name="user", type="STRING", nullable=False, description="Visitor"),
-        Column(name="referral", type="STRING", description="Origin"),
-        Column(name="tags", type="ARRAY<STRING>", description="Tags"),
-        Column(name="times", type="BIGINT", nullable=False, description="Rows it stands for"),
-    ),
+VIEWS = declared(
+    "silver.views",
+    "day STRING NOT NULL, user STRING NOT NULL, referral STRING, tags ARRAY<STRING>, times BIGINT NOT NULL",
     partitioning=Partitioning(column="day", grain=Grain.DAY),
     stands_for="sum(times)",
     reasons={"duplicates": "sum(times - 1)"},
@@ -38,8 +30,6 @@ DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 def written(spark: Any, tmp_path: Path) -> EventLog:
     """Publish two days with rows and one without, as for any dataset."""
     lake = Lake(root=str(tmp_path / "lake"))
-    contract = observed(VIEWS)
-    run = RunContext(run_id="run-1", job="views", code_version="c1")
     rows = [
         (DAYS[0], "ann", None, None, 3),
         (DAYS[0], "bob", "news", ["a"], 1),
@@ -50,10 +40,7 @@ def written(spark: Any, tmp_path: Path) -> EventLog:
     frame = spark.createDataFrame(rows, VIEWS.ddl.replace(" NOT NULL", ""))
     accounts = {DAYS[0]: Account(rows_in=6), DAYS[1]: Account(rows_in=1), DAYS[2]: Account(rows_in=0)}
     commit = overwrite_partitions(
-        frame,
-        Target(lake=lake, contract=contract, run=run),
-        DAYS,
-        Provenance(accounts=accounts),
+        frame, target(tmp_path / "lake", contract=observed(VIEWS)), DAYS, Provenance(accounts=accounts)
     )
     events = EventLog(lake)
     events.record(commit)

@@ -22,31 +22,17 @@ from blogdata.lake.lake import Lake
 from blogdata.lake.shares import MANIFEST
 from blogdata.orchestration import upkeep
 from blogdata.patterns.storage import manifest
-from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
+from toy import declared
 from toy_members import DATASET, NOON, member
 
-PAGES = Contract(
-    dataset="gold.pages",
-    description="Pages",
-    owner="team:tests",
-    columns=(
-        Column(name="day", type="STRING", nullable=False, description="Day"),
-        Column(name="page", type="STRING", nullable=False, description="Page"),
-        Column(name="views", type="BIGINT", description="Views"),
-    ),
+PAGES = declared(
+    "gold.pages",
+    "day STRING NOT NULL, page STRING NOT NULL, views BIGINT",
     partitioning=Partitioning(column="day", grain=Grain.DAY),
 )
-WEEKS = replace(
-    PAGES,
-    dataset=DATASET,
-    columns=(
-        Column(name="week", type="STRING", description="Week"),
-        Column(name="click", type="BIGINT", description="Click"),
-    ),
-    partitioning=Partitioning(column="week", grain=Grain.WEEK),
-)
+WEEKS = declared(DATASET, "week STRING, click BIGINT", partitioning=Partitioning(column="week", grain=Grain.WEEK))
 OLD = [("mon", "/a", 1), ("mon", "/b", 2), ("tue 50 %", "/c", 3)]
 NEW = [("mon", "/a", 10), ("mon", "/ä", 20)]
 Read = Callable[[Path, str], list[tuple[Any, ...]]]

@@ -13,28 +13,21 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.storage import sorter
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.schema import Partitioning
 from blogdata.publish.target import Provenance
 from blogdata.publish.writes import ByPeriod, Sorted
 from quality.contracts import EVERY
 from scans import Scan, scanned
-from toy import target
+from toy import declared, target
 
 WEEK = "2025-12-15"
 ROWS, FILE_BYTES = 20_000, 3_000
 """About 21 files of a week. Delta samples where a file begins and adds noise to the order, so the files that a query
 reads differ from run to run: four or five of eight, nine or ten of these."""
 BY_USER, BY_PAGE = "bucket = 13", "page = '/7'"
-CLICKS = Contract(
-    dataset="gold.clicks",
-    description="Clicks by week",
-    owner="team:tests",
-    columns=(
-        Column(name="week", type="STRING", nullable=False, description="Week"),
-        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
-        Column(name="bucket", type="INT", description="Bucket of the visitor"),
-        Column(name="page", type="STRING", description="Page"),
-    ),
+CLICKS = declared(
+    "gold.clicks",
+    "week STRING NOT NULL, click BIGINT NOT NULL, bucket INT, page STRING",
     key=("click",),
     partitioning=Partitioning(column="week", grain=Grain.WEEK),
     write=ByPeriod(kept=timedelta(days=7), frozen=Sorted(by=("bucket", "page"), file_bytes=FILE_BYTES)),

@@ -26,13 +26,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
 from blogdata.patterns.idempotency import keyed_idempotency
 from blogdata.publish.partitions import Grain, contiguous, start_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 PATH_LENGTH = 5
 STARTED, ENDED, APPENDED, COMPLETED = "started_at", "ended_at", "appended", "is_completed"
@@ -81,8 +80,6 @@ def sessionize(
         The sessions of each hour, with `session_id` STRING, `is_completed` BOOLEAN, the number of their rows in the
         hour, and the columns `spec.state`. A pending session is in each hour at whose end it is open.
     """
-    from pyspark.sql import functions as F
-
     parts = fragments(rows, spec)
     if pending is not None:
         carried = pending.select(
@@ -97,9 +94,6 @@ _HOUR = "yyyy-MM-dd'T'HH"
 
 def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
     """Aggregate the rows of each session within each hour: `spec.state`, the number of rows, and `_hour` TIMESTAMP."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
     # By windows alone, which all have one order: a grouping would sort all rows a second time, in the same task.
     in_order = Window.partitionBy(spec.visitor).orderBy(spec.time, *spec.ties)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -157,8 +151,6 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
 
 def _within_ranges(parts: DataFrame, partitions: Sequence[str]) -> DataFrame:
     """Add the first and the last hour of the gapless range that a fragment, or what is pending before it, is for."""
-    from pyspark.sql import functions as F
-
     ranges = contiguous(partitions, Grain.HOUR)
     ends = [(start_of(first, Grain.HOUR), start_of(last, Grain.HOUR)) for first, last in ranges]
     if len(ends) == 1:
@@ -172,9 +164,6 @@ def _within_ranges(parts: DataFrame, partitions: Sequence[str]) -> DataFrame:
 
 def _joined(parts: DataFrame, spec: SessionSpec) -> DataFrame:
     """Compute the state of each session after each of its fragments, and the hour of the next one."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
     whose = ("_since", spec.visitor)
     in_order = Window.partitionBy(*whose).orderBy(STARTED)
     up_to = Window.unboundedPreceding, Window.currentRow
@@ -200,8 +189,6 @@ def _joined(parts: DataFrame, spec: SessionSpec) -> DataFrame:
 
 def _cut(states: DataFrame, spec: SessionSpec) -> DataFrame:
     """Repeat each state for the hours at whose end it holds, up to the hour in which the session is over."""
-    from pyspark.sql import functions as F
-
     hour = F.expr("INTERVAL 1 HOUR")
     over = F.date_trunc("hour", F.col(ENDED) + F.lit(spec.inactivity))
     until = F.least(F.col("_next") - hour, over, F.col("_until"))
@@ -218,7 +205,5 @@ def _cut(states: DataFrame, spec: SessionSpec) -> DataFrame:
 
 
 def _apart(before: Column, time: Column, spec: SessionSpec) -> Column:
-    from pyspark.sql import functions as F
-
     silence = F.unix_micros(time) - F.unix_micros(before)
     return before.isNull() | (silence > spec.inactivity // timedelta(microseconds=1))

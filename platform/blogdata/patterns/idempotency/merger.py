@@ -25,8 +25,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
 from blogdata.errors import ConfigurationError
 from blogdata.lake import arrow
@@ -39,9 +41,6 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 DELETED = "is_deleted"
 """Column of the changes that marks a row as removed."""
@@ -92,8 +91,6 @@ def add(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> 
 
 def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
     """Rewrite the files that have a row with a changed key, or of a small table all."""
-    from pyspark.sql import functions as F
-
     contract, lake, spark = target.contract, target.lake, changes.sparkSession
     current = lake.read(spark, contract.dataset, at)
     table = lake.at(contract.dataset, at)
@@ -115,9 +112,6 @@ def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, at: i
 
 def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
     """Make the evaluation of changes fail if several of them share a key; audits judge one that contains a null."""
-    from pyspark.sql import Column, Window
-    from pyspark.sql import functions as F
-
     several = F.count(F.lit(1)).over(Window.partitionBy(*contract.key)) > 1
     known = reduce(Column.__and__, [F.col(name).isNotNull() for name in contract.key])
     refusal = F.raise_error(F.lit(f"[{AMBIGUOUS_CHANGE}] several changes have the key of one row")).cast("boolean")
@@ -127,16 +121,12 @@ def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
 
 def all_marked(changes: DataFrame) -> DataFrame:
     """Make the evaluation of changes fail if the mark of a change is null."""
-    from pyspark.sql import functions as F
-
     refusal = F.raise_error(F.lit(f"[{UNMARKED_CHANGE}] a change is not marked")).cast("boolean")
     return changes.where(F.when(F.col(DELETED).isNull(), refusal).otherwise(F.lit(True)))
 
 
 def effective(changes: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Filter out the changes that have no effect on the table."""
-    from pyspark.sql import functions as F
-
     there = F.col("t._there").isNotNull()
     wanted = F.when(F.col(f"s.{DELETED}"), there).otherwise(~there | _differs(contract))
     marked = current.withColumn("_there", F.lit(True)).alias("t")
@@ -146,8 +136,6 @@ def effective(changes: DataFrame, current: DataFrame, contract: Contract) -> Dat
 
 def differences(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Return the changes that make a table a full delivery; both are read once."""
-    from pyspark.sql import functions as F
-
     there, gone = F.col("t._there").isNotNull(), F.col("s._there").isNull()
     rows, known = (
         each.withColumn("_there", F.lit(True)).alias(name) for name, each in (("s", delivered), ("t", current))
@@ -164,8 +152,6 @@ def differences(delivered: DataFrame, current: DataFrame, contract: Contract) ->
 
 def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Compute the rows of the table after a merge, or of some of its files."""
-    from pyspark.sql import functions as F
-
     columns = [column.name for column in contract.columns]
     arrived = changes.where(~F.col(DELETED)).select(*columns)
     kept = current.alias("t").join(changes.alias("s"), on=_same(contract), how="left_anti")
@@ -183,17 +169,11 @@ def _mergeable(contract: Contract) -> Contract:
 
 
 def _differs(contract: Contract) -> Column:
-    from pyspark.sql import Column
-    from pyspark.sql import functions as F
-
     values = [column.name for column in contract.columns if column.name not in contract.key]
     pairs = [~F.col(f"s.{name}").eqNullSafe(F.col(f"t.{name}")) for name in values]
     return reduce(Column.__or__, pairs, F.lit(False))
 
 
 def _same(contract: Contract) -> Column:
-    from pyspark.sql import Column
-    from pyspark.sql import functions as F
-
     # Rows that are older than a column of the key have a null in it: they are found, and replaced.
     return reduce(Column.__and__, [F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}")) for name in contract.key])

@@ -40,7 +40,6 @@ from blogdata.evidence.executions import EMPTY, applied, history
 from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
 from blogdata.lake.committer import ConcurrentWrite
 from blogdata.lake.lake import Lake
-from blogdata.patterns.idempotency.merger import merge
 from blogdata.publish import tables
 from blogdata.publish.changes import Rewrite
 from blogdata.publish.publish import publish
@@ -70,6 +69,8 @@ def execute(
         changes: Computes the changes, as `merge` takes them, from the table before the execution.
         lost: Checks whether an error that is no `PlatformError` means a lost server, so that a retry can help.
     """
+    from blogdata.patterns.idempotency.merger import merge
+
     contract, lake = target.contract, target.lake
     # First: a version to restore is restored by the contract of today.
     tables.enforce(spark, lake, contract)

@@ -23,16 +23,13 @@ Source: Data Engineering Design Patterns, ch. 9.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 
 def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> DataFrame:
     """Find the facts whose reference does not exist in the dimension; a null reference is intentional and allowed."""
-    from pyspark.sql import functions as F
-
     keys = dimension.select(*[F.col(there).alias(f"_{here}") for here, there in on.items()]).distinct()
     condition = F.lit(True)
     for here in on:

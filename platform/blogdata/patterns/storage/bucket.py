@@ -28,17 +28,14 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from blogdata.errors import PlatformError
 from blogdata.lake.lake import Stored, TableSlice
 from blogdata.publish.schema import Buckets
 from blogdata.publish.tables import BUCKETS
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 _DIGITS = 15
 """Hexadecimal digits of a hash that a bucket follows from: the most that a BIGINT can have."""

@@ -21,12 +21,9 @@ Source: Data Engineering Design Patterns, ch. 8.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def refer(facts: DataFrame, *, key: Sequence[str], known: str, unknown: str) -> DataFrame:
