@@ -95,6 +95,11 @@ DAILY_REPORT = Contract(
             f"AND abs(max(report_completeness) - {PARTS} / ({EXPECTED})) < 0.000001",
             description="All rows of a day state the same completeness of the report, that of its sources",
         ),
+        Audit(
+            name="every_figure",
+            expression=f"count(1) = {sum(map(len, FIGURES.values()))}",
+            description="A day has each figure, also those of which nothing is there",
+        ),
     ),
     rows_in="rows of the hours of the day, of all sources",
     stands_for=STANDS_FOR,
