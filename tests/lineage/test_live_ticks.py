@@ -80,8 +80,7 @@ def test_every_tick_reports_the_checks_of_what_it_has_appended(
     assert {(check.check_name, check.passed) for check in checks} == {(CONTRACT, True), (LEDGER, True)}
     (brought,) = appended(made.lake, BRONZE)
     columns = sources(made.lake, str(made.landing), brought)
-    assert ColumnSource(dataset="landing.visits", column="raw") in columns["raw"]
-    assert ColumnSource(dataset="landing.visits", column="source_file") in columns["arrival_hour"]
+    assert columns["raw"] == columns["arrival_hour"] == [ColumnSource(dataset="landing.visits", column="raw")]
     table = made.lake.caught_up(BRONZE)
     assert table is not None
     table.delete("source_offset = 0")
