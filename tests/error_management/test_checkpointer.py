@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +31,13 @@ SPEC = StreamSpec(
 
 
 def write(file: Path, text: str) -> None:
+    """Write a file and its checksum file, as Hadoop does."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    content = text.encode()
+    file.write_bytes(content)
+    chunks = [content[at : at + 512] for at in range(0, len(content), 512)]
+    sums = b"".join(struct.pack(">I", zlib.crc32(chunk)) for chunk in chunks)
+    file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + struct.pack(">i", 512) + sums)
 
 
 def entry(number: int) -> str:
@@ -147,20 +154,32 @@ def test_a_copied_folder_is_not_a_checkpoint(tmp_path: Path) -> None:
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut off": lambda content: content[:-4],
     "empty": lambda content: b"",
+    "one byte": lambda content: content[:-3] + b"?" + content[-2:],
     "no text": lambda content: b"\xff" * len(content),
 }
 
 
+@pytest.mark.parametrize("sums", [True, False])
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", ["metadata", "offsets/1", "commits/0", "sources/0/1"])
-def test_opening_a_checkpoint_names_its_damaged_file(tmp_path: Path, name: str, damage: str) -> None:
+def test_opening_a_checkpoint_names_its_damaged_file(tmp_path: Path, name: str, damage: str, sums: bool) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
     file = Path(checkpoint.location) / name
     file.write_bytes(DAMAGE[damage](file.read_bytes()))
+    if not sums:
+        file.with_name(f".{file.name}.crc").unlink()
     with pytest.raises(PlatformError, match="a file of the checkpoint") as refused:
         open_checkpoint(tmp_path, SPEC)
     assert refused.value.where == str(file)
     assert "blogdata stream visits --new-checkpoint" in refused.value.next_step
+
+
+def test_a_plausible_altered_file_fails_its_checksum(tmp_path: Path) -> None:
+    checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
+    file = Path(checkpoint.location) / "sources/0/1"
+    file.write_bytes(file.read_bytes().replace(b"hour=00", b"hour=01"))
+    with pytest.raises(PlatformError, match="does not match its checksum"):
+        open_checkpoint(tmp_path, SPEC)
 
 
 def test_a_forgotten_batch_is_not_an_empty_batch(tmp_path: Path) -> None:

@@ -154,7 +154,12 @@ def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> Configurati
 
 def _error(error: PlatformError | OSError, log: NamedLog) -> PlatformError:
     if isinstance(error, PlatformError):
-        return error
+        # What came through a pipe is read from a file without a name.
+        return (
+            error
+            if error.where != str(log.path)
+            else type(error)(what=error.what, where=log.file, next_step=error.remedy)
+        )
     return ConfigurationError(
         what=f"it cannot be copied: {error.strerror or error}",
         where=log.file,

@@ -60,7 +60,7 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
             # One that is no longer in the log cannot be opened at any rate.
             with suppress(TableNotFoundError):
                 needed |= _files(store.at(name, version), folder)
-    except (LogDamaged, DeltaError, FileNotFoundError):
+    except (LogDamaged, DeltaError, FileNotFoundError, ValueError):
         # What such a version needs is unknown.
         return []
     last = (cutoff - MARGIN).timestamp()

@@ -96,7 +96,7 @@ def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIG
     if not is_alive(identity):
         return False
     process = psutil.Process(identity.pid)
-    with suppress(psutil.NoSuchProcess):
+    with suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
         process.send_signal(first_signal)
         try:
             process.wait(_STOP_SECONDS)

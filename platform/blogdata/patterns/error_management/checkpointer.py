@@ -32,6 +32,7 @@ from urllib.parse import unquote, urlsplit
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
+from blogdata.lake.checksums import mismatch
 from blogdata.lake.lake import Lake
 
 STREAM_OFFSETS = "ops.stream_offsets"
@@ -274,6 +275,8 @@ def _lines(file: Path) -> list[str]:
 
 def _text(file: Path) -> str:
     try:
+        if mismatch(file) is not None:
+            raise _damaged(file, "does not match its checksum")
         return file.read_text(encoding="utf-8")
     except (FileNotFoundError, UnicodeDecodeError) as error:
         raise _damaged(file, f"cannot be read: {error}") from error
