@@ -204,3 +204,13 @@ def test_an_unwritable_home_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(ConfigurationError, match="BLOGDATA_HOME"):
         config.load({"BLOGDATA_HOME": str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("variable", "address"),
+    [("BLOGDATA_DAGSTER_STORAGE", "mysql://u:secret-word@h/d"), ("BLOGDATA_POSTGRES", "user:secret-word@host")],
+)
+def test_an_invalid_address_is_refused_without_showing_it(tmp_path: Path, variable: str, address: str) -> None:
+    with pytest.raises(ConfigurationError, match="postgresql") as refused:
+        config.load({"BLOGDATA_HOME": str(tmp_path), variable: address})
+    assert "secret-word" not in str(refused.value)
