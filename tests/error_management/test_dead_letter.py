@@ -58,7 +58,7 @@ def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
     assert Path(files[0]).parent == Path(file).parent
     with pytest.raises(PlatformError, match="of ads and visits"):
         land_commands._letters_of([correction, CORRECTION])
-    with pytest.raises(PlatformError, match="lines of users are not corrected"):
+    with pytest.raises(PlatformError, match="the corrections are of users"):
         land_commands._letters_of([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
 
 
