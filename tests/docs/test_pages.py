@@ -24,7 +24,7 @@ from blogdata.publish import refused
 from blogdata.publish.privacy import CONSUMERS
 from blogdata.secrets.secrets_pointer import Secret
 from blogdata.services import config, secrets
-from docs.pages import PAGES, ROOT, blocks, files, commands, parse, text
+from docs.pages import PAGES, ROOT, blocks, commands, files, parse, text
 from published import deployment
 from quality.contracts import EVERY, GRAPH
 from sensors import instigators
