@@ -163,7 +163,7 @@ def test_formats_are_declared_by_settings_and_a_header_tells_the_order_of_column
     (tmp_path / "lacks.log").write_text((tmp_path / "columns.log").read_text().replace("c-ip", "X-Real-IP"))
     error = CliRunner().invoke(app, ["logs", str(tmp_path / "lacks.log")]).exception
     assert isinstance(error, ConfigurationError)
-    assert "nearest to the format iis, but its address does not fit" in error.what
+    assert "no column, or more than one, is the address of a request" in error.what
     assert not list(tmp_path.glob("landing/*/*.log"))
     own = '$status|$remote_addr|$msec|"$request"'
     (tmp_path / "blogdata.toml").write_text(f"[logs]\nformat = ['{header}', '{own}']\n")
