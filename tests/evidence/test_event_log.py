@@ -14,8 +14,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import published
+from blogdata.errors import ConfigurationError
 from blogdata.evidence import events
-from blogdata.evidence.event import Event
+from blogdata.evidence.event import Event, entry_of
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import store
 from blogdata.lake.lake import Lake
@@ -123,3 +124,8 @@ def test_readers_notice_a_log_that_was_replaced_or_cut_off(lake: Lake) -> None:
     newest.write_bytes(newest.read_bytes()[:40])
     with pytest.raises(LogDamaged):
         log.recorded("silver.visits")
+
+
+def test_what_an_earlier_version_has_published_is_refused_with_the_way_on() -> None:
+    with pytest.raises(ConfigurationError, match="begin a new home"):
+        entry_of({"dataset": "silver.visits", "partition": HOUR, "payload": b'{"reasons": {}}'})
