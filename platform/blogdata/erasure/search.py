@@ -32,6 +32,8 @@ _SHORTEST, _SHORTEST_NUMBER = 4, 8
 """A value of fewer bytes is a word of any text, and digits are sizes and offsets of any log."""
 _HIDING = (b"PK\x03\x04", b"\x04\x22\x4d\x18", b"LZ4Block", b"\x82SNAPPY", b"PARE")
 """How files begin that are not read: zip, LZ4 and snappy, as Spark writes them, and encrypted Parquet."""
+_BOUND = 32
+"""Signs that a table's log keeps of the least and the greatest text of a file."""
 _SST = ".sst"
 """Ending of files of RocksDB, whose blocks are compressed."""
 
@@ -63,6 +65,8 @@ def search(home: Path, values: Iterable[str], *, elsewhere: Mapping[str, Path] =
             for how, parts in _readings(file):
                 if finder.is_in_any(parts):
                     found.append(how)
+            if file.parent.name == "_delta_log" and any(map(finder.is_begun_in, _bounds(file))):
+                found.append("beginning in statistics")
         except _Unread as error:
             unsearched[shown] = str(error)
         except (*DAMAGED, pa.ArrowException, sqlite3.Error, ValueError) as error:
@@ -83,6 +87,8 @@ class _Finder:
         known = {value for value in values if value}
         forms = {form for value in known for form in (value, json.dumps(value)[1:-1], quote(value, safe=""))}
         encoded = sorted(form.encode("utf-8", "surrogatepass") for form in forms)
+        plain = {form for value in known for form in (value, quote(value, safe=""))}
+        self._begun = {form[:signs] for form in plain for signs in range(_WORD, min(len(form), _BOUND + 1))}
         self._longest = max(map(len, encoded), default=0)
         self._patterns = BytesAhoCorasick(encoded) if encoded else None
 
@@ -92,6 +98,10 @@ class _Finder:
             end - begin >= _WORD or not (data[max(0, begin - 1) : begin].isalnum() or data[end : end + 1].isalnum())
             for _, begin, end in found
         )
+
+    def is_begun_in(self, bound: str) -> bool:
+        """Return whether a text that was cut ends with the beginning of a value."""
+        return any(bound[-signs:] in self._begun for signs in range(_WORD, _BOUND + 1))
 
     def is_in_any(self, parts: Iterable[bytes]) -> bool:
         before = b""
@@ -150,6 +160,23 @@ def _of_parquet(file: Path) -> Iterator[bytes]:
             else:
                 texts = column if pa.types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())
                 yield b"\n".join([b"", *filter(None, texts.to_pylist())])
+
+
+def _bounds(file: Path) -> Iterator[str]:
+    """Read the bounds of texts that a table's log, or its checkpoint, has cut."""
+    if file.suffix == ".json":
+        actions = [json.loads(line) for line in file.read_bytes().splitlines()]
+    else:
+        actions = pq.read_table(file, columns=["add"]).to_pylist() if file.suffix == ".parquet" else []
+    for action in actions:
+        statistics = json.loads((action.get("add") or {}).get("stats") or "{}")
+        left = [statistics.get("minValues"), statistics.get("maxValues")]
+        while left:
+            bound = left.pop()
+            if isinstance(bound, dict):
+                left += bound.values()
+            elif isinstance(bound, str) and len(bound) >= _BOUND:
+                yield bound[:_BOUND]
 
 
 def _of_sqlite(file: Path) -> Iterator[bytes]:
