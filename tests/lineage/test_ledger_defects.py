@@ -220,5 +220,5 @@ def test_damage_stops_readers_and_a_rerun_mends_it(damaged: Deployment) -> None:
     refused(damaged, "gold.page_stats", known=known)
     outcome = damaged.run(hours=("2026-01-05", "2026-01-05"))
     # What is looked up is not looked up again: a lost address stays named, and the others as they are.
-    assert {problem.split(":", 1)[0] for problem in outcome.problems} == {"check silver/places"}
+    assert {problem.split(":", 1)[0] for problem in outcome.problems} == {"check silver/places", "silver.places"}
     assert [problem.split(" ", 1)[0] for problem in damaged.problems()] == ["silver.places"]

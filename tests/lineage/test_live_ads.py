@@ -1,0 +1,207 @@
+"""Dynamic Joiner: the stream joins visits and ads as the batch does, in any order, once, and through a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.streams.live_ads import STREAM
+from blogdata.evidence import ledger
+from blogdata.evidence.events import appended
+from blogdata.lake.commit import Entry
+from blogdata.orchestration.stream_faults import StreamFailed
+from blogdata.patterns.error_management.checkpointer import stream_offset_rows
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.spec import SimulationSpec
+from lineage import brute_force, live
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from quality.contracts import STREAMED
+
+pytestmark = pytest.mark.campaign
+LIVE = "silver.visits_with_ads_live"
+# Late visits are hours late; up to an hour is not late here.
+RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.03, "empty_hour": 0.05, "missing_hour": 0.05}
+SPEC = SimulationSpec(days=1, visits_per_day=4000, seed=8, faults=FaultRates(**RATES), ads=True)
+TICKS, HOURS, BEHIND = 2, 8, 2
+"""Ticks, hours of visits that land before each, and how many hours later displays land than visits of the same hour."""
+COLUMNS = ("event_hour", "side", "visit_id", "event_time", "page", "display_time", "campaign")
+
+
+@pytest.fixture(scope="module")
+def seen() -> list[Counter[Any]]:
+    """The table's rows after each tick of the world."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory, seen: list[Counter[Any]]) -> Deployment:
+    """A simulated day, landed eight hours at a time, a tick for each; the last is interrupted while publishing."""
+    source = tmp_path_factory.mktemp("source")
+    simulator.simulate(SPEC, source)
+    deployment = deploy("live-ads")
+    for tick in range(TICKS):
+        for hour in range(tick * HOURS, (tick + 1) * HOURS):
+            for table, arrived in (("visits", hour), ("ads", hour - BEHIND)):
+                there = source / table / "date=2026-01-05" / f"hour={arrived:02d}"
+                if there.is_dir():
+                    shutil.copytree(there, deployment.folder(f"2026-01-05T{arrived:02d}", table))
+        for at, file in enumerate(files(deployment)):
+            os.utime(file, (1_767_600_000 + at,) * 2)
+        if tick:
+            interrupted(deployment, tmp_path_factory.mktemp("probe"))
+        live.tick(deployment, STREAM)
+        seen.append(Counter(deployment.rows(LIVE, *COLUMNS)))
+    return deployment
+
+
+def files(deployment: Deployment) -> list[Path]:
+    """List the landed files in the order of their landing."""
+
+    def landed(file: Path) -> tuple[int, Path]:
+        return int(file.parent.name.removeprefix("hour=")) + BEHIND * ("ads" in file.parts), file
+
+    return sorted(deployment.landing.glob("*/date=*/hour=*/*.json"), key=landed)
+
+
+def interrupted(deployment: Deployment, folder: Path) -> None:
+    """End the tick after its rows are published and before Spark records the batch as done."""
+    number = max(row[2] for row in _offsets(deployment)) + 1
+    (folder / LIVE / str(number)).mkdir(parents=True)
+    (folder / LIVE / str(number) / "committed.fail").touch()
+    with pytest.raises(StreamFailed, match="RuntimeError"):
+        live.tick(deployment, STREAM, probe=str(folder))
+
+
+def _offsets(deployment: Deployment) -> Any:
+    return stream_offset_rows(deployment.settings.home / "checkpoints")
+
+
+def tick_of(line: brute_force.Line, side: int) -> int:
+    """Return the tick before which a line of the visits (0) or displays (1) landed."""
+    return (int(line.arrival_hour[11:]) + BEHIND * side) // HOURS
+
+
+def model(landing: Path, ticks: int = TICKS) -> tuple[list[brute_force.Pair], int]:
+    """Compute the rows that the stream has let go of after some ticks, and the number of lines that came too late."""
+    sides = [brute_force.read(landing, table) for table in ("visits", "ads")]
+    kept, late, mark = (brute_force.Lines(), brute_force.Lines()), 0, datetime.min.replace(tzinfo=timezone.utc)
+    for tick in range(ticks):
+        newest = []
+        for side, lines in enumerate(sides):
+            mine = [
+                (line, line.verdict.time)
+                for line in lines.all
+                if line.verdict.time is not None
+                and not line.verdict.reasons
+                and tick_of(line, side) == tick
+                and (side == 1 or brute_force.text(json.loads(line.raw), "ad_id") is not None)
+            ]
+            newest.append(max(time for _, time in mine))
+            late += sum(time <= mark for _, time in mine)
+            for line, time in mine:
+                if time > mark:
+                    kept[side].winners.setdefault((time, *line.verdict.identity), line)
+        mark = max(mark, min(newest) - timedelta(hours=1))
+    pairs = brute_force.pairs(*kept)
+    return [pair for pair in pairs if _is_over(pair, mark)], late
+
+
+def _is_over(pair: brute_force.Pair, mark: datetime) -> bool:
+    """Tell whether no partner can arrive any more."""
+    if pair.event_time is not None:
+        return pair.display_time is not None or pair.event_time < mark
+    assert pair.display_time is not None
+    return pair.display_time + brute_force.BELONGS < mark
+
+
+def rows_of(pairs: list[brute_force.Pair]) -> Counter[Any]:
+    """Return what pairs are as rows of the table."""
+    return Counter(
+        (
+            pair.hour,
+            pair.side,
+            (pair.event or pair.display or {})["visit_id"],
+            pair.event_time,
+            (pair.event or {}).get("page"),
+            pair.display_time,
+            (pair.display or {}).get("campaign"),
+        )
+        for pair in pairs
+    )
+
+
+def test_streamed_rows_are_those_of_plain_python(world: Deployment) -> None:
+    pairs, late = model(world.landing)
+    assert Counter(world.rows(LIVE, *COLUMNS)) == rows_of(pairs)
+    assert {pair.side for pair in pairs} == {"both", "event", "display"}
+    reasons = sum((Counter(commit.reasons) for commit in _commits(world)), Counter[str]())
+    assert (reasons["late"], reasons["duplicate"] > 0) == (late, True)
+    assert late > 0
+
+
+def test_figure_5_3_the_faster_stream_waits_for_the_slower_one(world: Deployment, seen: list[Counter[Any]]) -> None:
+    """A buffered event leaves in a pair when its display comes, or alone when the displays have passed its time."""
+    assert seen == [rows_of(model(world.landing, ended)[0]) for ended in range(1, len(seen) + 1)]
+    events, displays = (
+        {(key[1], key[0]): tick_of(line, side) for key, line in brute_force.read(world.landing, table).winners.items()}
+        for side, table in enumerate(("visits", "ads"))
+    )
+    reached = max(time for (_, time), tick in displays.items() if tick == 0)
+    assert max(time for (_, time), tick in events.items() if tick == 0) > reached + timedelta(hours=1), "the faster one"
+    alone = [time for _, side, _, time, *_ in seen[0] if side == "event"]
+    assert max(alone) < reached - timedelta(hours=1)
+    waited = Counter(
+        (row["side"], displays.get((row["visit_id"], row["display_time"])) == tick)
+        for tick, (before, after) in enumerate(pairwise(seen), start=1)
+        for row in (dict(zip(COLUMNS, row, strict=True)) for row in after - before)
+        if events.get((row["visit_id"], row["event_time"]), tick) < tick
+    )
+    assert waited["both", True] > 0, "the slower one has caught up"
+    assert waited["event", False] > 0, "no display can come any more"
+
+
+def _commits(deployment: Deployment) -> list[Entry]:
+    return [entry for commit in appended(deployment.lake, LIVE) for entry in commit.entries.values()]
+
+
+def test_the_ledger_of_the_stream_adds_up(world: Deployment) -> None:
+    lines = ledger.audit(world.lake, world.events, STREAMED[LIVE])
+    assert [line.problem for line in lines if line.problem] == []
+    assert sum(line.entry.rows_out for line in lines) == len(world.rows(LIVE, "side"))
+    assert all(row[6] for row in _offsets(world))
+    # Both sources are in the checkpoint, each with its own files.
+    assert {Path(file).relative_to(world.landing).parts[0] for row in _offsets(world) for file in row[5]} == {
+        "visits",
+        "ads",
+    }
+
+
+def test_a_new_checkpoint_pairs_nothing_that_was_alone(world: Deployment) -> None:
+    version, before = world.lake.version(LIVE), Counter(world.rows(LIVE, *COLUMNS))
+    assert version is not None
+    live.tick(world, STREAM, renew=True)
+    after = world.rows(LIVE, "visit_id", "ad_id", "event_time", "page", "display_time")
+    sides: dict[object, set[bool]] = {}
+    for visit, ad, event, page, display in after:
+        if event is not None:
+            sides.setdefault((visit, event, page), set()).add(display is None)
+        if display is not None:
+            sides.setdefault((visit, ad, display), set()).add(event is None)
+    assert [side for side, alone in sides.items() if len(alone) > 1] == []
+    assert before <= Counter(world.rows(LIVE, *COLUMNS)), "nothing is published twice"
+    assert max(Counter(after).values()) == 1
+    again = [
+        entry for commit in appended(world.lake, LIVE) if commit.version > version for entry in commit.entries.values()
+    ]
+    assert sum(entry.reasons["conflict"] for entry in again) > 0
+    assert not [line.problem for line in ledger.audit(world.lake, world.events, STREAMED[LIVE]) if line.problem]

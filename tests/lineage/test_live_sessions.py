@@ -1,0 +1,165 @@
+"""Stateful Sessionizer: the stream finds the sessions of plain Python, once, through a kill, and counts late rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.streams.live_sessions import STREAM
+from blogdata.evidence import ledger
+from blogdata.evidence.events import appended
+from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.spec import SimulationSpec
+from lineage import brute_force, live
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from lineage.live import Tick
+from quality.contracts import STREAMED
+from quality.contracts.sessions import SESSIONS
+
+pytestmark = pytest.mark.campaign
+LIVE = "silver.sessions_live"
+# Lines that are hours late are not in the stream's sessions; one of them is landed on purpose.
+RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.0}
+SPEC = SimulationSpec(days=1, visits_per_day=2500, seed=8, faults=FaultRates(**RATES))
+DAY, NEXT = "2026-01-05", ("2026-01-05T10", "2026-01-05T11")
+HOURS = 5
+"""Hours that land before a tick."""
+COLUMNS = tuple(column.name for column in SESSIONS.columns if column.name not in ("session_id", "referral"))
+
+
+def view(time: str, user: str, page: str = "/p") -> bytes:
+    visit = {"visit_id": f"v-{user}", "event_time": f"{time}Z", "user_id": user, "page": page}
+    return json.dumps({**visit, "keep_private": False, "context": None}).encode()
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    """Ten hours in two ticks, the second one killed; with a late page view, and rows that close all sessions."""
+    source = tmp_path_factory.mktemp("source")
+    simulator.simulate(SPEC, source)
+    deployment = deploy("live-sessions")
+    for begin in (0, HOURS):
+        for hour in range(begin, begin + HOURS):
+            shutil.copytree(
+                source / "visits" / f"date={DAY}" / f"hour={hour:02d}", deployment.folder(f"{DAY}T{hour:02d}")
+            )
+        if begin:
+            deployment.land(NEXT[0], [view(f"{DAY}T02:00:00", "late"), view(f"{DAY}T10:05:00", "one")])
+            deployment.land(NEXT[1], [view(f"{DAY}T11:50:00", "last")])
+        in_order(deployment)
+        if begin:
+            killed(deployment, tmp_path_factory.mktemp("probe"))
+        live.tick(deployment, STREAM)
+    return deployment
+
+
+def in_order(deployment: Deployment) -> None:
+    files = sorted(deployment.landing.glob("*/date=*/hour=*/*.json"), key=lambda file: (file.parts[-3:-1], file.parts))
+    for at, file in enumerate(files):
+        os.utime(file, (1_767_600_000 + at,) * 2)
+
+
+def killed(deployment: Deployment, folder: Path) -> None:
+    """Kill a tick with -9 when its rows are written and not committed; its query continues in the server."""
+    # The batch with the rows moves the watermark; the next batch emits the sessions.
+    number = max(planned.number for planned in newest(deployment).batches()) + 2
+    held = folder / LIVE / str(number)
+    held.mkdir(parents=True)
+    (held / "written.hold").touch()
+    client = Tick(deployment, folder, "STREAMS['sessions']")
+    assert client.reached(held / "written.reached")
+    client.kill()
+    (held / "written.hold").unlink()
+
+
+def newest(deployment: Deployment) -> Checkpoint:
+    return checkpoints(deployment.settings.checkpoints, STREAM.name)[-1]
+
+
+def rows(deployment: Deployment) -> Counter[tuple[Any, ...]]:
+    ids = deployment.rows(LIVE, "session_id")
+    assert len(set(ids)) == len(ids)
+    found = deployment.rows(LIVE, *COLUMNS)
+    return Counter(tuple(tuple(value) if isinstance(value, list) else value for value in row) for row in found)
+
+
+def completed(deployment: Deployment) -> Counter[tuple[Any, ...]]:
+    """Return what the sessions that are over are as rows of the table."""
+    found = brute_force.sessions(brute_force.read(deployment.landing), until=NEXT[-1])
+    return Counter(row_of(one) for one in found if one.completed)
+
+
+def row_of(session: brute_force.Session) -> tuple[Any, ...]:
+    values = {
+        "event_hour": session.hour,
+        "user_id": session.user,
+        "started_at": session.started,
+        "ended_at": session.ended,
+        "pages": len(session.pages),
+        "entry_page": session.pages[0],
+        "exit_page": session.pages[-1],
+        "keep_private": session.private,
+        "first_pages": session.pages[:5],
+        "is_completed": session.completed,
+        "new_pages": session.new,
+    }
+    return tuple(values[name] for name in COLUMNS)
+
+
+def reasons(deployment: Deployment, since: int = 0) -> Counter[str]:
+    """Sum the removed rows by reason, over the commits up to a version."""
+    found = Counter[str]()
+    for commit in appended(deployment.lake, LIVE):
+        if commit.version > since:
+            for entry in commit.entries.values():
+                found.update(entry.reasons)
+    return found
+
+
+def balanced(deployment: Deployment) -> bool:
+    lines = ledger.audit(deployment.lake, deployment.events, STREAMED[LIVE])
+    return bool(lines) and not [line.problem for line in lines if line.problem]
+
+
+def behind(deployment: Deployment) -> int:
+    """Count the lines of the second tick behind the watermark; most of them repeat lines of the first."""
+    ticks: list[list[datetime]] = [[], []]
+    for line in brute_force.read(deployment.landing).all:
+        if line.verdict.time is not None and not line.verdict.reasons:
+            ticks[line.arrival_hour >= f"{DAY}T{HOURS:02d}"].append(line.verdict.time)
+    return sum(time <= max(ticks[0]) - timedelta(hours=1) for time in ticks[1])
+
+
+def test_streamed_sessions_are_those_of_plain_python(world: Deployment) -> None:
+    streamed, expected = rows(world), completed(world)
+    assert streamed - expected == Counter()
+    # Only plain Python has the session that came too late.
+    ((alone, once),) = (expected - streamed).items()
+    assert ("late" in alone, once, len(streamed) > 50) == (True, 1, True)
+    assert all(planned.committed for planned in newest(world).batches())
+
+
+def test_late_page_views_are_counted(world: Deployment) -> None:
+    found = reasons(world)
+    assert (found["late"], found["duplicate"] > 0, found["conflict"] > 0) == (behind(world), True, True)
+    assert balanced(world)
+
+
+def test_a_new_checkpoint_publishes_no_session_twice(world: Deployment) -> None:
+    version = world.lake.version(LIVE)
+    assert version is not None
+    live.tick(world, STREAM, renew=True)
+    # Read together with all others, nothing is late.
+    assert rows(world) == completed(world)
+    assert reasons(world, since=version)["late"] == 0
+    assert balanced(world)
