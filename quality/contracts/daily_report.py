@@ -97,8 +97,10 @@ DAILY_REPORT = Contract(
         ),
         Audit(
             name="every_figure",
-            expression=f"count(1) = {sum(map(len, FIGURES.values()))}",
-            description="A day has each figure, also those of which nothing is there",
+            expression=" AND ".join(
+                f"count_if(source = '{source}') IN (0, {len(figures)})" for source, figures in FIGURES.items()
+            ),
+            description="A day has all figures of a source, or none of one that never delivers",
         ),
     ),
     rows_in="rows of the hours of the day, of all sources",

@@ -19,10 +19,10 @@ from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoi
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
+from laws.stepping import Probe
 from lineage import brute_force, live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.live import Tick
 from quality.contracts import STREAMED
 from quality.contracts.sessions import SESSIONS
 
@@ -73,13 +73,12 @@ def killed(deployment: Deployment, folder: Path) -> None:
     """Kill a tick with -9 when its rows are written and not committed; its query continues in the server."""
     # The batch with the rows moves the watermark; the next batch emits the sessions.
     number = max(planned.number for planned in newest(deployment).batches()) + 2
-    held = folder / LIVE / str(number)
-    held.mkdir(parents=True)
-    (held / "written.hold").touch()
-    client = Tick(deployment, folder, "STREAMS['sessions']")
-    assert client.reached(held / "written.reached")
+    probe = Probe(folder / LIVE / str(number))
+    probe.hold("written")
+    client = live.ticking(deployment, folder, STREAM.name)
+    assert probe.reached("written", client.is_working)
     client.kill()
-    (held / "written.hold").unlink()
+    probe.release()
 
 
 def newest(deployment: Deployment) -> Checkpoint:
