@@ -233,11 +233,16 @@ def test_full_loader_refuses_a_table_of_which_it_may_read_some_rows(
     source.execute("CREATE TABLE shown AS SELECT 'PC' AS type, '' AS full_name, '1' AS version")
     source.execute("ALTER TABLE shown ENABLE ROW LEVEL SECURITY; CREATE POLICY pcs ON shown USING (type = 'PC')")
     source.execute("CREATE VIEW devices WITH (security_invoker) AS SELECT * FROM shown")
-    source.execute(f"GRANT SELECT ON shown, devices TO {role}")
+    source.execute("CREATE VIEW outermost WITH (security_invoker) AS SELECT * FROM devices")
+    source.execute("CREATE TABLE parts (LIKE shown) PARTITION BY LIST (type); CREATE POLICY pcs ON parts USING (true)")
+    source.execute("CREATE TABLE pcs PARTITION OF parts DEFAULT; ALTER TABLE parts ENABLE ROW LEVEL SECURITY")
+    source.execute("CREATE TABLE own (LIKE shown); ALTER TABLE own ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+    source.execute(f"ALTER TABLE own OWNER TO {role}; GRANT SELECT ON shown, devices, outermost, parts TO {role}")
     reader.execute(f"SET ROLE {role}")
     reader.commit()
-    for table in ("shown", "devices"):
-        with pytest.raises(ConfigurationError, match='row-level security policy for table "shown"'):
+    secured = {"shown": "shown", "devices": "shown", "outermost": "shown", "parts": "parts", "own": "own"}
+    for table, of in secured.items():
+        with pytest.raises(ConfigurationError, match=f'row-level security policy for table "{of}"'):
             full_loader.land(reader, table, DEVICE, folder, folder.parents[1])
     reader.close()
     source.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
