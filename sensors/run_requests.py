@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -53,10 +52,6 @@ MOST_AT_ONCE = 24
 """Runs requested per tick; the rest follows at the next tick, so that a large delivery does not flood the queue."""
 _PAUSE_SECONDS = 60.0
 _DOUBLED_AT_MOST = 6
-
-
-def digest(lines: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def request_runs(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest], *, quiet: str) -> dg.SensorResult:

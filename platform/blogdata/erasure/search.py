@@ -85,9 +85,9 @@ class _Finder:
 
     def __init__(self, values: Iterable[str]) -> None:
         known = {value for value in values if value}
-        forms = {form for value in known for form in (value, json.dumps(value)[1:-1], quote(value, safe=""))}
-        encoded = sorted(form.encode("utf-8", "surrogatepass") for form in forms)
         plain = {form for value in known for form in (value, quote(value, safe=""))}
+        forms = plain | {json.dumps(value)[1:-1] for value in known}
+        encoded = sorted(form.encode("utf-8", "surrogatepass") for form in forms)
         self._begun = {form[:signs] for form in plain for signs in range(_WORD, min(len(form), _BOUND + 1))}
         self._longest = max(map(len, encoded), default=0)
         self._patterns = BytesAhoCorasick(encoded) if encoded else None
