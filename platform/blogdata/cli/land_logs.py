@@ -155,11 +155,8 @@ def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> Configurati
 def _error(error: PlatformError | OSError, log: NamedLog) -> PlatformError:
     if isinstance(error, PlatformError):
         # What came through a pipe is read from a file without a name.
-        return (
-            error
-            if error.where != str(log.path)
-            else type(error)(what=error.what, where=log.file, next_step=error.remedy)
-        )
+        is_spooled = error.where == str(log.path)
+        return type(error)(what=error.what, where=log.file, next_step=error.remedy) if is_spooled else error
     return ConfigurationError(
         what=f"it cannot be copied: {error.strerror or error}",
         where=log.file,
