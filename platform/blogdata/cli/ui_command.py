@@ -153,23 +153,26 @@ def ui(
         with dagster_home.open_instance(settings) as instance:
             dead_runs.settle(instance, launched=True)
         # A shell that starts this in the background may have it ignore interrupts, and its children would inherit that.
+        # An exception of a signal's handler can be lost where it is raised, such as in an import's callback.
+        signals: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.default_int_handler)
-        with contextlib.suppress(KeyboardInterrupt):
-            _serve(
-                settings,
-                home,
-                listener,
-                read_only=read_only,
-                automatic=automatic or settings.run_automatically,
-                opened=open_,
-            )
+            signal.signal(number, lambda number, _frame: signals.append(number))
+        automatic = automatic or settings.run_automatically
+        _serve(settings, home, listener, signals, read_only=read_only, automatic=automatic, opened=open_)
         console.print("stopped; a step under way ends by itself; Spark stays until: blogdata down")
 
 
 def _serve(
-    settings: Settings, home: Path, listener: socket.socket, *, read_only: bool, automatic: bool, opened: bool
+    settings: Settings,
+    home: Path,
+    listener: socket.socket,
+    signals: Sequence[int],
+    *,
+    read_only: bool,
+    automatic: bool,
+    opened: bool,
 ) -> None:
+    """Serve until a signal is received."""
     # Only its owner enters it: code servers execute what they are sent. A socket's path is at most 103 bytes long.
     folder, running = Path(tempfile.mkdtemp(prefix="blogdata-")), Supervisor()
     environment = {
@@ -192,6 +195,8 @@ def _serve(
         from blogdata.cli import ui_server
 
         while not all(map(answers, sockets.values())):
+            if signals:
+                return
             running.check()
             time.sleep(0.1)
         workspace = workspace_file(home, sockets)
@@ -205,13 +210,14 @@ def _serve(
             serving.start()
             try:
                 _sign_in(settings, home, opened=opened)
-                while serving.is_alive():
+                while serving.is_alive() and not signals:
                     running.check()
                     time.sleep(_LOOK_SECONDS)
             finally:
                 web.should_exit = True
                 serving.join()
-        raise TransientError(what="the web server ended by itself", where=str(home), next_step="start again")
+        if not signals:
+            raise TransientError(what="the web server ended by itself", where=str(home), next_step="start again")
     finally:
         running.stop([_DAEMON], seconds=_END_SECONDS, kill=True)
         running.stop(list(servers.values()), seconds=_STEP_SECONDS, kill=False)
