@@ -66,7 +66,7 @@ model: setup ## Do anything in any order to a lineage, for long: STEPS=10000 aga
 	@WHOLE_MATRIX=1 MODEL_STEPS=$(STEPS) $(BIN)/python -m pytest -s -m campaign tests/laws/test_model.py $(ARGS)
 
 test-cluster: setup ## The core of the tests on a Spark standalone cluster of two workers
-	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/lake tests/publish tests/evidence tests/ingestion \
+	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/table tests/ledger tests/landing tests/patterns \
 		tests/lineage/test_truth.py $(ARGS)
 
 lint: setup ## Ruff, mypy, the import contract, and the contracts against their released schemas

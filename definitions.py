@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import dagster as dg
 
-from assets import checks, landing, ops, serving
+from assets import sources
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
-from assets.ops import maintained_tables
-from assets.serving.page_files import page_files
 from assets.streams import STREAMS
-from blogdata.cli.pipeline import Pipeline
-from blogdata.operations.job import RUNS
-from blogdata.orchestration.dataset import assets, calendar
-from blogdata.orchestration.refresh_request import Request
-from blogdata.orchestration.run_values import values_only
-from blogdata.orchestration.streamed_dataset import streamed
-from blogdata.publish.partitions import Grain
-from blogdata.services.config import Settings, load
-from quality.data_docs import data_docs
-from quality.profiles import profiles
+from blogdata.contract.partitions import Grain
+from blogdata.deliver import destinations
+from blogdata.deliver.page_files import page_files
+from blogdata.operate.config import Settings, load
+from blogdata.runs.dataset import assets, calendar
+from blogdata.runs.job import RUNS
+from blogdata.runs.refresh_request import Request
+from blogdata.runs.run_values import values_only
+from blogdata.runs.zone import days_of
+from blogdata.stream.streamed_dataset import streamed
+from blogdata.watch import ops, timely_checks
+from blogdata.watch.data_docs import data_docs
+from blogdata.watch.ops import maintained_tables
+from blogdata.watch.profiles import profiles
 from resources import connections
-from resources.zone import days_of
 from sensors import JOBS, instigators, jobs
+
+RUNNER = "blogdata.cli.pipeline:Pipeline"
+"""What runs the lineage in this process."""
 
 
 def fixed(found: Mapping[str, dg.ConfigurableResource[Any]]) -> Mapping[str, dg.ResourceDefinition]:
@@ -51,19 +56,20 @@ def build(settings: Settings) -> dg.Definitions:
     Returns:
         The definitions; partitions begin and end where the deployment's data do.
     """
-    sinks, lineage = serving.configured(settings), code()
+    sinks, lineage = destinations.configured(settings), code()
     requested = dg.ResourceDefinition(
         Request().get_resource_definition().resource_fn, config_schema=values_only(Request)
     )
-    runs = dg.ResourceDefinition.hardcoded_resource(partial(Pipeline, settings, quiet=True))
+    # By its name, when a job runs the lineage: the command line is built on these definitions.
+    runs = dg.ResourceDefinition(lambda _: partial(resolve_name(RUNNER), settings, quiet=True))
     days = days_of(settings)
     partitions = calendar(days.first, days.last)
-    loaded = landing.configured(settings, partitions)
+    loaded = sources.configured(settings, partitions)
     resources = {**fixed(connections(settings)), "request": requested, RUNS: runs}
     sensors, schedules = instigators(automatic=settings.run_automatically)
     return dg.Definitions(
         assets=[
-            *landing.specs(loaded),
+            *sources.specs(loaded),
             *loaded,
             *assets(lineage, partitions),
             *[sink.asset(partitions, lineage.version) for sink in sinks],
@@ -76,7 +82,7 @@ def build(settings: Settings) -> dg.Definitions:
             data_docs,
             profiles,
         ],
-        asset_checks=checks.CHECKS,
+        asset_checks=timely_checks.CHECKS,
         jobs=[jobs.refresh(lineage, sinks), *JOBS],
         schedules=schedules,
         sensors=sensors,

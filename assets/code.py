@@ -9,7 +9,7 @@ from types import ModuleType
 
 from assets import bronze, gold, silver
 from assets.code_version import version
-from blogdata.orchestration.computation import LineageCode, computations
+from blogdata.runs.computation import LineageCode, computations
 from quality.contracts import GRAPH
 
 

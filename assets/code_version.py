@@ -8,10 +8,10 @@ from pathlib import Path
 
 import assets
 import quality
-from blogdata import evidence, lake, landing, patterns, publish
+from blogdata import contract, landing, ledger, patterns, table
 
 SOURCES = tuple(
-    Path(package.__file__ or "").parent for package in (assets, evidence, lake, landing, patterns, publish, quality)
+    Path(package.__file__ or "").parent for package in (assets, contract, landing, ledger, patterns, quality, table)
 )
 """Folders whose code determines the rows."""
 

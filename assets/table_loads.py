@@ -9,21 +9,21 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blogdata.durable.whole_file import write_atomically
-from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.contract.partitions import Grain, key_of, previous, start_of
+from blogdata.contract.publication import WHOLE_TABLE
+from blogdata.files import write_atomically
+from blogdata.landing.suppressed_lines import erase_known
+from blogdata.operate import postgres, postgres_connection
 from blogdata.planning import clock
 from blogdata.planning.reach import delivered_on
-from blogdata.publish.partitions import Grain, key_of, previous, start_of
-from blogdata.services import postgres, postgres_connection
-from blogdata.suppression.entry import erase_known
 from quality.contracts import landed
 
 if TYPE_CHECKING:
     import psycopg
 
-    from blogdata.evidence.events import EventLog
-    from blogdata.patterns.ingestion.incremental_loader import DeltaTable
-    from blogdata.services.config import Settings
+    from blogdata.landing.incremental_loader import DeltaTable
+    from blogdata.ledger.events import EventLog
+    from blogdata.operate.config import Settings
 
 DEVICES, USERS, LEGACY_VISITS = "devices", "users", "legacy_visits"
 READERS = {DEVICES: "bronze.devices", USERS: "bronze.users", LEGACY_VISITS: "bronze.visits"}
@@ -67,7 +67,7 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
 
 def load_devices(settings: Settings) -> dict[str, Any]:
     """Load the devices as they are now, as today's delivery; result as of :func:`load`."""
-    from blogdata.patterns.ingestion import full_loader
+    from blogdata.landing import full_loader
 
     assert settings.tables.devices is not None
     folder = settings.landing / "devices" / f"date={_today()}"
@@ -91,7 +91,7 @@ def load_devices(settings: Settings) -> dict[str, Any]:
 
 def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_first: bool = False) -> dict[str, Any]:
     """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones."""
-    from blogdata.patterns.ingestion import incremental_loader
+    from blogdata.landing import incremental_loader
 
     source = _delta_table(settings, table)
     with _connected(settings) as connection:
@@ -117,8 +117,8 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_f
 
 
 def _delta_table(settings: Settings, table: str) -> DeltaTable:
-    from assets.transforms import legacy_visits, user_changes
-    from blogdata.patterns.ingestion.incremental_loader import DeltaTable
+    from assets.bronze import legacy_visits, user_changes
+    from blogdata.landing.incremental_loader import DeltaTable
 
     tables = settings.tables
     lines, name, announced = (

@@ -10,13 +10,13 @@ from pyspark.sql import functions as F
 from benchmarks import same
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
-from blogdata.lake.commit import Account
-from blogdata.lake.lake import Lake
+from blogdata.contract.contract import Contract
+from blogdata.contract.partitions import Grain, between
+from blogdata.contract.publication import Account
+from blogdata.contract.schema import Audit, Column, Partitioning, RowRule
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, between
-from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
-from blogdata.publish.target import Provenance, RunContext, Target
+from blogdata.table.lake import Lake
+from blogdata.table.target import Provenance, RunContext, Target
 
 STANDARD_ROWS = 2_000_000
 REPEATS = 5

@@ -15,10 +15,10 @@ from benchmarks.measure import say
 from blogdata.cli.output import Outcome
 from blogdata.cli.pipeline import Pipeline
 from blogdata.errors import PlatformError
+from blogdata.operate import config, spark_attached, spark_connect
+from blogdata.operate.config import Settings
 from blogdata.planning.selection import Window
-from blogdata.services import config, spark_attached, spark_connect
-from blogdata.services.config import Settings
-from blogdata.simulator import landing as simulator
+from blogdata.simulator import landing_zone as simulator
 from blogdata.simulator.spec import SimulationSpec
 from resources import spark as spark_resources
 from resources.spark import SparkResource

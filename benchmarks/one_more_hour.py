@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
-from blogdata.simulator import landing as simulator
+from blogdata.simulator import landing_zone as simulator
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import flag_complete, write_whole
 

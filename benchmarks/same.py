@@ -7,9 +7,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from blogdata.contract.schema import Column
 from blogdata.errors import PlatformError
-from blogdata.lake.lake import Lake
-from blogdata.publish.schema import Column
+from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS
 
 TOKENS = {

@@ -11,8 +11,8 @@ from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
 from benchmarks.same import require_equal
 from benchmarks.straight_sql import sessions
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
+from blogdata.ledger.events import EventLog
+from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS
 
 STANDARD_VISITS = 5_000_000

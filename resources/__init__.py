@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dagster import ConfigurableResource
 
-    from blogdata.services.config import Settings
+    from blogdata.operate.config import Settings
 
 
 def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
     # Imported here: a command that only needs the landing zone does without Dagster and Spark's client.
-    from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
-    from resources.postgres import PostgresResource
+    from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+    from resources.postgres_resource import PostgresResource
     from resources.spark import SparkResource
 
     return {

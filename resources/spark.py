@@ -8,9 +8,9 @@ from typing import Any
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 
-from blogdata.services import config, spark_attached
-from blogdata.services.config import Settings
-from blogdata.services.spark_attached import drop
+from blogdata.operate import config, spark_attached
+from blogdata.operate.config import Settings
+from blogdata.operate.spark_attached import drop
 
 __all__ = ["SparkResource", "drop"]
 

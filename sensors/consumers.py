@@ -12,14 +12,15 @@ from pathlib import Path
 
 import dagster as dg
 
-from blogdata.lake.commit import Entry
-from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
+from blogdata.contract.contract import Contract
+from blogdata.contract.partitions import Grain, start_of
+from blogdata.contract.publication import Entry
+from blogdata.operate import secrets
+from blogdata.operate.dagster_home import UI_TOKEN, ui_address
 from blogdata.patterns.data_flow import isolated_sequencer
-from blogdata.planning import clock, detectors
-from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, start_of
-from blogdata.services import secrets
-from blogdata.services.dagster_home import UI_TOKEN, ui_address
+from blogdata.planning import clock
+from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+from blogdata.watch import detectors
 from quality.contracts import CONTRACTS
 from sensors.run_requests import EVERYTHING
 

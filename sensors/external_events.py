@@ -6,11 +6,11 @@ from pathlib import Path
 
 import dagster as dg
 
-from blogdata.orchestration.lake_resource import DeploymentResource
-from blogdata.orchestration.names import EVENT
-from blogdata.orchestration.refresh_request import JOB, Request
+from blogdata.landing.external_trigger import EventRefused, TriggerEvent, read, set_aside, waiting
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-from blogdata.patterns.ingestion.external_trigger import EventRefused, TriggerEvent, read, set_aside, waiting
+from blogdata.runs.lake_resource import DeploymentResource
+from blogdata.runs.names import EVENT
+from blogdata.runs.refresh_request import JOB, Request
 from quality.contracts import CONTRACTS
 from sensors import run_requests
 from sensors.run_requests import MOST_AT_ONCE

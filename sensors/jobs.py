@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from assets import ops
 from assets.gold.visits_weekly import frozen_years
-from assets.landing import split_access_logs
-from assets.ops import maintained_tables
-from blogdata.operations import copies, replay, retention, rotate, share
-from blogdata.orchestration.computation import LineageCode
-from blogdata.orchestration.feeds import PartnerFeed
-from blogdata.orchestration.refresh import refresh_job
-from blogdata.orchestration.sinks import Sink
-from quality.data_docs import data_docs as data_docs_of_newest
-from quality.profiles import profiles as profiles_of_new
+from assets.sources import split_access_logs
+from blogdata.deliver import copies, share
+from blogdata.deliver.feeds import PartnerFeed
+from blogdata.deliver.sinks import Sink
+from blogdata.privacy import retention, rotate
+from blogdata.runs.computation import LineageCode
+from blogdata.runs.refresh_job import refresh_job
+from blogdata.watch import ops
+from blogdata.watch.data_docs import data_docs as data_docs_of_newest
+from blogdata.watch.ops import maintained_tables
+from blogdata.watch.profiles import profiles as profiles_of_new
+from sensors import replay
 
 
 def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:

@@ -11,19 +11,20 @@ from typing import Any
 import dagster as dg
 
 from assets import table_loads
-from assets.serving import FEEDS
+from blogdata.contract.partitions import Grain, key_of
+from blogdata.deliver import partner
+from blogdata.deliver.destinations import FEEDS
 from blogdata.errors import PlatformError
-from blogdata.orchestration import partner, turns
-from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
-from blogdata.orchestration.refresh_request import JOB, Request
+from blogdata.landing.log_splitter import unsplit_logs
+from blogdata.operate.config import Settings
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
-from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Lane, Scope
-from blogdata.publish.partitions import Grain, key_of
-from blogdata.services.config import Settings
+from blogdata.runs import turns
+from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+from blogdata.runs.refresh_request import JOB, Request
 from quality.contracts import GRAPH
 from sensors import run_requests
 from sensors.run_requests import EVERYTHING

@@ -10,8 +10,8 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.data_flow.concurrent_runner import LANE
+from blogdata.runs.refresh_request import JOB, Request
 
 EVERYTHING = {"blogdata/set": "everything"}
 """Tags of the sensors and schedules to switch on together for automatic operation."""

@@ -9,12 +9,13 @@ from collections.abc import Collection, Mapping
 
 import dagster as dg
 
-from blogdata.operations import copies, retention
-from blogdata.orchestration.lake_resource import DeploymentResource
-from blogdata.orchestration.refresh_request import JOB, Request
+from blogdata.contract.partitions import Grain, key_of
+from blogdata.contract.schedule import Clock
+from blogdata.deliver import copies
 from blogdata.planning.staleness import Scope
-from blogdata.publish.partitions import Grain, key_of
-from blogdata.publish.schedule import Clock
+from blogdata.privacy import retention
+from blogdata.runs.lake_resource import DeploymentResource
+from blogdata.runs.refresh_request import JOB, Request
 from quality.contracts import CONTRACTS
 from sensors import jobs, run_requests
 from sensors.run_requests import EVERYTHING

@@ -11,11 +11,11 @@ from pathlib import Path
 import dagster as dg
 
 from assets.code import code
-from blogdata.orchestration.computation import Done
-from blogdata.orchestration.driver import Driver
-from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh_request import Request
 from blogdata.planning.graph import Task
+from blogdata.runs.computation import Done
+from blogdata.runs.driver import Driver
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.refresh_request import Request
 from quality.contracts import GRAPH
 
 DATASET = "silver.visits"

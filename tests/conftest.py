@@ -22,9 +22,9 @@ from alembic.script import ScriptDirectory
 
 import plans
 import spark_cluster
-from blogdata.services import config, postgres, spark_attached, spark_connect
-from blogdata.services.config import Settings
-from blogdata.services.spark_connect import SparkServer
+from blogdata.operate import config, postgres, spark_attached, spark_connect
+from blogdata.operate.config import Settings
+from blogdata.operate.spark_connect import SparkServer
 from laws.stepping import Probe
 
 ROOT = Path(__file__).parent.parent

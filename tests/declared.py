@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from blogdata.contract.partitions import Grain
 from blogdata.planning.reaches import Complete, Ended
-from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS, GRAPH
 
 OF_ENDED_WEEKS, _OF_COMPLETE = (

@@ -20,9 +20,9 @@ import dagster as dg
 
 from blogdata.cli import ui_command, ui_server
 from blogdata.cli.ui_command import ROOT, Supervisor
-from blogdata.services import config, dagster_home, secrets, ui_guard
-from blogdata.services.config import Settings
-from blogdata.services.dagster_home import ANALYTICS
+from blogdata.operate import config, dagster_home, secrets, ui_guard
+from blogdata.operate.config import Settings
+from blogdata.operate.dagster_home import ANALYTICS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ import os
 import signal
 import time
 
-from blogdata.services import postgres, processes
-from blogdata.services.config import Settings
-from blogdata.services.processes import ProcessIdentity
+from blogdata.operate import postgres, processes
+from blogdata.operate.config import Settings
+from blogdata.operate.processes import ProcessIdentity
 
 
 def kill(process: ProcessIdentity | None) -> None:

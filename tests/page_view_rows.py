@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 import published
-from blogdata.lake.lake import Lake
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.table.lake import Lake
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 PAGES = tuple(f"/2026/post-{number}" for number in range(40))

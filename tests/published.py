@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from blogdata.lake.commit import WHOLE_TABLE, Account
-from blogdata.lake.lake import Lake
-from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.contract.publication import WHOLE_TABLE, Account
+from blogdata.files import write_whole
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.table.lake import Lake
 
 
 def deployment(home: Path) -> LakeResource:

@@ -12,12 +12,11 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
-from blogdata.services import processes, spark_launch
-from blogdata.services.config import Settings
-from blogdata.services.files import locked
-from blogdata.services.processes import ProcessIdentity
+from blogdata.files import locked, write_atomically
+from blogdata.operate import processes, spark_launch
+from blogdata.operate.config import Settings
+from blogdata.operate.processes import ProcessIdentity
 
 _START_SECONDS = 120.0
 

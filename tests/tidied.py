@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from blogdata.orchestration.upkeep import Done, Fault
+from blogdata.runs.upkeep import Done, Fault
 
 
 def whole(found: Iterable[Done | Fault]) -> list[Done]:

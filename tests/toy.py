@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from blogdata.lake import arrow
-from blogdata.lake.commit import Account
-from blogdata.lake.lake import Lake
-from blogdata.publish.column_types import parse_fields
-from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
-from blogdata.publish.target import RunContext, Target
+from blogdata.contract.column_types import parse_fields
+from blogdata.contract.contract import Contract
+from blogdata.contract.partitions import Grain
+from blogdata.contract.publication import Account
+from blogdata.contract.schema import Audit, Column, Partitioning, RowRule
+from blogdata.table import arrow
+from blogdata.table.lake import Lake
+from blogdata.table.target import RunContext, Target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 

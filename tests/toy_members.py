@@ -8,9 +8,9 @@ from datetime import datetime, timezone
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from blogdata.lake import members
-from blogdata.lake.lake import Lake
-from blogdata.lake.members import Member
+from blogdata.table import members
+from blogdata.table.lake import Lake
+from blogdata.table.members import Member
 
 DATASET = "gold.weeks"
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
-from blogdata.patterns.observability.reading import DETECTORS
+from blogdata.contract.contract import Contract
+from blogdata.contract.schema import Column
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
-from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Column
+from blogdata.watch.reading import DETECTORS
 
 FEW = 3
 """Columns of another dataset that are worth a line of their own."""

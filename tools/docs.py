@@ -12,7 +12,7 @@ import dagster as dg
 from blogdata.cli.main import COMMANDS
 from blogdata.cli.output import console
 from blogdata.errors import PlatformError
-from blogdata.services.config import PartnerSettings, PostgresSettings, Settings, TableSettings
+from blogdata.operate.config import PartnerSettings, PostgresSettings, Settings, TableSettings
 from quality.contracts import EVERY
 from tools import command_pages, contract_pages, lineage_picture, pattern_index, pattern_pages
 from tools.pattern_index import Pattern

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import dagster as dg
 
-from blogdata.orchestration.names import slug
+from blogdata.runs.names import slug
 from quality.contracts import EVERY
 from sensors.jobs import OPERATIONS
 from tools import pattern_card
 from tools.pattern_card import Card
 
 COMMAND = re.compile(r"platform/blogdata/cli/(\w+)_(?:commands?|logs)\.py$")
-JOB = re.compile(r"platform/blogdata/operations/(\w+)\.py$")
+JOB = re.compile(r"(?:platform/blogdata/(?:deliver|privacy)|sensors)/(\w+)\.py$")
 CHAPTERS = {
     2: "Ingestion",
     3: "Error management",
@@ -34,9 +34,9 @@ CHAPTERS = {
     9: "Quality",
     10: "Observability",
 }
-MECHANICS = ("platform/blogdata/patterns", "platform/blogdata/orchestration", "platform/blogdata/secrets")
+MECHANICS = "platform/blogdata"
 CODE = ("platform", "assets", "quality", "resources", "sensors", "definitions.py")
-BUILDING_BLOCK = "blogdata.orchestration.step"
+BUILDING_BLOCK = "blogdata.runs.step"
 """Every dataset is computed by this module, so every dataset uses the patterns that it imports."""
 EVERY_DATASET = "every dataset"
 TAG = "pattern/"

@@ -5,19 +5,19 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from assets.transforms import crawlers
-from assets.transforms.ad_lines import AdLines
-from assets.transforms.request_lines import with_acting_crawlers
-from assets.transforms.visit_lines import ReceivedLines
-from blogdata.lake.commit import Account, Commit
+from assets.bronze import crawlers
+from assets.bronze.ad_lines import AdLines
+from assets.bronze.request_lines import with_acting_crawlers
+from assets.bronze.visit_lines import ReceivedLines
+from blogdata.contract.partitions import Grain
+from blogdata.contract.publication import Account, Commit
+from blogdata.landing import dead_letter
 from blogdata.landing.landed_formats import extension
 from blogdata.landing.lines import is_replay
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.landing import Landed
-from blogdata.orchestration.step import Step, Upstream
-from blogdata.patterns.error_management import dead_letter
-from blogdata.publish.partitions import Grain
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.landed_inputs import Landed
+from blogdata.runs.step import Step, Upstream
 
 
 @computes("bronze.visits")

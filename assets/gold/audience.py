@@ -16,14 +16,14 @@ from pyspark.sql import functions as F
 
 from assets.gold.fan_in import DELIVERED_ADS, DELIVERED_VISITS, gather
 from assets.gold.visits_cube import named
-from blogdata.lake.commit import Commit
-from blogdata.lake.lake import Stored
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
+from blogdata.contract.partitions import Grain, finer
+from blogdata.contract.publication import Commit
 from blogdata.patterns.data_value import distributed_aggregator, local_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
-from blogdata.publish.partitions import Grain, finer
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
+from blogdata.table.lake import Stored
 from quality.contracts.ads import BOTH, DISPLAY_SIDE, EVENT_SIDE
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
 

@@ -13,15 +13,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import not_taken_in
-from blogdata.lake.commit import Account, Commit
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
+from blogdata.contract.partitions import Grain, finer
+from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_flow import unaligned_fan_in
 from blogdata.patterns.data_flow.unaligned_fan_in import Gathered
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
-from blogdata.publish.partitions import Grain, finer
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
 from quality.contracts import CONTRACTS
 from quality.contracts.daily_report import FIGURES
 

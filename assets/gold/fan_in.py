@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Account
-from blogdata.orchestration import accounts, slices
-from blogdata.orchestration.step import Step
+from blogdata.contract.partitions import Grain, finer
+from blogdata.contract.publication import Account
+from blogdata.contract.schema import Partitioning
+from blogdata.ledger.events import EventLog
 from blogdata.patterns.data_flow import aligned_fan_in
-from blogdata.publish.partitions import Grain, finer
-from blogdata.publish.schema import Partitioning
-from blogdata.publish.target import Additions
+from blogdata.runs import accounts, slices
+from blogdata.runs.step import Step
+from blogdata.table.target import Additions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

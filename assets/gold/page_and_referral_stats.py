@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from assets.gold.fan_in import gather
 from assets.gold.visits_cube import counted
-from blogdata.lake.commit import Commit
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
+from blogdata.contract.publication import Commit
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
 
 
 @computes("gold.page_stats")

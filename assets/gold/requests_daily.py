@@ -14,12 +14,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from assets.silver.arrival_hours import requests
-from blogdata.lake.commit import Account, Commit
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
+from blogdata.contract.partitions import Grain, coarser
+from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_flow import aligned_fan_in
-from blogdata.publish.partitions import Grain, coarser
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
 from quality.contracts import requests as r
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.requests import NO_REQUESTS

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from blogdata.contract.partitions import Grain, coarser
+from blogdata.contract.publication import WHOLE_TABLE, Account, Commit, Entry, kept
 from blogdata.errors import PlatformError
-from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry, kept
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.storage import dataset_materializer
 from blogdata.patterns.storage.dataset_materializer import Followed
 from blogdata.planning.reaches import Ended, Span
-from blogdata.publish.partitions import Grain, coarser
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS
 from quality.contracts.returning import OWN_WEEK
 

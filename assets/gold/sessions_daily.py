@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import gather
-from blogdata.lake.commit import Account, Commit
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
-from blogdata.publish.partitions import Grain, finer
+from blogdata.contract.partitions import Grain, finer
+from blogdata.contract.publication import Account, Commit
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
 
 SESSIONS = "silver.sessions"
 

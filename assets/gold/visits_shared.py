@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 
 from assets.gold.fan_in import gather
 from assets.gold.visits_cube import named
-from blogdata.lake.commit import Account, Commit
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
+from blogdata.contract.publication import Account, Commit
+from blogdata.operate import secrets
 from blogdata.patterns.security import anonymizer
 from blogdata.patterns.security.pseudo_anonymizer import keyed_hash
-from blogdata.services import secrets
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
 from quality.contracts.keys import VISITOR_KEY
 from quality.contracts.visits_shared import GIVEN_UP, PROMISED
 

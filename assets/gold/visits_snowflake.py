@@ -16,15 +16,15 @@ from pyspark.sql import functions as F
 
 from assets.gold.fan_in import gather
 from assets.gold.visits_cube import named
-from assets.report.referrers import kind_of, site_of
-from blogdata.lake.commit import Account, Commit
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import FullDelivery, Step, Upstream
+from assets.referrers import kind_of, site_of
+from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import Measure
 from blogdata.patterns.storage import denormalizer, normalizer
 from blogdata.patterns.storage.denormalizer import Dimension
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import FullDelivery, Step, Upstream
 from quality.contracts.columns import UNKNOWN
 from quality.contracts.visits_model import DEVICE, DEVICES, KEYS, STAR_HOSTS, VIEWS
 

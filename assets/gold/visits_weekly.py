@@ -14,27 +14,27 @@ from pyspark.sql import functions as F
 
 from assets.code_version import version
 from assets.gold.fan_in import ENRICHED_VISITS, gather
+from blogdata.contract.partitions import Grain, coarser, start_of
+from blogdata.contract.partitions import key_of as partition_of
+from blogdata.contract.publication import Commit
+from blogdata.contract.schema import Buckets
 from blogdata.errors import PlatformError
-from blogdata.lake.commit import Commit
-from blogdata.lake.lake import Lake, Stored
-from blogdata.lake.members import Member
-from blogdata.orchestration import slices
-from blogdata.orchestration.computation import computes, run_context
-from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.retries import failure
-from blogdata.orchestration.run_values import table
-from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.patterns.security.pseudo_anonymizer import keyed_hash, token
 from blogdata.patterns.storage import bucket, sorter
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.planning.clock import lookback_of, newest_ended
-from blogdata.publish.partitions import Grain, coarser, start_of
-from blogdata.publish.partitions import key_of as partition_of
-from blogdata.publish.schema import Buckets
-from blogdata.publish.target import Target
+from blogdata.runs import slices
+from blogdata.runs.computation import computes, run_context
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.names import asset_key
+from blogdata.runs.retries import failure
+from blogdata.runs.run_values import table
+from blogdata.runs.step import Step, Upstream
+from blogdata.table.lake import Lake, Stored
+from blogdata.table.members import Member
+from blogdata.table.target import Target
 from quality.contracts import CONTRACTS
 from quality.contracts.keys import VISITOR_KEY
 from quality.contracts.page_views import USER_BUCKETS

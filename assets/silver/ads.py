@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from assets.silver import ad_visits
+from assets.silver.ad_visits import hour_of
 from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
-from assets.transforms import ad_visits
-from assets.transforms.ad_visits import hour_of
-from blogdata.lake.commit import Account, Commit
+from blogdata.contract.publication import Account, Commit
 from blogdata.landing.lines import is_replay
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value import dynamic_joiner
 from blogdata.patterns.error_management import windowed_deduplicator
 from blogdata.planning.reaches import Around
-from blogdata.publish.target import Companion
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
+from blogdata.table.target import Companion
 from quality.contracts import CONTRACTS
 
 IDENTITY = CONTRACTS["silver.ads"].key

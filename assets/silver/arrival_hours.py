@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from blogdata.orchestration.step import Step
+from blogdata.contract.partitions import Grain, key_of, start_of
 from blogdata.planning.graph import Graph
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import DEAD_LETTERS, held
-from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.runs.step import Step
 from quality.contracts import CONTRACTS
 from quality.contracts.requests import NO_REQUESTS
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from blogdata.lake.commit import Commit
-from blogdata.orchestration import accounts, slices
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
+from blogdata.contract.publication import Commit
 from blogdata.patterns.data_value import static_joiner
+from blogdata.runs import accounts, slices
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
 from quality.contracts.columns import DIRECT
 from quality.contracts.enriched import WAITING
 

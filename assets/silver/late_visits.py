@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from blogdata.lake.commit import Account, Commit
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
+from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.error_management import late_data_detector
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
 from quality.contracts.visits import WATERMARK
 
 if TYPE_CHECKING:

@@ -1,25 +1,136 @@
-"""Assigns the page views of access logs to visits, which may reach into earlier and later hours."""
+"""Assigns the page views of access logs to visits, which may reach into earlier and later hours.
+
+Page views of access logs to visits: a visit ends after more than 30 minutes of inactivity.
+
+`visit_id` is a keyed hash of `user_id` and the position of the visit's first appended line (Keyed Idempotency): a late
+line, whatever its time, changes no id. The exception is a line that joins two visits: the visit appended later changes
+its id, and :func:`rejoined` finds the hours it is in. A visit may reach into other hours: :func:`with_visit_ids` takes
+the rows around the target, and :func:`touches_edge` checks whether they suffice.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from assets.bronze import visit_lines
 from assets.silver.arrival_hours import requests
-from assets.transforms import visit_lines, visits_by_inactivity
-from blogdata.lake.commit import Entry
-from blogdata.orchestration.step import Step
+from blogdata.contract.partitions import Grain, key_of, start_of
+from blogdata.contract.publication import Entry
+from blogdata.landing.lines import REPLAY_PREFIX, is_replay
+from blogdata.landing.log_splitter import PART
+from blogdata.patterns.idempotency import keyed_idempotency
 from blogdata.patterns.security.pseudo_anonymizer import token
-from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.runs.step import Step
 from quality.contracts.keys import VISITOR_KEY
+from quality.contracts.sessions import INACTIVITY
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+POSITION = ("arrival_hour", "source_file", "source_offset")
+
+
+def with_visit_ids(target: DataFrame, around: DataFrame, key: str) -> DataFrame:
+    """Fill the visit ids of the target, rows of :mod:`assets.bronze.request_lines` in whole hours.
+
+    `around` has earlier and later rows; those of visitors who are not in the target do no harm. The ids equal those
+    computed over all existing rows, unless :func:`touches_edge` is true.
+    """
+    visits = _keyed(_visits(target, around, target.columns), key)
+    return visits.where("_ours").select(*target.columns)
+
+
+def rejoined(
+    published: DataFrame,
+    target: DataFrame,
+    around: DataFrame,
+    key: str,
+    since: datetime | None,
+    until: datetime | None,
+) -> list[str]:
+    """Find the hours, in order, with page views published under another visit id than they have now (an action).
+
+    Visits that may reach beyond the rows around are not compared. Arguments as in :func:`touches_edge`.
+    """
+    visits = _keyed(_visits(target, around, [*_WHEN, *POSITION]), key)
+    whole = Window.partitionBy(*_VISIT)
+    if since is not None:
+        visits = visits.withColumn("_began", F.min("event_time").over(whole)).where(
+            F.col("_began") >= since + INACTIVITY
+        )
+    if until is not None:
+        visits = visits.withColumn("_ended", F.max("event_time").over(whole)).where(
+            F.col("_ended") < until - INACTIVITY
+        )
+    now = visits.where("NOT _ours").select(*_WHEN, F.col("visit_id").alias("_now")).distinct()
+    others = published.join(now, [*_WHEN]).where(F.col("visit_id") != F.col("_now"))
+    return sorted(row[0] for row in others.select("event_hour").distinct().collect())
+
+
+def touches_edge(target: DataFrame, around: DataFrame, since: datetime | None, until: datetime | None) -> bool:
+    """Return whether a row outside could join a visit of the target: widen `around` and check again (an action).
+
+    `since` is the first instant that `around` covers, `until` the first that it no longer covers, timezone-aware; None
+    if there are no earlier or later rows.
+    """
+    if since is None and until is None:
+        return False
+    began, ended = F.min("event_time"), F.max("event_time")
+    before = F.lit(False) if since is None else began < F.lit(since + INACTIVITY)
+    after = F.lit(False) if until is None else ended >= F.lit(until - INACTIVITY)
+    visits = _visits(target, around, [*_WHEN, *POSITION]).groupBy(*_VISIT)
+    reaching = visits.agg(F.bool_or("_ours").alias("_ours"), (before | after).alias("_reaches"))
+    return bool(reaching.where("_ours AND _reaches").limit(1).collect())
+
+
+def position() -> Column:
+    """Build the position of a log line in the order in which lines were appended; it never changes.
+
+    The file name of a log part holds when it was taken and its offset in the whole log, so the position does not depend
+    on how the log was split. Other files use their hour of arrival. Corrections come last: they lie in the hours of the
+    lines they replace. A better one has another name, and the same position.
+    """
+    file = F.regexp_replace("source_file", rf"/({REPLAY_PREFIX}[0-9a-f]{{16}})-[0-9a-f]{{16}}\.log$", r"/$1.log")
+    part = [F.regexp_extract("source_file", PART, group) for group in (1, 2, 3)]
+    is_part = part[0] != ""
+    return F.struct(
+        is_replay().alias("corrects"),
+        F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended"),
+        F.when(is_part, part[0]).otherwise(file).alias("log"),
+        (F.when(is_part, part[2].try_cast("bigint")).otherwise(0) + F.col("source_offset")).alias("offset"),
+    )
+
+
+def sessionize(page_views: DataFrame) -> DataFrame:
+    """Add `visit_start` TIMESTAMP, at which each page view's visit began, by user_id and event_time."""
+    in_order = Window.partitionBy("user_id").orderBy("event_time")
+    silence = F.unix_micros("event_time") - F.unix_micros(F.lag("event_time").over(in_order))
+    begins = silence.isNull() | (silence > F.lit(INACTIVITY // timedelta(microseconds=1)))
+    until_here = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    marked = page_views.withColumn("_begin", F.when(begins, F.col("event_time")))
+    return marked.withColumn("visit_start", F.last("_begin", ignorenulls=True).over(until_here)).drop("_begin")
+
+
+_WHEN = ("user_id", "event_time")
+_VISIT = ("user_id", "visit_start")
+
+
+def _visits(target: DataFrame, around: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Add visits and positions to all rows; the rows around keep only user, time and position."""
+    ours = target.select(*columns).withColumn("_ours", F.lit(True))
+    others = around.select(*_WHEN, *POSITION).withColumn("_ours", F.lit(False))
+    whole = ours.unionByName(others, allowMissingColumns=True)
+    return sessionize(whole.withColumn("_position", position()))
+
+
+def _keyed(visits: DataFrame, key: str) -> DataFrame:
+    keyed = keyed_idempotency.first_appended(visits, F.col("_position"), within=_VISIT, into="_first")
+    first = F.concat_ws(" ", "_first.log", F.col("_first.offset").cast("string"), "user_id")
+    return keyed.withColumn("visit_id", token(first, key, "visit_id"))
+
 
 FIRST_LOOK = 6
 """Hours to look back and ahead at first; doubled until no visit can reach further."""
@@ -47,7 +158,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
         around = _page_views(step, key, ~ours & _between(since, until))
         # No visit reaches beyond the oldest or the newest page view.
         edges = (since if known and known[0] < since else None, until if known and known[-1] >= until else None)
-        if not visits_by_inactivity.touches_edge(target, around, *edges):
+        if not touches_edge(target, around, *edges):
             break
         look *= 2
     first_key, end_key = key_of(since, Grain.HOUR), key_of(until, Grain.HOUR)
@@ -57,11 +168,11 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     others = _could_change(step, arrivals, sorted(nearby & integrated.keys()))
     if others:
         published = step.lake.read(step.spark, step.contract.dataset).where(F.col("event_hour").isin(*others))
-        changed.update(visits_by_inactivity.rejoined(published, target, around, key, *edges))
+        changed.update(rejoined(published, target, around, key, *edges))
     makes_stale: dict[str, list[str]] = {}
     for hour in sorted(changed):
         makes_stale.setdefault(_nearest(step, hour), []).append(hour)
-    return Events(rows=visits_by_inactivity.with_visit_ids(target, around, key), makes_stale=makes_stale)
+    return Events(rows=with_visit_ids(target, around, key), makes_stale=makes_stale)
 
 
 def _page_views(step: Step, key: str, which: Column) -> DataFrame:

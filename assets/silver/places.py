@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import iptocc
 
-from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import FullDelivery, Step
+from blogdata.contract.publication import WHOLE_TABLE, Account, Commit
 from blogdata.patterns.data_flow import local_sequencer
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import FullDelivery, Step
 
 
 @computes("silver.places")

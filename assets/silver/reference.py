@@ -1,23 +1,30 @@
 """silver.users and silver.devices, reference data with history, silver.users_current, its current state, and
-silver.identities, what users are called by."""
+silver.identities, what users are called by.
+
+The history of device names (SCD2), continued with each delivery.
+
+Decisions: if a device has several rows, the first by position is used and the others are only counted. A version is
+valid from the midnight of the delivery that introduced it. Versions of the first delivery have always been valid, as no
+earlier delivery could have contained them. A delivery closes the versions that it names differently or not at all. A
+device that is delivered again begins a new version.
+"""
+
+from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import devices as device_rules
-from assets.transforms import user_changes
-from assets.transforms import users as user_rules
+from assets.bronze import user_changes
+from assets.silver import user_history as user_rules
+from blogdata.contract.publication import WHOLE_TABLE, Account, Commit, Entry
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
-from blogdata.orchestration import accounts, keys
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Changes, FullDelivery, Step, Upstream
-from blogdata.patterns.error_management import dead_letter
+from blogdata.landing import dead_letter, full_loader
+from blogdata.operate import secrets
 from blogdata.patterns.idempotency import proxy
-from blogdata.patterns.ingestion import full_loader
 from blogdata.patterns.security import encryptor
 from blogdata.planning.reach import (
     Continued,
@@ -28,9 +35,54 @@ from blogdata.planning.reach import (
     first_delivery,
     usable_rows,
 )
-from blogdata.services import secrets
+from blogdata.runs import accounts, deployment_keys
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Changes, FullDelivery, Step, Upstream
 from quality.contracts import CONTRACTS
 from quality.contracts.keys import VISITOR_KEY
+
+DEVICE = ("device_type", "device_version")
+
+
+def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
+    """Update the versions of the devices, all rows of silver.devices, with a full delivery.
+
+    Several deliveries of one day have the same result as the last of them alone.
+    """
+    midnight = F.to_timestamp(F.lit(f"{day}T00:00:00Z"))
+    earlier = before.where(F.col("changed_on") < day).withColumn(
+        "valid_to", F.when(F.col("valid_to") < midnight, F.col("valid_to"))
+    )
+    is_first = earlier.agg((F.count(F.lit(1)) == 0).alias("_is_first"))
+    was, now = earlier.withColumn("_was", F.lit(True)).alias("was"), _one_each(delivered).alias("now")
+    is_open = F.col("was.valid_to").isNull()
+    same = [F.col(f"was.{name}") == F.col(f"now.{name}") for name in DEVICE]
+    met = was.join(now, reduce(Column.__and__, same, is_open), "full").crossJoin(F.broadcast(is_first))
+    is_there, is_named = F.col("_was").isNotNull(), F.col("now.occurrences").isNotNull()
+    goes_on = is_there & is_named & F.col("was.full_name").eqNullSafe(F.col("now.full_name"))
+    known = F.struct(
+        *(f"was.{name}" for name in (*DEVICE, "full_name")),
+        F.when(goes_on, F.col("now.occurrences")).otherwise(0).alias("occurrences"),
+        "was.changed_on",
+        "was.valid_from",
+        F.when(is_open & ~goes_on, midnight).otherwise(F.col("was.valid_to")).alias("valid_to"),
+    )
+    begun = F.struct(
+        *(f"now.{name}" for name in (*DEVICE, "full_name", "occurrences")),
+        F.lit(day).alias("changed_on"),
+        F.when(~F.col("_is_first"), midnight).alias("valid_from"),
+        F.lit(None).cast("timestamp").alias("valid_to"),
+    )
+    found = F.array(F.when(is_there, known), F.when(is_named & ~goes_on, begun))
+    return met.select(F.inline(F.array_compact(found)))
+
+
+def _one_each(delivered: DataFrame) -> DataFrame:
+    position = F.struct("source_file", "source_offset")
+    usable = delivered.where(F.size("reasons") == 0)
+    return usable.groupBy(F.col("type").alias("device_type"), F.col("version").alias("device_version")).agg(
+        F.min_by("full_name", position).alias("full_name"), F.count(F.lit(1)).alias("occurrences")
+    )
 
 
 def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
@@ -80,7 +132,7 @@ def identities(step: Step) -> Mapping[str, Commit]:
     contract = step.contract
     assert contract.encrypted is not None
     name, settings = contract.encrypted.key, step.deployment.settings()
-    key = keys.current(settings, name)
+    key = deployment_keys.current(settings, name)
     landed, delivered = accounts.entries(step, "bronze.users").values(), _delivered(step)
     # What a deletion says of its user is used by nothing, so it is not encrypted.
     account = _account(landed, deleted=sum(int(day.measures.get("deletions", 0)) for day in landed))
@@ -198,7 +250,7 @@ def devices(step: Step) -> Mapping[str, Commit]:
         if taken_in and before.isEmpty():
             # The rows of the table are lost: rebuild them from the kept copies.
             before = _taken_in_again(step, taken_in, before)
-        return device_rules.versions(delivered, before, delivered_on(delivery))
+        return versions(delivered, before, delivered_on(delivery))
 
     return step.publish(FullDelivery(rows=rows, account=account))
 
@@ -219,7 +271,7 @@ def _taken_in_again(step: Step, loads: Sequence[Entry], nothing: DataFrame) -> D
     for entry in loads:
         if entry.version in kept:
             delivered = step.lake.read_members(step.spark, "bronze.devices", [kept[entry.version]])
-            rows = device_rules.versions(delivered, rows, delivered_on(entry))
+            rows = versions(delivered, rows, delivered_on(entry))
             # Materialize: a query plan that grows with each delivery would be refused when there are many.
             rows = step.spark.createDataFrame(rows.toArrow())
     return rows

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from assets.transforms import session_rules as rules
-from blogdata.lake.commit import Commit
-from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
+from assets.silver import session_rules as rules
+from blogdata.contract.partitions import Grain, previous
+from blogdata.contract.publication import Commit
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
-from blogdata.publish import kept_rows
-from blogdata.publish.partitions import Grain, previous
-from blogdata.publish.target import Companion
+from blogdata.runs import accounts
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
+from blogdata.table import kept_rows
+from blogdata.table.target import Companion
 from quality.contracts import CONTRACTS
 from quality.contracts.sessions import CARRIED
 

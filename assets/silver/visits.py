@@ -8,18 +8,18 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from assets.bronze import legacy_visits, visit_lines
+from assets.bronze.legacy_visits import DELETED
 from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
 from assets.silver.log_visits import Events, log_events
-from assets.transforms import legacy_visits, visit_lines
-from assets.transforms.legacy_visits import DELETED
-from blogdata.lake.commit import Account, Commit, Entry
+from blogdata.contract.partitions import Grain, following
+from blogdata.contract.publication import Account, Commit, Entry
 from blogdata.landing.lines import is_replay
-from blogdata.orchestration import accounts, slices
-from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import filter_interceptor, windowed_deduplicator
-from blogdata.publish.partitions import Grain, following
-from blogdata.publish.target import Additions, Companion
+from blogdata.runs import accounts, slices
+from blogdata.runs.computation import computes
+from blogdata.runs.step import Step, Upstream
+from blogdata.table.target import Additions, Companion
 from quality.contracts import CONTRACTS
 
 

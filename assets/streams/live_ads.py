@@ -15,15 +15,15 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from assets.silver import ad_visits
+from assets.silver.ad_visits import hour_of
 from assets.streams import live_lines
-from assets.transforms import ad_visits
-from assets.transforms.ad_visits import hour_of
-from blogdata.orchestration.stream import MicroBatch, Stream
+from blogdata.landing.streamed_files import SCHEMA
 from blogdata.patterns.error_management import windowed_deduplicator
 from blogdata.patterns.error_management.checkpointer import next_turn
-from blogdata.patterns.error_management.streamed_files import SCHEMA
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
-from blogdata.publish import kept_rows
+from blogdata.stream.stream import MicroBatch, Stream
+from blogdata.table import kept_rows
 from quality.contracts import streams
 from quality.contracts.live import WITH_ADS_LIVE
 

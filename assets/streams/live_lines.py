@@ -10,15 +10,15 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from assets.transforms.ad_lines import AdLines
-from assets.transforms.ad_visits import hour_of
-from assets.transforms.visit_lines import VisitLines
-from blogdata.lake.commit import Account
+from assets.bronze.ad_lines import AdLines
+from assets.bronze.visit_lines import VisitLines
+from assets.silver.ad_visits import hour_of
+from blogdata.contract.contract import Contract
+from blogdata.contract.publication import Account
 from blogdata.landing.lines import read
 from blogdata.landing.records import LineReader
-from blogdata.orchestration.stream import MicroBatch
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
-from blogdata.publish.contract import Contract
+from blogdata.stream.stream import MicroBatch
 from quality.contracts.live import LATE
 
 VISITS, ADS = VisitLines(), AdLines()

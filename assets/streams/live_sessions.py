@@ -13,19 +13,19 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from assets.silver import session_rules
+from assets.silver.ad_visits import hour_of
 from assets.streams import live_lines
-from assets.transforms import session_rules
-from assets.transforms.ad_visits import hour_of
-from blogdata.lake.commit import Account
-from blogdata.orchestration.stream import MicroBatch, Stream
+from blogdata.contract.partitions import Grain, between
+from blogdata.contract.publication import Account
+from blogdata.landing.streamed_files import SCHEMA
 from blogdata.patterns.data_value import stateful_sessionizer
 from blogdata.patterns.data_value.incremental_sessionizer import ENDED, STARTED
 from blogdata.patterns.data_value.stateful_sessionizer import CONFLICTS, LINES
 from blogdata.patterns.error_management.checkpointer import next_turn
-from blogdata.patterns.error_management.streamed_files import SCHEMA
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
-from blogdata.publish import kept_rows
-from blogdata.publish.partitions import Grain, between
+from blogdata.stream.stream import MicroBatch, Stream
+from blogdata.table import kept_rows
 from quality.contracts import streams
 from quality.contracts.live import LATE, SESSIONS_LIVE
 

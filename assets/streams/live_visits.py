@@ -15,19 +15,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.streams import live_lines
-from blogdata.evidence.events import appended
-from blogdata.lake import arrow
-from blogdata.lake.checksums import require_whole
-from blogdata.lake.commit import Account, Commit
+from blogdata.contract.publication import Account, Commit
 from blogdata.landing.lines import is_replay
-from blogdata.orchestration.landing import ERASED
-from blogdata.orchestration.stream import MicroBatch, Stream
+from blogdata.landing.streamed_files import SCHEMA, by_hour, figures_by_hour
+from blogdata.ledger.events import appended
 from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
 from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.late_data_detector import StreamProgress
-from blogdata.patterns.error_management.streamed_files import SCHEMA, by_hour, figures_by_hour
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
-from blogdata.publish import kept_rows
+from blogdata.runs.landed_inputs import ERASED
+from blogdata.stream.stream import MicroBatch, Stream
+from blogdata.table import arrow, kept_rows
+from blogdata.table.checksums import require_whole
 from quality.contracts import streams
 from quality.contracts.live import BRONZE, LATE, VISITS
 from quality.contracts.visits import WATERMARK

@@ -18,8 +18,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from blogdata.services import config as settings_module
-from blogdata.services import jars
+from blogdata.operate import config as settings_module
+from blogdata.operate import jars
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
+from blogdata.contract.contract import Contract
+from blogdata.contract.writes import Append
 from blogdata.planning.graph import Graph
 from blogdata.planning.reach import landed_input
-from blogdata.publish.contract import Contract
-from blogdata.publish.writes import Append
 from quality.contracts import (
     ads,
     audience,

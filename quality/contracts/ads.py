@@ -3,14 +3,14 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schedule import Runs
+from blogdata.contract.schema import Column, Partitioning, Reference, RowRule
+from blogdata.contract.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from blogdata.contract.writes import AppearsWith
 from blogdata.planning.reach import SAME, EventsOf, Landed
 from blogdata.planning.reaches import Around
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.partitions import Grain
-from blogdata.publish.schedule import Runs
-from blogdata.publish.schema import Column, Partitioning, Reference, RowRule
-from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
-from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import landed, visits
 from quality.contracts.landed import ARRIVAL, BYTES, ERASED, LANDED_LINES, POSITION_IS_REAL

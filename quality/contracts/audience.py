@@ -1,11 +1,11 @@
 """Campaigns, and sketches of the visitors of an hour, from which those of any longer time follow."""
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schedule import Clock, On, Runs
+from blogdata.contract.schema import Classification, Column, Partitioning, RowRule, Telling
+from blogdata.contract.watch import Lag, Sla, Watch
 from blogdata.planning.reach import WITHIN, Same
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.partitions import Grain
-from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Classification, Column, Partitioning, RowRule, Telling
-from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts import page_views
 from quality.contracts.enriched import COUNTRY

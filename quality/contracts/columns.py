@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from blogdata.publish.schema import NOBODY, Classification, Column, How, Subject, Whose
+from blogdata.contract.schema import NOBODY, Classification, Column, How, Subject, Whose
 
 PERSONAL = Classification.PERSONAL
 UNKNOWN = "unknown"

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.schedule import Clock, On, Runs
+from blogdata.contract.schema import Audit, Column, RowRule
+from blogdata.contract.watch import Lag, Sla, Watch
 from blogdata.planning.reach import WITHIN
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Audit, Column, RowRule
-from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts.page_views import DAY
 

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schema import NOBODY, Audit, RowRule
+from blogdata.contract.watch import Lag, Watch
+from blogdata.contract.writes import Copy, Merge
 from blogdata.planning.reach import WHOLE, Landed
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import NOBODY, Audit, RowRule
-from blogdata.publish.watch import Lag, Watch
-from blogdata.publish.writes import Copy, Merge
 from quality.contracts import columns as c
 from quality.contracts import landed
 from quality.contracts.landed import BYTES, LANDED_LINES

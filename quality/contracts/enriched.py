@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.schema import Reference, RowRule
+from blogdata.contract.watch import Lag, Sla, Watch
+from blogdata.contract.writes import Merge, Replace, Slices
 from blogdata.planning.reach import SAME, WHOLE, AsOf
 from blogdata.planning.reaches import Answers
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schema import Reference, RowRule
-from blogdata.publish.watch import Lag, Sla, Watch
-from blogdata.publish.writes import Merge, Replace, Slices
 from quality.contracts import columns as c
 from quality.contracts.landed import TAKEN_OUT
 from quality.contracts.visits import ARRIVED, EVENT, IDENTIFIED, IN_ITS_HOUR

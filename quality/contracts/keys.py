@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from blogdata.publish.contract import Look, Wanted
+from blogdata.contract.contract import Look, Wanted
 from quality.contracts import CONTRACTS
 
 VISITOR_KEY = "visitor.key"
@@ -34,8 +34,8 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def behind(look: Look, name: str, mark: str | None) -> Wanted:
     """Map datasets to the published partitions that were computed by another key, each with the reason.
 
-    `mark` is that of the key (:attr:`blogdata.orchestration.keys.Key.mark`); None: it is still to be made. A partition
-    without tokens, such as an hour of silver.visits without lines of access logs, has no mark.
+    `mark` is that of the key (:attr:`blogdata.runs.deployment_keys.Key.mark`); None: it is still to be made. A
+    partition without tokens, such as an hour of silver.visits without lines of access logs, has no mark.
     """
     reason = f"another key than {name} is now"
     found = {

@@ -3,9 +3,9 @@
 Other fields are kept in the raw line and reported as new.
 """
 
-from blogdata.publish.column_types import parse_fields
-from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Partitioning, RowRule
+from blogdata.contract.column_types import parse_fields
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schema import Partitioning, RowRule
 
 VISIT = parse_fields(
     "visit_id STRING, user_id STRING, keep_private BOOLEAN, page STRING, context STRUCT<referral: STRING,"

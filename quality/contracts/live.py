@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.watch import Lag, Watch
+from blogdata.contract.writes import Append
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.planning.reach import SAME
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.watch import Lag, Watch
-from blogdata.publish.writes import Append
 from quality.contracts import ads, landed, visits
 from quality.contracts import columns as c
 from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY

@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.migrations import migrating
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schedule import Clock, On, Runs
+from blogdata.contract.schema import Audit, Buckets, Column, Migration, Partitioning, RowRule
+from blogdata.contract.watch import Flow, Lag, Skew, Sla, Watch
+from blogdata.contract.writes import ByPeriod, Slices, Sorted
 from blogdata.planning.reach import WITHIN, Within
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.migrations import migrating
-from blogdata.publish.partitions import Grain
-from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Audit, Buckets, Column, Migration, Partitioning, RowRule
-from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
-from blogdata.publish.writes import ByPeriod, Slices, Sorted
 from quality.contracts import columns as c
 from quality.contracts import enriched
 

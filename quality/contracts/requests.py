@@ -1,9 +1,9 @@
 """Requests of access logs, all of them: what the filters remove before it is a page view stays visible here."""
 
+from blogdata.contract.contract import Read
+from blogdata.contract.schedule import Clock, On, Runs
+from blogdata.contract.schema import RowRule
 from blogdata.planning.reaches import EventsWithin
-from blogdata.publish.contract import Read
-from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import RowRule
 from quality.contracts import columns as c
 from quality.contracts import page_views
 

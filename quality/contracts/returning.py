@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.schema import Audit, Column, RowRule
+from blogdata.contract.watch import Lag, Watch
 from blogdata.planning.reaches import Ended
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schema import Audit, Column, RowRule
-from blogdata.publish.watch import Lag, Watch
 from quality.contracts import columns as c
 from quality.contracts.audience import ALL, LG_K, VISITORS
 

@@ -1,8 +1,8 @@
 """Serving: statistics in PostgreSQL, and events for a partner; each only if the deployment has the other side."""
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.writes import Feed, Serve
 from blogdata.planning.reach import SAME
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.writes import Feed, Serve
 from quality.contracts import page_views, visits
 
 DAILY_STATS = Contract(

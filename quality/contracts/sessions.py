@@ -7,13 +7,13 @@ page views of who asked not to be shared belong to sessions like any others, and
 from dataclasses import replace
 from datetime import timedelta
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.schedule import Clock, On, Runs
+from blogdata.contract.schema import RowRule
+from blogdata.contract.watch import Lag, Sla, Watch
+from blogdata.contract.writes import AppearsWith
 from blogdata.planning.reach import SAME, WITHIN, Same
 from blogdata.planning.reaches import Carried
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import RowRule
-from blogdata.publish.watch import Lag, Sla, Watch
-from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import page_views
 from quality.contracts.visits import EVENT

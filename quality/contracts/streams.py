@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from blogdata.patterns.error_management.streamed_files import StreamedFiles
+from blogdata.contract.writes import Append
+from blogdata.landing.streamed_files import StreamedFiles
 from blogdata.planning.snapshot import StreamedInput
-from blogdata.publish.writes import Append
 from quality.contracts import live, streamed_by
 
 VISITS = StreamedFiles(table="visits", suffixes=(".json", ".json.gz"))

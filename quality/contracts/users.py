@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schema import Audit, Column, Encrypted, RowRule
+from blogdata.contract.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from blogdata.contract.writes import InOrder
 from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, WHOLE, InTurn, Landed
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Audit, Column, Encrypted, RowRule
-from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
-from blogdata.publish.writes import InOrder
 from quality.contracts import columns as c
 from quality.contracts import landed
 from quality.contracts.landed import BYTES, ERASED, LANDED_LINES, LOAD

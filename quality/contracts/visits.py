@@ -2,16 +2,16 @@
 
 from datetime import timedelta
 
+from blogdata.contract.contract import LEAST_ROWS, Contract, Read
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schedule import Runs
+from blogdata.contract.schema import Audit, Failed, Partitioning, Reference, RowRule
+from blogdata.contract.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from blogdata.contract.writes import AppearsWith, Replace, Slices
 from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.patterns.quality.online_observer import observed
 from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarked
-from blogdata.publish.contract import LEAST_ROWS, Contract, Read
-from blogdata.publish.partitions import Grain
-from blogdata.publish.schedule import Runs
-from blogdata.publish.schema import Audit, Failed, Partitioning, Reference, RowRule
-from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
-from blogdata.publish.writes import AppearsWith, Replace, Slices
 from quality.contracts import columns as c
 from quality.contracts import landed
 from quality.contracts.landed import ARRIVAL, BYTES, ERASED, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL

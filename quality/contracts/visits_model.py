@@ -3,13 +3,13 @@
 from dataclasses import replace
 from functools import partial
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.schedule import Clock, On, Runs
+from blogdata.contract.schema import RowRule
+from blogdata.contract.watch import Sla, Watch
+from blogdata.contract.writes import Merge
 from blogdata.planning.reach import SAME, WHOLE
 from blogdata.planning.reaches import COMPLETE, Shown
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import RowRule
-from blogdata.publish.watch import Sla, Watch
-from blogdata.publish.writes import Merge
 from quality.contracts import columns as c
 from quality.contracts.page_views import CUBE_DIMENSIONS, IN_ITS_WEEK, ROWS_IN, WEEK
 

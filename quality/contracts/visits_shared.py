@@ -1,12 +1,12 @@
 """Page views for people outside: no row leads to a person."""
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.schedule import Clock, On, Runs
+from blogdata.contract.schema import Column, RowRule
+from blogdata.contract.watch import Sla, Watch
 from blogdata.patterns.security import anonymizer
 from blogdata.patterns.security.anonymizer import Anonymity
 from blogdata.planning.reaches import COMPLETE
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schedule import Clock, On, Runs
-from blogdata.publish.schema import Column, RowRule
-from blogdata.publish.watch import Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts.page_views import IN_ITS_WEEK, ROWS_IN, WEEK
 

@@ -11,10 +11,10 @@ import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 import definitions
-from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
-from blogdata.orchestration.refresh_request import JOB
+from blogdata.operate.config import Settings
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE
-from blogdata.services.config import Settings
+from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+from blogdata.runs.refresh_request import JOB
 from published import bronze, deployment, land, silver
 from sensors.run_requests import UNDER_WAY
 

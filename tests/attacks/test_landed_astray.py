@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion.log_splitter import refused_logs
-from blogdata.patterns.ingestion.readiness_marker import mark
+from blogdata.contract.partitions import Grain
+from blogdata.landing.log_splitter import refused_logs
+from blogdata.landing.readiness_marker import mark
+from blogdata.ledger.events import EventLog
 from blogdata.planning.arrivals import Arrivals, warnings
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.partitions import Grain
+from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS
 
 ASTRAY = (

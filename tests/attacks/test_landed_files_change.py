@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import published
-from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.ingestion import vanished_lines
-from blogdata.patterns.ingestion.readiness_marker import scan
-from blogdata.patterns.ingestion.vanished_lines import Line, Loss
+from blogdata.contract.partitions import Grain
+from blogdata.landing import vanished_lines
+from blogdata.landing.readiness_marker import scan
+from blogdata.landing.vanished_lines import Line, Loss
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.partitions import Grain
+from blogdata.runs.lake_resource import LakeResource
 from quality.contracts import GRAPH
 
 HOUR = "2026-01-05T10"

@@ -17,20 +17,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from blogdata.contract.partitions import Grain
 from blogdata.errors import PlatformError
 from blogdata.landing.lines import read
 from blogdata.landing.log_formats import formats
+from blogdata.landing.log_splitter import refused_logs, split_by_hour, unsplit_logs
+from blogdata.landing.readiness_marker import Lack, scan
 from blogdata.landing.sizes import LandedSize, measure
-from blogdata.orchestration import landing as landed_step
-from blogdata.patterns.ingestion.log_splitter import refused_logs, split_by_hour, unsplit_logs
-from blogdata.patterns.ingestion.readiness_marker import Lack, scan
 from blogdata.planning import arrivals
-from blogdata.publish.partitions import Grain
-from blogdata.publish.write_faults import AuditFailed
-from landing.unread import Unread
+from blogdata.runs import landed_inputs as landed_step
+from blogdata.table.write_faults import AuditFailed
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import event
 from quality.contracts import GRAPH, LANDED
+from unit.unread import Unread
 
 __all__ = ["deploy"]
 

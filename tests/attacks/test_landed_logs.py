@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import PlatformError
+from blogdata.landing import log_progress
 from blogdata.landing.landed_links import LinkRefused, require_within
 from blogdata.landing.log_formats import formats
-from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.log_splitter import refused_logs, split_by_hour, unsplit_logs
-from blogdata.patterns.ingestion.passthrough_replicator import land
+from blogdata.landing.log_splitter import refused_logs, split_by_hour, unsplit_logs
+from blogdata.landing.passthrough_replicator import land
 
 START = datetime(2026, 3, 1, 10, 0, tzinfo=timezone.utc)
 NOW = START + timedelta(days=2)

@@ -14,16 +14,16 @@ from deltalake import CommitProperties, write_deltalake
 from pyspark.sql import functions as F
 
 import toy
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Commit
-from blogdata.lake.lake import Lake
+from blogdata.contract.contract import Read
+from blogdata.contract.publication import Commit
+from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.observability import fine_grained_tracker
 from blogdata.patterns.quality import schema_migrator
 from blogdata.planning.reach import SAME
-from blogdata.publish import kept_rows
-from blogdata.publish.contract import Read
-from blogdata.publish.target import Provenance
+from blogdata.table import kept_rows
+from blogdata.table.lake import Lake
+from blogdata.table.target import Provenance
 from quality.contracts import CONTRACTS
 
 CLICKS = toy.CONTRACT.dataset

@@ -17,9 +17,9 @@ import psutil
 import pytest
 from pyspark.sql.connect.proto import base_pb2
 
-from blogdata.services import files
-from blogdata.services.config import Settings
-from blogdata.services.spark_connect import SparkServer
+from blogdata import files
+from blogdata.operate.config import Settings
+from blogdata.operate.spark_connect import SparkServer
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -69,8 +69,8 @@ DEPLOY = """
 import os, sys
 os.umask(0)
 from pathlib import Path
-from blogdata.durable.sqlite_file import SqliteStore
-from blogdata.services import config, processes, secrets
+from blogdata.files import SqliteStore
+from blogdata.operate import config, processes, secrets
 settings = config.load(overrides={"BLOGDATA_HOME": sys.argv[1]})
 secrets.read(settings, "pseudonyms")
 class People(SqliteStore):

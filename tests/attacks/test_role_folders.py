@@ -18,12 +18,11 @@ import pytest
 from deltalake import write_deltalake
 
 from attacks.test_roles import TABLES, expected, secrets_of, stored
-from blogdata.erasure.clearing import remove_copies
+from blogdata.deliver import copies, exports
+from blogdata.deliver.exports import Export
 from blogdata.errors import ConfigurationError
-from blogdata.operations import copies
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
-from blogdata.services import exports
-from blogdata.services.exports import Export
+from blogdata.privacy.clearing import remove_copies
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
 from quality.contracts import EVERY

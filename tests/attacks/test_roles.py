@@ -14,8 +14,13 @@ from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
+from blogdata.contract.column_types import parse
+from blogdata.contract.contract import Contract
+from blogdata.contract.privacy import visible
+from blogdata.contract.schema import Column, How
+from blogdata.deliver.query import SECRET, Query, RoleSight
 from blogdata.errors import ConfigurationError
-from blogdata.operations.query import SECRET, Query, RoleSight
+from blogdata.operate import secrets
 from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     LEAST_VISITORS,
     MASK,
@@ -25,11 +30,6 @@ from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     restricted,
     sight_of,
 )
-from blogdata.publish.column_types import parse
-from blogdata.publish.contract import Contract
-from blogdata.publish.privacy import visible
-from blogdata.publish.schema import Column, How
-from blogdata.services import secrets
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment
 from quality.contracts import EVERY

@@ -12,7 +12,7 @@ import pytest
 
 import definitions
 from analytics.definitions import defs as analytics_definitions
-from blogdata.services import config
+from blogdata.operate import config
 
 ROOT = Path(__file__).parent.parent.parent
 TEXTS = {

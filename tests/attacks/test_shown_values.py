@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from alert_servers import Posted, web_server
 from blogdata.errors import foreign, shown
-from blogdata.orchestration.retries import failed
+from blogdata.runs.retries import failed
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment, event, module
@@ -51,7 +51,7 @@ def deployment(deploy: Deploy, hook: Posted) -> Deployment:
     # Not a valid archive: it holds its hour, and is named.
     found.land("2026-01-05T11", [b"\x1f\x8b\x08 damaged"], name=f"visits{HOSTILE[1:12]}\u202e\nFORGED.json.gz")
     return Deployment(
-        settings=module("blogdata.services.config").load(overrides={"BLOGDATA_HOME": str(found.settings.home)})
+        settings=module("blogdata.operate.config").load(overrides={"BLOGDATA_HOME": str(found.settings.home)})
     )
 
 

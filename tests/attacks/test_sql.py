@@ -14,8 +14,8 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
+from blogdata.deliver.query import TABLE, require_read_only, view
 from blogdata.errors import ConfigurationError
-from blogdata.operations.query import TABLE, require_read_only, view
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 import pytest
 
-from blogdata.orchestration import external_events
-from blogdata.patterns.ingestion import external_trigger
-from blogdata.services import dagster_home, secrets, ui_guard
+from blogdata.cli import event_route
+from blogdata.landing import external_trigger
+from blogdata.operate import dagster_home, secrets, ui_guard
 from guarded import Answer, Guarded, read_only, serving
 
 WEEK = "2026-01-05"
@@ -136,7 +136,7 @@ def test_a_link_signs_in_for_ten_minutes(served: Guarded, monkeypatch: pytest.Mo
     page = served.ask("GET", "/", cookie=cookie.partition(";")[0])
     assert (page.status, page.headers["x-frame-options"]) == (200, "SAMEORIGIN")
     now = time.time()
-    monkeypatch.setattr("blogdata.services.ui_guard.time.time", lambda: now + ui_guard.LINK_SECONDS + 1)
+    monkeypatch.setattr("blogdata.operate.ui_guard.time.time", lambda: now + ui_guard.LINK_SECONDS + 1)
     late = served.ask("GET", link)
     assert (late.status, "blogdata ui --open" in late.text, "set-cookie" in late.headers) == (401, True, False)
 
@@ -161,13 +161,13 @@ def test_the_owner_launches(served: Guarded, by: str) -> None:
 
 
 def test_the_token_for_events_sends_events_and_nothing_else(served: Guarded) -> None:
-    token = secrets.read(served.settings, external_events.TOKEN).reveal()
+    token = secrets.read(served.settings, event_route.TOKEN).reveal()
     sender = {"authorization": f"Bearer {token}"}
     event = json.dumps({"id": "1", "source": "shop", "time": "2026-01-05T10:00:00Z", "datasets": ["bronze.devices"]})
-    assert served.ask("POST", external_events.PATH, event, **sender).status == 202
+    assert served.ask("POST", event_route.PATH, event, **sender).status == 202
     (file,) = external_trigger.waiting(served.settings.landing)
     assert json.loads(file.read_text(encoding="utf-8"))["id"] == "1"
-    assert served.ask("POST", external_events.PATH, event, **served.bearer).status == 401
-    assert served.ask("GET", external_events.PATH, **sender).status == 401
+    assert served.ask("POST", event_route.PATH, event, **served.bearer).status == 401
+    assert served.ask("GET", event_route.PATH, **sender).status == 401
     assert served.ask("GET", "/", **sender).status == 401
     assert served.graphql("{ version }", {}, **sender).status == 401

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.cli.main import app
-from blogdata.operations import doctor
-from blogdata.operations.doctor import Diagnosis
-from blogdata.services import config
+from blogdata.operate import config
+from blogdata.watch import doctor
+from blogdata.watch.doctor import Diagnosis
 
 CANARY = "a-canary-of-a-password"
 

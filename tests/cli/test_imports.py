@@ -13,14 +13,14 @@ import pytest
 HEAVY = {"dagster", "pyspark", "great_expectations", "pandas", "sqlalchemy", "psycopg", "grpc"}
 OF_TABLES = {"deltalake", "pyarrow"}
 PLAN = (
-    "blogdata.orchestration.turns",
+    "blogdata.runs.turns",
     "blogdata.planning.clock",
     "blogdata.planning.plan",
     "blogdata.patterns.idempotency.fast_metadata_cleaner",
     "blogdata.patterns.idempotency.stateful_merger",
-    "blogdata.patterns.ingestion.full_loader",
-    "blogdata.services.postgres",
-    "blogdata.services.spark_attached",
+    "blogdata.landing.full_loader",
+    "blogdata.operate.postgres",
+    "blogdata.operate.spark_attached",
 )
 RUN = """
 import sys

@@ -12,9 +12,9 @@ import published
 from blogdata.cli.main import app
 from blogdata.cli.output import NOTHING_PUBLISHED
 from blogdata.errors import PlatformError
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
-from blogdata.services import config
+from blogdata.ledger.events import EventLog
+from blogdata.operate import config
+from blogdata.table.lake import Lake
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 Said = Callable[..., str]

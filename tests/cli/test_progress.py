@@ -7,8 +7,8 @@ import dagster as dg
 
 from blogdata.cli.output import Outcome, Screen
 from blogdata.cli.progress import RunProgress
-from blogdata.lake.commit import PARTITION_ROWS
-from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
+from blogdata.contract.publication import PARTITION_ROWS
+from blogdata.operate.dagster_internals import InMemoryJob, execute_run_iterator
 
 
 def publishing(dataset: str, rows: int) -> dg.OpDefinition:

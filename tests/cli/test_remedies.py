@@ -31,7 +31,7 @@ from blogdata.errors.remedies import (
     StartService,
     WriteViews,
 )
-from blogdata.orchestration import stream_faults
+from blogdata.stream import stream_faults
 from docs.pages import parse
 
 ROOT = Path(__file__).parent.parent.parent

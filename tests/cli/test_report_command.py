@@ -12,7 +12,7 @@ import published
 from blogdata.cli import report_command
 from blogdata.cli.main import app
 from blogdata.cli.output import Outcome
-from blogdata.services import config
+from blogdata.operate import config
 from page_view_rows import random_views, write
 
 

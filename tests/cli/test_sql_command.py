@@ -11,9 +11,9 @@ import pytest
 from deltalake import write_deltalake
 
 from blogdata.cli.output import Terminal, TextGrid
+from blogdata.deliver.query import Query, version_at
 from blogdata.errors import ConfigurationError
-from blogdata.lake.lake import Lake
-from blogdata.operations.query import Query, version_at
+from blogdata.table.lake import Lake
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from blogdata.services import config, dagster_home
-from blogdata.services.processes import free_port
+from blogdata.operate import config, dagster_home
+from blogdata.operate.processes import free_port
 
 pytestmark = pytest.mark.slow
 SECONDS = 240

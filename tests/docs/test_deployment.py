@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from blogdata.services import config, dagster_home
+from blogdata.operate import config, dagster_home
 from docs.pages import ROOT, commands, parse
 
 if sys.version_info >= (3, 11):

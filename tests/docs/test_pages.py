@@ -11,19 +11,19 @@ import typer
 from typer.core import TyperGroup
 
 from blogdata.cli.main import app
-from blogdata.operations import alerting
-from blogdata.operations.query import TABLE, VERSIONS
+from blogdata.contract.privacy import CONSUMERS
+from blogdata.deliver.query import TABLE, VERSIONS
+from blogdata.operate import config, secrets
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management.checkpointer import STREAM_OFFSETS
+from blogdata.patterns.security.secrets_pointer import Secret
 from blogdata.patterns.storage.dataset_materializer import VIEW
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.planning import clock
-from blogdata.planning.metrics import PREFIX, registry
 from blogdata.planning.snapshot import Observed, Snapshot
-from blogdata.publish import refused
-from blogdata.publish.privacy import CONSUMERS
-from blogdata.secrets.secrets_pointer import Secret
-from blogdata.services import config, secrets
+from blogdata.table import refused
+from blogdata.watch import alerting
+from blogdata.watch.metrics import PREFIX, registry
 from docs.pages import PAGES, ROOT, blocks, commands, files, parse, text
 from published import deployment
 from quality.contracts import EVERY, GRAPH

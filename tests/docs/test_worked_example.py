@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from blogdata.services.spark_connect import SparkServer
+from blogdata.operate.spark_connect import SparkServer
 from blogdata.simulator.spec import SimulationSpec
 from docs.pages import ROOT, files, text
 from lineage.deployment import Deployment
@@ -35,8 +35,8 @@ TESTS = ("tests/data_value/test_tail_folder.py", "tests/lineage/test_browser_sta
 OF_ALL = (
     "tests/docs/test_pattern_index.py",
     "--deselect=tests/docs/test_pattern_index.py::test_the_generated_pages_are_current",
-    "tests/planning/test_plan_of_a_replay.py::test_replaying_an_arrival_hour_reaches_its_event_hours",
-    "tests/operations/test_replay.py",
+    "tests/unit/test_plan_of_a_replay.py::test_replaying_an_arrival_hour_reaches_its_event_hours",
+    "tests/runs/test_replay.py",
     "tests/sensors/test_schedules.py::test_a_schedule_requests_its_datasets_in_one_run",
 )
 """Tests of what holds of every dataset, or pattern: they derive which there are."""
@@ -51,16 +51,16 @@ import json
 from datetime import datetime, timezone
 import dagster as dg
 from definitions import build
-from blogdata.orchestration.names import asset_key
+from blogdata.runs.names import asset_key
 from blogdata.planning.snapshot import Snapshot
-from resources.zone import zone_of
+from blogdata.runs.zone import zone_of
 from blogdata.planning.plan import Planner
 from blogdata.planning.staleness import Scope
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
+from blogdata.ledger.events import EventLog
+from blogdata.table.lake import Lake
 from quality.contracts import GRAPH
 from sensors.schedules import schedules
-from blogdata.services.config import load
+from blogdata.operate.config import load
 
 settings = load()
 definitions = build(settings)

@@ -10,19 +10,19 @@ import pyarrow as pa
 import pytest
 
 import blog_log
-from assets.transforms.ad_lines import AdLines
-from assets.transforms.legacy_visits import PREFIX
-from assets.transforms.reference_lines import DeviceLines, UserLines
-from assets.transforms.visit_lines import ReceivedLines
+from assets.bronze.ad_lines import AdLines
+from assets.bronze.legacy_visits import PREFIX
+from assets.bronze.reference_lines import DeviceLines, UserLines
+from assets.bronze.visit_lines import ReceivedLines
 from blogdata.landing import lines
 from blogdata.landing.records import LineReader
-from blogdata.services.config import LogSettings
-from blogdata.simulator.faults import LINE_FAULTS, FaultRates
-from blogdata.simulator.landing import simulate
+from blogdata.operate.config import LogSettings
+from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.landing_zone import simulate
 from blogdata.simulator.spec import SimulationSpec
-from landing import test_log_formats, test_log_headers
+from datasets import log_rows
 from lineage import odd_lines
-from transforms import log_rows, test_reference_lines, test_request_lines, test_visit_lines
+from unit import test_log_formats, test_log_headers, test_reference_lines, test_request_lines, test_visit_lines
 
 LONGEST = 16 << 20
 Seeds = Mapping[str, list[bytes]]

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogdata.errors import PlatformError
-from blogdata.lake.store_faults import LandedFileVanished, store_faults
 from blogdata.landing import lines as landed
 from blogdata.landing.sizes import measure, measure_all
-from blogdata.patterns.error_management.streamed_files import arrival_hour
-from landing.unread import Unread
+from blogdata.landing.streamed_files import arrival_hour
+from blogdata.table.store_faults import LandedFileVanished, store_faults
+from unit.unread import Unread
 
 MARK = b"\xef\xbb\xbf"
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'

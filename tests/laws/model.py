@@ -14,8 +14,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from blogdata.lake.commit import Commit
-from blogdata.lake.committer import ConcurrentWrite
+from blogdata.contract.publication import Commit
+from blogdata.table.committer import ConcurrentWrite
 from laws.small_lineage import BRONZE, GOLD, HOURS, SILVER, Line, Lineage
 from laws.stepping import Held, Probe
 

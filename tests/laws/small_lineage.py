@@ -10,22 +10,22 @@ from typing import Any
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from blogdata.evidence import ledger
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
-from blogdata.lake.lake import Lake
-from blogdata.orchestration import slices
-from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
-from blogdata.orchestration.step import Step
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.partitions import Grain
+from blogdata.contract.publication import WHOLE_TABLE, Account, Commit
+from blogdata.contract.schema import Column, Partitioning
+from blogdata.contract.writes import Replace, Slices
+from blogdata.ledger import ledger
+from blogdata.ledger.events import EventLog
 from blogdata.patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.idempotency.merger import differences, merge
 from blogdata.planning.reach import EventsOf
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Column, Partitioning
-from blogdata.publish.target import Provenance, Target
-from blogdata.publish.writes import Replace, Slices
+from blogdata.runs import slices
+from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+from blogdata.runs.step import Step
+from blogdata.table.lake import Lake
+from blogdata.table.target import Provenance, Target
 from toy import target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from blogdata.contract.publication import Commit
 from blogdata.errors import DiskFull, PlatformError
-from blogdata.evidence import ledger
-from blogdata.evidence.event import Event
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Commit
-from blogdata.lake.lake import Lake
-from blogdata.lake.store_faults import StoreNotWritable, store_faults
+from blogdata.ledger import ledger
+from blogdata.ledger.event import Event
+from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.target import Provenance
+from blogdata.table.lake import Lake
+from blogdata.table.store_faults import StoreNotWritable, store_faults
+from blogdata.table.target import Provenance
 from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
 
 DATASET = CONTRACT.dataset

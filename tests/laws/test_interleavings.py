@@ -18,15 +18,15 @@ from typing import Any
 
 import pytest
 
-from blogdata.lake.committer import ConcurrentWrite
-from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.patterns.ingestion.compactor import SMALL_BYTES, TARGET_BYTES
-from blogdata.publish.changes import AppendBatch, Rewrite
-from blogdata.publish.compaction import compact
-from blogdata.publish.publish import publish
-from blogdata.publish.target import Provenance, Target
+from blogdata.table.changes import AppendBatch, Rewrite
+from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.compactor import SMALL_BYTES, TARGET_BYTES
+from blogdata.table.lake import Lake
+from blogdata.table.publish import publish
+from blogdata.table.rewriting import compact
+from blogdata.table.target import Provenance, Target
 from laws.stepping import Held, Probe
 from laws.writers import Batch, State
 from toy import WHOLE, resting, target

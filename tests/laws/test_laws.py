@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from blogdata.contract.publication import Commit
 from blogdata.errors import PlatformError
-from blogdata.evidence import ledger
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Commit
-from blogdata.lake.committer import ConcurrentWrite
-from blogdata.lake.lake import Lake
-from blogdata.publish.write_faults import AuditFailed, WriteRefused
+from blogdata.ledger import ledger
+from blogdata.ledger.events import EventLog
+from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.lake import Lake
+from blogdata.table.write_faults import AuditFailed, WriteRefused
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer
 from toy import HOURS

@@ -18,30 +18,30 @@ from typing import Any
 import pytest
 from deltalake.exceptions import CommitFailedError
 
-from blogdata.evidence import ledger
-from blogdata.evidence.claims import Claim, Claims
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Commit, Entry, entries_of, parse
-from blogdata.lake.committer import ConcurrentWrite, OpenCommit, Whole
-from blogdata.lake.lake import Lake
+from blogdata.contract.partitions import Grain, coarser
+from blogdata.contract.publication import Commit, Entry, entries_of, parse
+from blogdata.ledger import ledger
+from blogdata.ledger.claims import Claim, Claims
+from blogdata.ledger.events import EventLog
 from blogdata.patterns.error_management.dynamic_late_data_integrator import PartitionState
-from blogdata.planning import expiry, reach
+from blogdata.planning import expired, reach
 from blogdata.planning.reaches import Complete
 from blogdata.planning.staleness import Staleness
-from blogdata.publish import observed
-from blogdata.publish import publish as publication
-from blogdata.publish.audit import specify, weigh
-from blogdata.publish.changes import AppendBatch
-from blogdata.publish.partitions import Grain, coarser
-from evidence import test_claims, test_ledger
-from evidence.test_ledger import lake as counted
+from blogdata.table import observed
+from blogdata.table import publish as publication
+from blogdata.table.audit import specify, weigh
+from blogdata.table.changes import AppendBatch
+from blogdata.table.committer import ConcurrentWrite, OpenCommit, Whole
+from blogdata.table.lake import Lake
 from laws import test_laws
 from laws.test_laws import World, begun
 from laws.writers import Writer
-from planning import test_expiry, test_held, test_late_rows, test_plan_of_a_replay, test_reaches
-from planning.test_expiry import published
-from planning.test_late_rows import settled
-from planning.test_reaches import hours
+from ledger import test_claims, test_ledger
+from ledger.test_ledger import lake as counted
+from unit import test_expired, test_held, test_late_rows, test_plan_of_a_replay, test_reaches
+from unit.test_expired import published
+from unit.test_late_rows import settled
+from unit.test_reaches import hours
 
 __all__ = ("begun", "counted", "hours", "published", "settled")
 Seed = Callable[[pytest.MonkeyPatch], None]
@@ -201,14 +201,14 @@ def a_week_that_waits_for_its_hours_is_computed_with_the_first(monkeypatch: pyte
     monkeypatch.setattr(Complete, "_is_due", lambda *given: True)
 
 
-@defect(test_expiry.test_a_late_row_of_an_expired_hour_makes_nothing_stale_and_stays_where_it_arrived)
+@defect(test_expired.test_a_late_row_of_an_expired_hour_makes_nothing_stale_and_stays_where_it_arrived)
 def a_partition_that_has_expired_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Staleness, "expired", lambda *given: {})
 
 
-@defect(test_expiry.test_an_hour_whose_table_keeps_longer_is_not_computed_from_what_is_left)
+@defect(test_expired.test_an_hour_whose_table_keeps_longer_is_not_computed_from_what_is_left)
 def an_hour_is_computed_from_what_is_left_of_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "_readers", lambda *given: {})
+    monkeypatch.setattr(expired, "_readers", lambda *given: {})
 
 
 @defect(test_laws.test_a_backfill_in_any_order_gives_one_table, "overwrite_partitions", order=(1, 0, 2))

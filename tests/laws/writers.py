@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from blogdata.lake.commit import Account, Commit
+from blogdata.contract.contract import Contract
+from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.idempotency import fast_metadata_cleaner, proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.publish.changes import AppendBatch
-from blogdata.publish.contract import Contract
-from blogdata.publish.publish import publish
-from blogdata.publish.target import Provenance, Target
+from blogdata.table.changes import AppendBatch
+from blogdata.table.publish import publish
+from blogdata.table.target import Provenance, Target
 from toy import CONTRACT, HOURS, WHOLE, clicks, target
 
 Row = tuple[str, int, int, str]

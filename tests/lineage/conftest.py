@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services.config import Settings
-from blogdata.services.spark_connect import SparkServer
+from blogdata.operate.config import Settings
+from blogdata.operate.spark_connect import SparkServer
 from lineage.command_line import Said
 from lineage.deployment import Deployment
 from lineage.origins import Fill, Origins

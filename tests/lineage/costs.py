@@ -15,7 +15,7 @@ import deltalake
 import pytest
 from pyspark.sql.connect.client import SparkConnectClient
 
-from blogdata.services import dagster_home
+from blogdata.operate import dagster_home
 from lineage.deployment import Deployment
 
 RECORDED = Path(__file__).with_suffix(".json")

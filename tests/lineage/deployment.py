@@ -18,27 +18,27 @@ from typing import Any
 import plans
 from blogdata.cli.output import Outcome
 from blogdata.cli.pipeline import Pipeline
-from blogdata.evidence import ledger
-from blogdata.evidence.events import EventLog
-from blogdata.evidence.ledger import LedgerLine
-from blogdata.lake import unneeded
-from blogdata.lake.commit import Entry
-from blogdata.lake.lake import Lake
-from blogdata.operations.query import Query
+from blogdata.contract.partitions import Grain, start_of
+from blogdata.contract.publication import Entry
+from blogdata.deliver.query import Query
+from blogdata.ledger import ledger
+from blogdata.ledger.events import EventLog
+from blogdata.ledger.ledger import LedgerLine
+from blogdata.operate import config
+from blogdata.operate.config import Settings
 from blogdata.planning.plan import ASKED, Plan, Planner
 from blogdata.planning.selection import Window
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.partitions import Grain, start_of
-from blogdata.services import config
-from blogdata.services.config import Settings
-from blogdata.simulator import landing as simulator
+from blogdata.runs.zone import zone_of
+from blogdata.simulator import landing_zone as simulator
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import Truth
+from blogdata.table import unneeded
+from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS, EVERY, GRAPH
 from quality.contracts.keys import VISITOR_KEY
 from resources import spark as spark_resources
 from resources.spark import SparkResource
-from resources.zone import zone_of
 
 OWN_SERVER = "[spark.conf]\n" + "".join(
     f"{json.dumps(name)} = {json.dumps(value)}\n"

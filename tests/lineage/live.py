@@ -14,12 +14,12 @@ from typing import Any
 import oracle
 from assets.streams import STREAMS
 from assets.streams.live_visits import STREAM
-from blogdata.evidence import ledger
-from blogdata.orchestration import stream as streams
-from blogdata.orchestration.stream import Place
-from blogdata.publish.target import RunContext
-from blogdata.simulator.faults import FaultRates
+from blogdata.ledger import ledger
+from blogdata.simulator.feed_faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
+from blogdata.stream import stream as streams
+from blogdata.stream.stream import Place
+from blogdata.table.target import RunContext
 from lineage.deployment import Deployment
 from lineage.worker import Forked
 from quality.contracts import streamed_by

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from blogdata.services import config
-from blogdata.services.files import locked
-from blogdata.simulator.faults import FaultRates
+from blogdata.files import locked
+from blogdata.operate import config
+from blogdata.simulator.feed_faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from lineage.deployment import Deployment, event
 

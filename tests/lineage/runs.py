@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from blogdata.orchestration import dead_runs
-from blogdata.orchestration.names import step_of
-from blogdata.services import dagster_home
+from blogdata.operate import dagster_home
+from blogdata.runs import killed_runs
+from blogdata.runs.names import step_of
 from lineage.deployment import Deployment
 
 
@@ -31,7 +31,7 @@ def retries(deployment: Deployment, dataset: str) -> list[str]:
 
 def under_way(deployment: Deployment) -> list[str]:
     with dagster_home.open_instance(deployment.settings) as instance:
-        return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(dead_runs.UNDER_WAY)))]
+        return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(killed_runs.UNDER_WAY)))]
 
 
 def newest_tags(deployment: Deployment) -> Mapping[str, str]:

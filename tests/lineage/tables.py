@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from blogdata.services.config import TableSettings
+from blogdata.operate.config import TableSettings
 from lineage.deployment import Deployment
 
 DEVICES = "CREATE TABLE devices (type text, full_name varchar(40), version text)"

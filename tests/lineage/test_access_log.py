@@ -21,12 +21,12 @@ from typer.testing import CliRunner
 import blog_log
 import oracle
 import oracle_requests
-from assets.report import blog_report
-from assets.report.blog_report import Report
 from blogdata.cli.main import app
 from blogdata.landing.log_formats import formats
-from blogdata.patterns.ingestion.log_splitter import split_all
-from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.landing.log_splitter import split_all
+from blogdata.landing.readiness_marker import LandingZone
+from blogdata.watch import report
+from blogdata.watch.report import Report
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from oracle import OracleTruth
@@ -108,7 +108,7 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
 @pytest.fixture
 def reported(blog: Blog) -> Report:
     zone = LandingZone.of(blog.deployment.landing)
-    return blog_report.compute(
+    return report.compute(
         blog.deployment.lake, zone, blog.deployment.settings.checkpoints, now=datetime.now(timezone.utc)
     )
 

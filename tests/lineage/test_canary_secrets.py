@@ -14,14 +14,14 @@ import psutil
 import pytest
 
 from alert_servers import Posted, web_server
-from blogdata.erasure.search import search
-from blogdata.services import dagster_home
-from blogdata.services.postgres import LOGINS, secret_of
-from data_value.partner_feed import partner
+from blogdata.operate import dagster_home
+from blogdata.operate.postgres import LOGINS, secret_of
+from blogdata.privacy.file_search import search
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import COMMON_KEY
 from lineage.origins import three_hours
+from patterns.partner_feed import partner
 
 OWN = ("partner-tokens", "masks", dagster_home.UI_TOKEN, "events", *map(secret_of, LOGINS))
 """Secrets that a deployment makes for itself, beside the key of its visitors."""

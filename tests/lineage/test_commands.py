@@ -14,10 +14,10 @@ import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
-from assets.ops import FOLDER, lineage
-from blogdata.orchestration import dead_runs
-from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.quality import schema_migrator
+from blogdata.runs import killed_runs
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.watch.ops import FOLDER, lineage
 from declared import computed_from
 from lineage.command_line import Said
 from lineage.conftest import Deploy
@@ -131,7 +131,7 @@ def test_a_replay_runs_its_plan_and_commits_record_its_trigger(said: Said, deplo
         "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.sessions_daily' AND current", "--json"
     )
     assert [row["trigger"] for row in json.loads(out)] == ["command:job replay"]
-    assert dead_runs.own().items() <= newest_tags(deployment).items(), "otherwise nobody knows when it is dead"
+    assert killed_runs.own().items() <= newest_tags(deployment).items(), "otherwise nobody knows when it is dead"
 
 
 @pytest.mark.parametrize(

@@ -13,21 +13,21 @@ import pytest
 from deltalake import DeltaTable
 
 import published
-from blogdata.evidence import ledger
-from blogdata.evidence.events import EVENTS, EventLog
-from blogdata.lake.checksums import mismatch, sums_of
-from blogdata.lake.lake import Lake
-from blogdata.lake.store_faults import DataFileDamaged
-from blogdata.orchestration import partner
-from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.lost_tables import take_log
+from blogdata.deliver import partner
+from blogdata.ledger import ledger
+from blogdata.ledger.events import EVENTS, EventLog
+from blogdata.operate import config, dagster_home
+from blogdata.operate.config import Settings
 from blogdata.planning import plan
 from blogdata.planning.arrivals import removed
 from blogdata.planning.clock import now
-from blogdata.planning.findings import lost
 from blogdata.planning.snapshot import Observed, Snapshot
-from blogdata.services import config, dagster_home
-from blogdata.services.config import Settings
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.lost_tables import take_log
+from blogdata.table.checksums import mismatch, sums_of
+from blogdata.table.lake import Lake
+from blogdata.table.store_faults import DataFileDamaged
+from blogdata.watch.findings import lost
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment

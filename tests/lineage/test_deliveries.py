@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from blogdata.cli.main import main
-from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.contract.publication import WHOLE_TABLE
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from quality.contracts import GRAPH

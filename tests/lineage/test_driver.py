@@ -14,11 +14,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from blogdata.orchestration.names import asset_key, step_of
-from blogdata.orchestration.step import Step
+from blogdata.operate import dagster_home
 from blogdata.patterns.idempotency import data_overwrite
-from blogdata.publish import publish
-from blogdata.services import dagster_home
+from blogdata.runs.names import asset_key, step_of
+from blogdata.runs.step import Step
+from blogdata.table import publish
 from definitions import build
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
@@ -151,5 +151,5 @@ def test_a_command_reaches_the_commit_by_the_functions_of_the_page(
 
     monkeypatch.setattr(data_overwrite, "publish", noted)
     world.command("bronze.visits", HOURS[0], HOURS[0])
-    assert [*found, ("publish", "platform/blogdata/publish/publish.py")] == listed
+    assert [*found, ("publish", "platform/blogdata/table/publish.py")] == listed
     assert len(listed) <= MOST

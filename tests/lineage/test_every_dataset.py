@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
+from assets.bronze import visit_lines
 from assets.streams import STREAMS
-from assets.transforms import visit_lines
-from blogdata.erasure.search import search
 from blogdata.patterns.data_flow import local_sequencer
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
 from blogdata.patterns.quality import schema_migrator
+from blogdata.privacy.file_search import search
 from lineage import canaries, found_values, live, odd_lines
 from lineage.canaries import Canaries, Canary
 from lineage.conftest import Deploy

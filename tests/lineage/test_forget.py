@@ -14,14 +14,14 @@ from types import MappingProxyType
 import pytest
 
 from assets.streams import live_sessions, live_visits
-from blogdata.erasure.journal import CERTIFICATES, Journal
-from blogdata.erasure.search import search
-from blogdata.evidence import ledger
 from blogdata.landing.lines import is_erased
-from blogdata.operations import forget
-from blogdata.orchestration.stream import Stream
-from blogdata.simulator.faults import FaultRates
+from blogdata.ledger import ledger
+from blogdata.privacy import forget
+from blogdata.privacy.file_search import search
+from blogdata.privacy.journal import CERTIFICATES, Journal
+from blogdata.simulator.feed_faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
+from blogdata.stream.stream import Stream
 from lineage import live
 from lineage.command_line import Said
 from lineage.conftest import Deploy

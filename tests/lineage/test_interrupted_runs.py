@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Commit
+from blogdata.contract.publication import Commit
+from blogdata.ledger.events import EventLog
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import event

@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 from typer.testing import CliRunner
 
 from blogdata.cli.main import app
-from blogdata.lake import members
+from blogdata.contract.contract import Contract
 from blogdata.landing.records import LineReader
-from blogdata.orchestration.landing import Landed
-from blogdata.orchestration.step import FullDelivery, Step
-from blogdata.publish.contract import Contract
-from blogdata.publish.target import Companion
+from blogdata.runs.landed_inputs import Landed
+from blogdata.runs.step import FullDelivery, Step
+from blogdata.table import members
+from blogdata.table.target import Companion
 from declared import OF_COMPLETE_WEEKS, OF_ENDED_WEEKS
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, module

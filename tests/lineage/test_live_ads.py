@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from assets.streams.live_ads import STREAM
-from blogdata.evidence import ledger
-from blogdata.evidence.events import appended
-from blogdata.lake.commit import Entry
-from blogdata.orchestration.stream_faults import StreamFailed
+from blogdata.contract.publication import Entry
+from blogdata.ledger import ledger
+from blogdata.ledger.events import appended
 from blogdata.patterns.error_management.checkpointer import stream_offset_rows
-from blogdata.simulator import landing as simulator
-from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator import landing_zone as simulator
+from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
+from blogdata.stream.stream_faults import StreamFailed
 from lineage import brute_force, live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment

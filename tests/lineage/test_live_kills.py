@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from assets.streams.live_visits import STREAM
-from blogdata.services import spark_connect
-from blogdata.services.config import Settings
-from blogdata.services.spark_connect import SparkServer
+from blogdata.operate import spark_connect
+from blogdata.operate.config import Settings
+from blogdata.operate.spark_connect import SparkServer
 from kills import kill
 from laws.stepping import Probe
 from lineage import live

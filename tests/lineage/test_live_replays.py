@@ -15,8 +15,8 @@ from dataclasses import replace
 import pytest
 
 from assets.streams.live_visits import STREAM
-from blogdata.patterns.error_management import dead_letter as replays
-from blogdata.patterns.error_management.dead_letter import Correction
+from blogdata.landing import dead_letter as replays
+from blogdata.landing.dead_letter import Correction
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, VISITS, problems, tick

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from assets.streams.live_sessions import STREAM
-from blogdata.evidence import ledger
-from blogdata.evidence.events import appended
+from blogdata.ledger import ledger
+from blogdata.ledger.events import appended
 from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
-from blogdata.simulator import landing as simulator
-from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator import landing_zone as simulator
+from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from laws.stepping import Probe
 from lineage import brute_force, live

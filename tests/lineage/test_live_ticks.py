@@ -13,16 +13,16 @@ import dagster as dg
 import pytest
 
 from assets.streams.live_visits import STREAM
-from blogdata.evidence.claims import Claims
-from blogdata.evidence.events import appended
-from blogdata.lake.commit import ROWS
-from blogdata.orchestration import stream as streams
-from blogdata.orchestration import turns
-from blogdata.orchestration.checks import CONTRACT, LEDGER
-from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.stream import StreamBusy
-from blogdata.orchestration.streamed_dataset import streamed
+from blogdata.contract.publication import ROWS
+from blogdata.ledger.claims import Claims
+from blogdata.ledger.events import appended
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
+from blogdata.runs import turns
+from blogdata.runs.checks import CONTRACT, LEDGER
+from blogdata.runs.names import asset_key
+from blogdata.stream import stream as streams
+from blogdata.stream.stream import StreamBusy
+from blogdata.stream.streamed_dataset import streamed
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event

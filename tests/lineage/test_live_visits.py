@@ -22,12 +22,12 @@ from typing import Any
 import pytest
 
 from assets.streams.live_visits import STREAM
+from blogdata.contract.partitions import Grain, key_of
 from blogdata.errors import PlatformError
-from blogdata.evidence.events import appended
-from blogdata.orchestration import stream as streams
-from blogdata.orchestration.stream_faults import StreamFailed
+from blogdata.ledger.events import appended
 from blogdata.patterns.error_management.checkpointer import checkpoints, stream_offset_rows
-from blogdata.publish.partitions import Grain, key_of
+from blogdata.stream import stream as streams
+from blogdata.stream.stream_faults import StreamFailed
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from blogdata.lake import arrow, members
-from blogdata.lake.commit import Entry
-from blogdata.lake.members import Member
-from blogdata.orchestration import driver
-from blogdata.orchestration.computation import run_context
-from blogdata.publish.target import RunContext
+from blogdata.contract.publication import Entry
+from blogdata.runs import driver
+from blogdata.runs.computation import run_context
+from blogdata.table import arrow, members
+from blogdata.table.members import Member
+from blogdata.table.target import RunContext
 from lineage import expected
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event

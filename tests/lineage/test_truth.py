@@ -18,15 +18,16 @@ import pytest
 import oracle
 import plans
 from blogdata.cli.output import Outcome
-from blogdata.patterns.ingestion.readiness_marker import ENDED
-from blogdata.patterns.observability.reading import DETECTORS, FLOW
-from blogdata.planning import detectors, snapshot
-from blogdata.planning.findings import standing
+from blogdata.landing.readiness_marker import ENDED
+from blogdata.operate.config import Settings
+from blogdata.planning import snapshot
 from blogdata.planning.snapshot import Snapshot
-from blogdata.services.config import Settings
-from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import Truth
+from blogdata.watch import detectors
+from blogdata.watch.findings import standing
+from blogdata.watch.reading import DETECTORS, FLOW
 from declared import DAILY, WEEKLY, computed_from
 from lineage import brute_force, costs, expected
 from lineage.brute_force import Lines

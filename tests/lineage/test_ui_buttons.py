@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from blogdata.services.dagster_home import ANALYTICS
+from blogdata.operate.dagster_home import ANALYTICS
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.origins import THREE_HOURS, three_hours

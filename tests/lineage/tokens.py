@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from blogdata.evidence.events import EventLog
+from blogdata.ledger.events import EventLog
 from lineage.deployment import Deployment
 from quality.contracts.keys import VISITOR_KEY
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Commit
-from blogdata.orchestration import step as steps
-from blogdata.publish.target import Target
-from blogdata.services import config
+from blogdata.contract.publication import Commit
+from blogdata.ledger.events import EventLog
+from blogdata.operate import config
+from blogdata.runs import step as steps
+from blogdata.table.target import Target
 from laws.stepping import PATIENCE_SECONDS, Probe
 from lineage.deployment import Deployment
 

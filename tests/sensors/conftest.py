@@ -10,8 +10,8 @@ import dagster as dg
 import pytest
 
 import definitions
-from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
-from blogdata.services.config import Settings
+from blogdata.operate.config import Settings
+from blogdata.runs.lake_resource import DeploymentResource, LakeResource
 from published import deployment
 
 Tick = Callable[..., Any]

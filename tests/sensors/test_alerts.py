@@ -9,12 +9,12 @@ import dagster as dg
 import pytest
 
 from alert_servers import Posted, web_server
-from blogdata.operations.alerting import AlertsNotSent
-from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
-from blogdata.services import dagster_home
-from blogdata.services.files import locked
+from blogdata.files import locked
+from blogdata.operate import dagster_home
+from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+from blogdata.watch.alerting import AlertsNotSent
 from published import land
-from sensors.detectors import tell_people
+from sensors.watching import tell_people
 
 
 @pytest.fixture
@@ -53,6 +53,6 @@ def test_a_tick_tells_of_what_stands(
     with pytest.raises(AlertsNotSent, match="error=404"):
         skip_reason(lake, instance)
     assert skip_reason(lake, instance) == "messages sent: 1"
-    monkeypatch.setattr("sensors.detectors._LOCK_SECONDS", 0.2)
+    monkeypatch.setattr("sensors.watching._LOCK_SECONDS", 0.2)
     with locked(resource(lake).settings().service_folder("alerts") / "lock"):
         assert skip_reason(lake, instance) == "another process is sending what is due"

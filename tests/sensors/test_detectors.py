@@ -14,19 +14,19 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.checks import deployment_of
+from blogdata.contract.partitions import Grain, key_of, start_of
 from blogdata.errors.finding import Finding, Severity
-from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.names import asset_key
-from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SLA, UNKNOWN
-from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
-from blogdata.planning.findings import standing
 from blogdata.planning.snapshot import landed
-from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.names import asset_key
+from blogdata.watch import detectors
+from blogdata.watch.findings import standing
+from blogdata.watch.reading import FLOW, LAG, QUIET, SLA, UNKNOWN
+from blogdata.watch.timely_checks import deployment_of
 from published import bronze, enriched, land, publish, silver
 from quality.contracts import EVERY
-from sensors import detectors as sensor
+from sensors import watching as sensor
 
 NOW = datetime.now(timezone.utc).replace(minute=30, second=0, microsecond=0)
 HOUR = timedelta(hours=1)
@@ -41,7 +41,7 @@ def key(hours_ago: int) -> str:
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
     """Sets the time of the sensor."""
-    return lambda moment: monkeypatch.setattr("sensors.detectors._now", lambda: moment)
+    return lambda moment: monkeypatch.setattr("sensors.watching._now", lambda: moment)
 
 
 @pytest.fixture

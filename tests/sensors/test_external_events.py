@@ -12,12 +12,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from blogdata.orchestration.computation import run_context
-from blogdata.orchestration.lake_resource import DeploymentResource
-from blogdata.orchestration.refresh_request import JOB
+from blogdata.landing import external_trigger
+from blogdata.landing.external_trigger import FOLDER, REFUSED, TriggerEvent
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-from blogdata.patterns.ingestion import external_trigger
-from blogdata.patterns.ingestion.external_trigger import FOLDER, REFUSED, TriggerEvent
+from blogdata.runs.computation import run_context
+from blogdata.runs.lake_resource import DeploymentResource
+from blogdata.runs.refresh_request import JOB
 from sensors import external_events as module
 from sensors.external_events import NAME, start_runs
 

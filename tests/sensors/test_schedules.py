@@ -9,10 +9,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
+from blogdata.runs.lake_resource import DeploymentResource, LakeResource
 from declared import DAILY, WEEKLY
 from published import enriched, publish
 from quality.contracts import GRAPH

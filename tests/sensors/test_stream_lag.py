@@ -6,13 +6,13 @@ import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from assets.checks import deployment_of
 from assets.streams.live_visits import STREAM
-from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import Checkpoint, open_checkpoint
-from blogdata.patterns.observability.lag_detector import BEHIND
-from blogdata.patterns.observability.reading import UNKNOWN, Reading
-from blogdata.planning import detectors
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.watch import detectors
+from blogdata.watch.lag_detector import BEHIND
+from blogdata.watch.reading import UNKNOWN, Reading
+from blogdata.watch.timely_checks import deployment_of
 from quality.contracts import EVERY
 
 

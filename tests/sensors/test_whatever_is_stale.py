@@ -16,22 +16,22 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from assets.checks import deployment_of
+from blogdata.contract.partitions import Grain, finer
+from blogdata.deliver import partner
+from blogdata.deliver.outbox import Row
 from blogdata.errors import PlatformError
 from blogdata.landing.log_formats import formats
-from blogdata.orchestration import partner
-from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh_request import JOB
+from blogdata.landing.log_splitter import split_by_hour
+from blogdata.ledger import faults
+from blogdata.operate import config
 from blogdata.patterns.data_flow.concurrent_runner import NEW_DATA
-from blogdata.patterns.data_value.outbox import Row
-from blogdata.patterns.ingestion.log_splitter import split_by_hour
-from blogdata.planning import faults
-from blogdata.planning.findings import astray
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot, landed
 from blogdata.planning.staleness import Scope
-from blogdata.publish.partitions import Grain, finer
-from blogdata.services import config
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.refresh_request import JOB
+from blogdata.watch.findings import astray
+from blogdata.watch.timely_checks import deployment_of
 from published import bronze, enriched, land, publish
 from quality.contracts import GRAPH
 from sensors import refresh

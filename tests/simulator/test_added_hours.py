@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from blogdata.cli.land_commands import app
 from blogdata.errors import ConfigurationError
-from blogdata.simulator.landing import add, simulate
+from blogdata.simulator.landing_zone import add, simulate
 from blogdata.simulator.spec import SimulationSpec
 from simulated import EVERY_FAULT, Killed, assert_truth_equals_the_recount, contents
 

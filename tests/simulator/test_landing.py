@@ -10,7 +10,7 @@ import pytest
 
 import oracle
 from blogdata.errors import PlatformError
-from blogdata.simulator.landing import simulate
+from blogdata.simulator.landing_zone import simulate
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import Truth
 from simulated import EVERY_FAULT, Killed, assert_truth_equals_the_recount, contents

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blogdata.services import config, secrets
-from blogdata.services.dagster_home import UI_TOKEN
-from blogdata.services.processes import free_port
-from blogdata.services.ui_guard import sign_in_link
+from blogdata.operate import config, secrets
+from blogdata.operate.dagster_home import UI_TOKEN
+from blogdata.operate.processes import free_port
+from blogdata.operate.ui_guard import sign_in_link
 
 COMMAND = str(Path(sys.executable).with_name("blogdata"))
 RUNS = (

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import published
-from assets.report import FILE, blog_report
-from blogdata.report.page import figure
+from blogdata.watch import report
+from blogdata.watch.report_page import FILE, figure
 from page_view_rows import START, View, counted, random_views, write
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
     lake = published.deployment(home)
     write(lake, views)
     published.bronze(lake.lake, {LAST: {LAST: 3}})
-    found = blog_report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=datetime.now(timezone.utc))
-    blog_report.write(found, home / FILE)
+    found = report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=datetime.now(timezone.utc))
+    report.write(found, home / FILE)
     return home / FILE
 
 

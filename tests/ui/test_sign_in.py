@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from blogdata.services import ui_guard
+from blogdata.operate import ui_guard
 from guarded import Guarded, serving
 from ui.conftest import FLAGS
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blogdata.cli.output import TextGrid, console, existing
-from blogdata.erasure.clearing import look as search_everything
-from blogdata.erasure.persons import given_in
 from blogdata.errors import ConfigurationError
-from blogdata.services.config import Settings
-from blogdata.suppression.landed_persons import Identifiers
+from blogdata.landing.landed_persons import Identifiers
+from blogdata.operate.config import Settings
+from blogdata.privacy.clearing import look as search_everything
+from blogdata.privacy.persons import given_in
 
 if TYPE_CHECKING:
-    from blogdata.erasure.plan import ErasurePlan
+    from blogdata.privacy.erasure_plan import ErasurePlan
 
 
 def forget(
@@ -46,7 +46,7 @@ def forget(
 
     Without a person it goes on with an erasure that was interrupted.
     """
-    from blogdata.operations.forget import alone
+    from blogdata.privacy.forget import alone
 
     settings = existing()
     given = Identifiers(
@@ -66,7 +66,7 @@ def forget(
         if not _begun(settings, given, shared_stays=shared_stays, leave=leave or [], yes=yes):
             return
         from blogdata.cli.pipeline import Pipeline
-        from blogdata.operations.forget import go_on
+        from blogdata.privacy.forget import go_on
 
         left = go_on(settings, console.print, Pipeline(settings, command="blogdata forget"))["files_with_values"]
     console.print("forgotten: they do not come back")
@@ -98,7 +98,7 @@ def _are_found(settings: Settings, given: Identifiers) -> bool:
 
 def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool) -> bool:
     """Return whether an erasure is under way: an interrupted one, or that of these persons, if somebody agrees."""
-    from blogdata.operations.forget import begin, is_under_way, look
+    from blogdata.privacy.forget import begin, is_under_way, look
 
     if is_under_way(settings, given):
         return True

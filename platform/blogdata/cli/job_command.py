@@ -9,7 +9,7 @@ import typer
 
 from blogdata.cli.output import TextGrid, console, existing, say_json
 from blogdata.errors import ConfigurationError, refuse_unknown
-from blogdata.services.config import Settings
+from blogdata.operate.config import Settings
 
 if TYPE_CHECKING:
     import dagster as dg

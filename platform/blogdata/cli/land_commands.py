@@ -17,8 +17,8 @@ from blogdata.cli.output import console, errors, say_json
 from blogdata.errors import ConfigurationError, PlatformError
 
 if TYPE_CHECKING:
-    from blogdata.patterns.error_management.dead_letter import Correction
-    from blogdata.publish.contract import Contract
+    from blogdata.contract.contract import Contract
+    from blogdata.landing.dead_letter import Correction
     from blogdata.simulator.truth import Truth
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
@@ -51,8 +51,8 @@ def simulate(
     A simulation needs --days, --visits-per-day and --seed. What is added to it by --hours changes no byte of what has
     landed; a command that was interrupted is repeated.
     """
-    from blogdata.simulator import landing as simulator
-    from blogdata.simulator.faults import FaultRates, load_faults
+    from blogdata.simulator import landing_zone as simulator
+    from blogdata.simulator.feed_faults import FaultRates, load_faults
     from blogdata.simulator.spec import SimulationSpec
 
     target = _landing(landing)
@@ -137,9 +137,9 @@ def logs(
     refused, and the others land.
     """
     from blogdata.cli.land_logs import land_logs
-    from blogdata.patterns.ingestion.log_splitter import LOGS
-    from blogdata.services.config import LogSettings, home, load
-    from blogdata.suppression.entry import erase_known
+    from blogdata.landing.log_splitter import LOGS
+    from blogdata.landing.suppressed_lines import erase_known
+    from blogdata.operate.config import LogSettings, home, load
 
     # With a landing zone of its own a command needs no home: one that is not there declares nothing, and is not made.
     settings = load() if landing is None or home(os.environ).is_dir() else None
@@ -173,9 +173,9 @@ def replay_corrections(
     as_json: Json = False,
 ) -> None:
     """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
-    from blogdata.lake.lake import Lake
-    from blogdata.patterns.error_management import dead_letter
-    from blogdata.services.config import load
+    from blogdata.landing import dead_letter
+    from blogdata.operate.config import load
+    from blogdata.table.lake import Lake
 
     if not file.is_file():
         raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
@@ -231,7 +231,7 @@ def _make_writable(target: Path) -> None:
 
 
 def _landing(given: Path | None) -> Path:
-    from blogdata.services.config import load
+    from blogdata.operate.config import load
 
     return given or load().landing
 

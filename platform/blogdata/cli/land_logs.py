@@ -13,16 +13,16 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
-from assets.transforms.request_lines import LogLines
+from assets.bronze.request_lines import LogLines
+from blogdata.contract.partitions import Grain, key_of
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing import log_formats
+from blogdata.landing.landed_bytes import content
 from blogdata.landing.landed_formats import DAMAGED
 from blogdata.landing.log_declarations import HEADER, compile_columns
-from blogdata.patterns.ingestion.log_splitter import oldest_first
-from blogdata.patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
-from blogdata.patterns.ingestion.whole_files import content
-from blogdata.publish.partitions import Grain, key_of
-from blogdata.services.config import LogSettings
+from blogdata.landing.log_splitter import oldest_first
+from blogdata.landing.passthrough_replicator import LandOutcome, Replicated, land, spooled
+from blogdata.operate.config import LogSettings
 
 _EXAMINED_BYTES = 1 << 20
 """Bytes at the beginning of a file that show whether it is an access log."""

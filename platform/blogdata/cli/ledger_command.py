@@ -21,20 +21,20 @@ from blogdata.cli.output import (
     say_json,
     say_warnings,
 )
+from blogdata.contract.publication import Entry
+from blogdata.contract.writes import Feed
+from blogdata.deliver import partner
 from blogdata.errors import PlatformError, refuse_unknown
-from blogdata.evidence import ledger as core
-from blogdata.evidence.events import EVENTS, EventLog
-from blogdata.evidence.ledger import LedgerLine
-from blogdata.lake.commit import Entry
-from blogdata.lake.lake import Lake
-from blogdata.lake.store_faults import DataFileDamaged, LogDamaged
-from blogdata.orchestration import partner
+from blogdata.ledger import ledger as core
+from blogdata.ledger.events import EVENTS, EventLog
+from blogdata.ledger.ledger import LedgerLine
+from blogdata.operate.config import Settings
 from blogdata.planning import arrivals
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.writes import Feed
-from blogdata.services.config import Settings
+from blogdata.runs.zone import zone_of
+from blogdata.table.lake import Lake
+from blogdata.table.store_faults import DataFileDamaged, LogDamaged
 from quality.contracts import EVERY, SERVED
-from resources.zone import zone_of
 
 
 def ledger(

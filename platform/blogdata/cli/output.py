@@ -23,8 +23,8 @@ from blogdata.errors import ConfigurationError, PlatformError, shown
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from blogdata.lake.lake import Lake
-    from blogdata.services.config import Settings
+    from blogdata.operate.config import Settings
+    from blogdata.table.lake import Lake
 
 FIRST_STEPS = (
     "blogdata land simulate --days 1 --visits-per-day 10000 --seed 7 && blogdata run; "
@@ -168,10 +168,10 @@ def not_published(lake: Lake, dataset: str) -> PlatformError:
 
 def nothing_landed(lake: Lake, dataset: str) -> PlatformError | None:
     """Return the error that nothing can be computed of a dataset, because a source of it has never landed; or None."""
-    from blogdata.evidence.events import EventLog
+    from blogdata.ledger.events import EventLog
     from blogdata.planning.snapshot import Snapshot, awaited
+    from blogdata.runs.zone import zone_of
     from quality.contracts import GRAPH
-    from resources.zone import zone_of
 
     if dataset not in GRAPH.contracts:
         return None
@@ -180,7 +180,7 @@ def nothing_landed(lake: Lake, dataset: str) -> PlatformError | None:
 
 def existing() -> Settings:
     """Read the settings for a command that only reads a deployment, and begins none."""
-    from blogdata.services import config
+    from blogdata.operate import config
 
     home, named = config.home(os.environ), os.environ.get("BLOGDATA_HOME")
     if not home.is_dir():

@@ -10,23 +10,23 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from blogdata.cli.output import Outcome, Screen
+from blogdata.deliver import unserved
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.remedies import ACCEPT
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
-from blogdata.operations import unserved
-from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
-from blogdata.patterns.ingestion.log_splitter import unsplit_logs
+from blogdata.landing.full_loader import ACCEPT_SIZE
+from blogdata.landing.log_splitter import unsplit_logs
+from blogdata.ledger.events import EventLog
+from blogdata.operate import dagster_home
+from blogdata.operate.config import Settings
 from blogdata.planning import arrivals
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.selection import Selection, Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import DEAD_LETTERS
-from blogdata.publish.audit import FROZEN, guard_of
-from blogdata.services import dagster_home
-from blogdata.services.config import Settings
+from blogdata.runs.zone import zone_of
+from blogdata.table.audit import FROZEN, guard_of
+from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS, GRAPH, LANDED, SERVED
-from resources.zone import zone_of
 
 if TYPE_CHECKING:
     from blogdata.cli.progress import RunProgress
@@ -169,15 +169,15 @@ class Pipeline:
             screen.status("loading Dagster")
             # Dagster takes seconds to import: a command with nothing to do answers at once without it.
             from blogdata.cli.progress import RunProgress
-            from blogdata.orchestration import dead_runs, storage_faults
-            from blogdata.orchestration.refresh_request import JOB
-            from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
+            from blogdata.operate.dagster_internals import InMemoryJob, execute_run_iterator
+            from blogdata.runs import killed_runs, storage_faults
+            from blogdata.runs.refresh_request import JOB
             from definitions import build
 
             progress = RunProgress(screen, outcome)
             started = time.monotonic()
             with storage_faults.translated(self._settings), dagster_home.open_instance(self._settings) as instance:
-                dead_runs.settle(instance, launched=False)
+                killed_runs.settle(instance, launched=False)
                 job = build(self._settings).get_repository_def().get_job(name or JOB)
                 run = instance.create_run_for_job(
                     job_def=job,
@@ -186,7 +186,7 @@ class Pipeline:
                         **tags,
                         # The daemon would start a killed run again; a person repeats a command.
                         "dagster/max_retries": "0",
-                        **dead_runs.own(),
+                        **killed_runs.own(),
                     },
                     run_config={
                         **run_config,

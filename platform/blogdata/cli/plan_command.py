@@ -20,8 +20,8 @@ from blogdata.cli.output import (
     say_warnings,
 )
 from blogdata.cli.run_command import EVERYTHING
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
+from blogdata.ledger.events import EventLog
+from blogdata.table.lake import Lake
 
 if TYPE_CHECKING:
     from blogdata.planning.plan import Planned
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON")] = False) -> None:
     """Show what `blogdata run` would do now, and why, as far as can be told before it begins."""
     from blogdata.cli.pipeline import due_tables
-    from blogdata.patterns.ingestion.log_splitter import unsplit_logs
+    from blogdata.landing.log_splitter import unsplit_logs
     from blogdata.planning import arrivals
     from blogdata.planning.plan import Planner
     from blogdata.planning.snapshot import Snapshot
+    from blogdata.runs.zone import zone_of
     from quality.contracts import GRAPH, LANDED
-    from resources.zone import zone_of
 
     settings = existing()
     look = Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))

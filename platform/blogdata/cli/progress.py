@@ -8,9 +8,9 @@ from typing import Any
 import dagster as dg
 
 from blogdata.cli.output import DATASET, Outcome, Screen
-from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
-from blogdata.orchestration.checks import WAITING
-from blogdata.services.dagster_internals import SerializableErrorInfo
+from blogdata.contract.publication import PARTITION_ROWS, ROWS, ROWS_ADDED
+from blogdata.operate.dagster_internals import SerializableErrorInfo
+from blogdata.runs.checks import WAITING
 
 
 @dataclass(kw_only=True)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assets.report import FILE
 from blogdata.cli.output import NOTHING_PUBLISHED, Outcome, console, existing, say_json
-from blogdata.services.config import Settings
+from blogdata.operate.config import Settings
+from blogdata.watch.report_page import FILE
 
 if TYPE_CHECKING:
-    from assets.report.blog_report import Report
+    from blogdata.watch.report import Report
 
 
 def report(
@@ -31,7 +31,7 @@ def report(
     The page is one file that needs no network. It is written anew by every run that has something to do, and each hour
     by the daemon.
     """
-    from assets.report import blog_report as core
+    from blogdata.watch import report as core
 
     settings = existing()
     found = _computed(settings, days)
@@ -50,7 +50,7 @@ def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
     """Write the page after a run that had something to do; return a warning if it could not be made."""
     try:
         if outcome.runs or outcome.problems:
-            from assets.report import blog_report as core
+            from blogdata.watch import report as core
 
             found = _computed(settings)
             if found.has_anything:
@@ -65,9 +65,9 @@ def _page(settings: Settings) -> Path:
 
 
 def _computed(settings: Settings, days: int | None = None) -> Report:
-    from assets.report import blog_report as core
-    from blogdata.lake.lake import Lake
-    from blogdata.patterns.ingestion.readiness_marker import LandingZone
+    from blogdata.landing.readiness_marker import LandingZone
+    from blogdata.table.lake import Lake
+    from blogdata.watch import report as core
 
     return core.compute(
         Lake(root=str(settings.lake)),

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from blogdata.cli.output import TextGrid, console, say_json
+from blogdata.contract.contract import Contract
 from blogdata.errors import refuse_unknown
 from blogdata.patterns.security.fine_grained_accessor_for_resources import JobReach, reach_of
 from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, Role, Shown, Sight, sight_of
 from blogdata.planning.graph import Graph
-from blogdata.publish.contract import Contract
 from quality.contracts import EVERY
 
 

@@ -20,7 +20,7 @@ from blogdata.cli.output import (
 )
 from blogdata.cli.report_command import made_after_a_run
 from blogdata.errors import ConfigurationError
-from blogdata.services.config import Settings, load
+from blogdata.operate.config import Settings, load
 
 EVERYTHING = "everything that has landed completely is published, and everything downstream of it"
 """Reason shown when a run of the whole lineage has nothing to do."""
@@ -98,7 +98,7 @@ def run(
 def _told(settings: Settings) -> bool:
     if not settings.alerts:
         return True
-    from blogdata.operations.alerting import AlertsNotSent, tell
+    from blogdata.watch.alerting import AlertsNotSent, tell
 
     try:
         sent = tell(settings)

@@ -8,18 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from blogdata.cli.output import TextGrid, console, errors, existing, say_json
+from blogdata.contract.privacy import require_subjects
+from blogdata.deliver import lake_views
 from blogdata.errors import PlatformError, refuse_unknown
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
-from blogdata.patterns.data_value import lake_views
+from blogdata.ledger.events import EventLog
+from blogdata.operate.config import Settings
 from blogdata.patterns.quality import schema_compatibility_enforcer as enforcer
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_compatibility_enforcer import Release
 from blogdata.patterns.quality.schema_migrator import Reader
-from blogdata.publish import incompatibilities, tables
-from blogdata.publish.incompatibilities import Incompatibility
-from blogdata.publish.privacy import require_subjects
-from blogdata.services.config import Settings
+from blogdata.table import incompatibilities, tables
+from blogdata.table.incompatibilities import Incompatibility
+from blogdata.table.lake import Lake
 from quality.contracts import DECLARED, EVERY, RELEASED
 
 app = typer.Typer(help="Change the schema of a dataset safely.", no_args_is_help=True, add_completion=False)

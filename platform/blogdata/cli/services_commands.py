@@ -13,10 +13,10 @@ import typer
 
 from blogdata.cli.output import console, existing, say_json, say_verbatim
 from blogdata.errors import refuse_unknown
-from blogdata.secrets.secretless_connector import SERVER
-from blogdata.services import config, dagster_home, postgres, spark_connect
-from blogdata.services.config import Settings
-from blogdata.services.processes import ServiceStatus
+from blogdata.operate import config, dagster_home, postgres, spark_connect
+from blogdata.operate.config import Settings
+from blogdata.operate.processes import ServiceStatus
+from blogdata.patterns.security.secretless_connector import SERVER
 
 _HEALTH_SECONDS = 10.0
 
@@ -55,7 +55,7 @@ def examine(as_json: Json = False) -> None:
 
     Exit code 1 when there is something.
     """
-    from blogdata.operations import doctor
+    from blogdata.watch import doctor
 
     settings = config.load()
     findings = doctor.examine(settings)
@@ -144,8 +144,8 @@ def _ui_status(settings: Settings) -> dict[str, Any]:
 
 
 def _standing(settings: Settings) -> dict[str, Any]:
-    from blogdata.operations.alerting import observed
-    from blogdata.planning import findings
+    from blogdata.watch import findings
+    from blogdata.watch.alerting import observed
 
     found = findings.standing(observed(settings))
     return {
@@ -160,9 +160,9 @@ def metrics() -> None:
     """Print the figures of every dataset as Prometheus metrics."""
     from prometheus_client import generate_latest
 
-    from blogdata.lake.lake import Lake
-    from blogdata.operations.alerting import observed, record_of
-    from blogdata.planning.metrics import registry
+    from blogdata.table.lake import Lake
+    from blogdata.watch.alerting import observed, record_of
+    from blogdata.watch.metrics import registry
     from quality.contracts import EVERY
 
     settings = existing()

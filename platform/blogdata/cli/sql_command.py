@@ -20,14 +20,14 @@ from blogdata.cli.output import (
     not_published,
     say_json,
 )
+from blogdata.deliver.query import NotPublished, Query, QueryRows, RoleSight
 from blogdata.errors import ConfigurationError
-from blogdata.lake import store_faults
-from blogdata.lake.lake import Lake
-from blogdata.operations.query import NotPublished, Query, QueryRows, RoleSight
+from blogdata.operate import spark_attached
+from blogdata.operate.config import Settings
 from blogdata.patterns.security import encryptor
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
-from blogdata.services import spark_attached
-from blogdata.services.config import Settings
+from blogdata.table import store_faults
+from blogdata.table.lake import Lake
 
 NAME = re.compile(r"\w+")
 

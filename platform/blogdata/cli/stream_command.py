@@ -12,9 +12,9 @@ import typer
 
 from blogdata.cli.output import console, say_json
 from blogdata.errors import ConfigurationError
-from blogdata.lake.lake import Lake
-from blogdata.publish.target import RunContext
-from blogdata.services.config import load
+from blogdata.operate.config import load
+from blogdata.table.lake import Lake
+from blogdata.table.target import RunContext
 
 
 def stream(
@@ -33,10 +33,10 @@ def stream(
     """Take in what lands, within seconds, until Ctrl-C."""
     from assets.code import code
     from assets.streams import STREAMS
-    from blogdata.evidence.events import appended
-    from blogdata.orchestration import stream as streams
-    from blogdata.orchestration.landing import bounds_of
-    from blogdata.orchestration.stream import Place
+    from blogdata.ledger.events import appended
+    from blogdata.runs.landed_inputs import bounds_of
+    from blogdata.stream import stream as streams
+    from blogdata.stream.stream import Place
     from resources.spark import SparkResource
 
     chosen = next((one for one in STREAMS.values() if dataset in (one.name, *one.datasets)), None)

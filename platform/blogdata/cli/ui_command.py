@@ -22,13 +22,12 @@ from typing import Annotated
 import typer
 
 from blogdata.cli.output import console
-from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, TransientError
-from blogdata.services import dagster_home, secrets, spark_connect, ui_guard
-from blogdata.services.config import Settings, load
-from blogdata.services.dagster_home import ANALYTICS, PLATFORM
-from blogdata.services.files import LockTimeout, locked
-from blogdata.services.processes import Detached
+from blogdata.files import LockTimeout, locked, write_atomically
+from blogdata.operate import dagster_home, secrets, spark_connect, ui_guard
+from blogdata.operate.config import Settings, load
+from blogdata.operate.dagster_home import ANALYTICS, PLATFORM
+from blogdata.operate.processes import Detached
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout; where the package is installed, no other team has its code beside it."""
@@ -37,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def code_server(name: str, module: str, interpreter: str, path: Path, *options: str) -> list[str]:
     """Return the command of the process that serves a code location at a socket."""
     # Behind a code server is a further one, at a socket in the folder for temporary files.
-    tied = [interpreter, "-m", "blogdata.services.ends_with_parent", str(path.parent)]
+    tied = [interpreter, "-m", "blogdata.operate.ends_with_parent", str(path.parent)]
     server = ["dagster", "code-server", "start", "--socket", str(path), "--location-name", name]
     return [*tied, *server, "--log-level", "warning", "-m", module, *options]
 
@@ -73,7 +72,7 @@ def workspace_file(home: Path, sockets: Mapping[str, Path]) -> Path:
 class Supervisor:
     """Processes by what they are called in messages: when one ends by itself, all end, with a reason.
 
-    Each is started with :mod:`blogdata.services.ends_with_parent`, so that none outlives this process, however it ends.
+    Each is started with :mod:`blogdata.operate.ends_with_parent`, so that none outlives this process, however it ends.
     """
 
     def __init__(self) -> None:
@@ -148,10 +147,10 @@ def ui(
         console.print(f"Spark is ready at {spark_connect.without_token(server.url)}")
     with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
         # Dagster takes seconds to import, and the other commands answer at once.
-        from blogdata.orchestration import dead_runs
+        from blogdata.runs import killed_runs
 
         with dagster_home.open_instance(settings) as instance:
-            dead_runs.settle(instance, launched=True)
+            killed_runs.settle(instance, launched=True)
         # A shell that starts this in the background may have it ignore interrupts, and its children would inherit that.
         # An exception of a signal's handler can be lost where it is raised, such as in an import's callback.
         signals: list[int] = []
@@ -202,7 +201,7 @@ def _serve(
         workspace = workspace_file(home, sockets)
         # Dagster colours its lines in any other format, also in a file.
         words = ["--log-level", "warning", "--log-format", "colored" if sys.stdout.isatty() else "json"]
-        with_this = [sys.executable, "-m", "blogdata.services.ends_with_parent", ""]
+        with_this = [sys.executable, "-m", "blogdata.operate.ends_with_parent", ""]
         daemon = [*with_this, "dagster-daemon", "run", *words, "--workspace", str(workspace)]
         running.start(_DAEMON, daemon, environment)
         with ui_server.server(settings, workspace=workspace, read_only=read_only) as web:

@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from blogdata.orchestration import external_events
-from blogdata.services import dagster_home, secrets, ui_guard
-from blogdata.services.config import Settings
-from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext
+from blogdata.cli import event_route
+from blogdata.operate import dagster_home, secrets, ui_guard
+from blogdata.operate.config import Settings
+from blogdata.operate.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext
 from quality.contracts import CONTRACTS
 
 WAY_IN = "On its machine, as the user it belongs to, type: blogdata ui --open"
@@ -40,8 +40,8 @@ def server(settings: Settings, *, workspace: Path, read_only: bool) -> Iterator[
         instance.optimize_for_webserver(*_STORAGE_LIMITS)
         app = create_app_from_workspace_process_context(found, live_data_poll_rate=_POLL_MILLISECONDS)
         # Senders of events have a token of their own, and reach nothing else.
-        events = secrets.read(settings, external_events.TOKEN).reveal()
-        routes = [external_events.route(settings.landing, events, CONTRACTS), _health(instance)]
+        events = secrets.read(settings, event_route.TOKEN).reveal()
+        routes = [event_route.route(settings.landing, events, CONTRACTS), _health(instance)]
         app.router.routes[:0] = routes
         token = secrets.read(settings, dagster_home.UI_TOKEN).reveal()
         app.add_middleware(ui_guard.UiGuard, token=token, open=routes, way_in=WAY_IN)

@@ -1,1 +1,1 @@
-"""What comes in: the one reader of landed lines, used by `land`, by Spark, by streams and by tests."""
+"""What comes in: files, logs and tables, the readers of their lines, dead letters, and who was forgotten."""

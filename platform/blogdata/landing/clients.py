@@ -19,7 +19,7 @@ import re
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from blogdata.services.setting_types import UNIX_SOCKET
+from blogdata.operate.setting_types import UNIX_SOCKET
 
 _QUOTE = re.compile(r'\\"|\\x22|"')
 _FORWARDED_FOR = re.compile(r"(?:^|;)\s*for\s*=([^;]*)", re.ASCII)
@@ -36,7 +36,7 @@ def client_of(address: str, forwarded: str | None, proxies: tuple[str, ...]) -> 
     """Find the client of a request; None if there is none.
 
     `forwarded` is `X-Forwarded-For` or `Forwarded` as logged; `proxies` as of
-    :class:`blogdata.services.config.LogSettings`.
+    :class:`blogdata.operate.config.LogSettings`.
     """
     found = _hop(address)
     words = _QUOTE.sub("", forwarded).split(",") if proxies and forwarded not in (None, "", "-") else []

@@ -22,10 +22,10 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from blogdata.errors import PlatformError
-from blogdata.lake.store_faults import landed_unreadable, landed_vanished
 from blogdata.landing.landed_formats import DAMAGED, MARK, content, extension, stored_as
 from blogdata.landing.landed_links import leading_out, require_within
 from blogdata.landing.records import LineReader, Values
+from blogdata.table.store_faults import landed_unreadable, landed_vanished
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -214,7 +214,7 @@ def _of_paths(
 
 @contextmanager
 def _named_for_spark() -> Iterator[None]:
-    """Raise what reading a file raises as the client classifies it (:mod:`blogdata.lake.store_faults`)."""
+    """Raise what reading a file raises as the client classifies it (:mod:`blogdata.table.store_faults`)."""
     try:
         yield
     except PlatformError as error:

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Column
+from blogdata.contract.contract import Contract
+from blogdata.contract.schema import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa

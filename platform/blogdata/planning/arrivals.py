@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from blogdata.contract.contract import Contract, Look
+from blogdata.contract.partitions import Grain, contiguous
 from blogdata.errors import PlatformError
-from blogdata.evidence.events import EventLog
-from blogdata.patterns.ingestion import readiness_marker
-from blogdata.patterns.ingestion.log_splitter import refused_logs
-from blogdata.patterns.ingestion.readiness_marker import (
+from blogdata.landing import readiness_marker
+from blogdata.landing.log_splitter import refused_logs
+from blogdata.landing.readiness_marker import (
     FLAG,
     Lack,
     LandedPartition,
@@ -26,11 +27,10 @@ from blogdata.patterns.ingestion.readiness_marker import (
     printable,
     start_of_key,
 )
+from blogdata.ledger.events import EventLog
 from blogdata.planning.clock import EARLIEST, is_possible
 from blogdata.planning.reach import Landed, landed_input, not_published
 from blogdata.planning.snapshot import Snapshot, usable
-from blogdata.publish.contract import Contract, Look
-from blogdata.publish.partitions import Grain, contiguous
 
 ABSENT = "absent"
 _NAMED = 5

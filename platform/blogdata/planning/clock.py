@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from functools import lru_cache
 
-from blogdata.lake.commit import Entry
+from blogdata.contract.contract import Contract
+from blogdata.contract.partitions import Grain, key_of, start_of
+from blogdata.contract.publication import Entry
 from blogdata.patterns.error_management.static_late_data_integrator import Lookback
-from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, key_of, start_of
 
 EARLIEST = "2000"
 """The earliest plausible year: an older event or delivery has a wrong timestamp."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
 
-from blogdata.publish.contract import Contract, Edge, Read
-from blogdata.publish.partitions import Grain
+from blogdata.contract.contract import Contract, Edge, Read
+from blogdata.contract.partitions import Grain
 
 LANDING = "landing."
 

@@ -27,13 +27,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
+from blogdata.contract.contract import Wanted
+from blogdata.contract.partitions import Grain, ends_of, following
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
-from blogdata.evidence.executions import ReplayTooLong
+from blogdata.ledger.executions import ReplayTooLong
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.staleness import Staleness
-from blogdata.publish.contract import Wanted
-from blogdata.publish.partitions import Grain, ends_of, following
 
 ASKED = "asked for"
 """Reason of a partition that a person requested."""

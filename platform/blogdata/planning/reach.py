@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
 
-from blogdata.evidence.executions import due, undone
-from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.contract.contract import Arrival, Contract, Edge, Look, Wanted
+from blogdata.contract.partitions import Grain, coarser, finer, key_of
+from blogdata.contract.publication import WHOLE_TABLE, Entry
+from blogdata.landing import readiness_marker
+from blogdata.ledger.executions import due, undone
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
 from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
-from blogdata.patterns.ingestion import readiness_marker
 from blogdata.planning import clock
 from blogdata.planning.clock import lookback_of, open_periods
-from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
-from blogdata.publish.partitions import Grain, coarser, finer, key_of
 
 
 def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 
-from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.contract.contract import Edge, Look, Wanted
+from blogdata.contract.partitions import Grain, between, coarser, following, key_of, previous, start_of
+from blogdata.contract.publication import WHOLE_TABLE, Entry
 from blogdata.planning.reach import NotReplayed, Same, Within, due_versions
-from blogdata.publish.contract import Edge, Look, Wanted
-from blogdata.publish.partitions import Grain, between, coarser, following, key_of, previous, start_of
 
 
 @dataclass(frozen=True, kw_only=True)

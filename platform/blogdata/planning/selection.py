@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from blogdata.planning.expiry import InputExpired, PartitionExpired
-from blogdata.planning.faults import by_reason
+from blogdata.contract.partitions import Grain, start_of
+from blogdata.ledger.faults import by_reason
+from blogdata.planning.expired import InputExpired, PartitionExpired
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner, spanned
-from blogdata.publish.partitions import Grain, start_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from blogdata.contract.contract import Contract, Read
+from blogdata.contract.partitions import Grain, key_of
+from blogdata.contract.publication import Entry
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Land, Remedy, Run
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Entry
-from blogdata.patterns.data_value.outbox import Outbox
-from blogdata.patterns.error_management.streamed_files import StreamedFiles
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
-from blogdata.planning import clock, faults
+from blogdata.landing.readiness_marker import LandedPartition, LandingZone
+from blogdata.landing.streamed_files import StreamedFiles
+from blogdata.ledger import faults
+from blogdata.ledger.events import EventLog
+from blogdata.ledger.faults import Fault
+from blogdata.planning import clock
 from blogdata.planning.clock import is_possible
-from blogdata.planning.faults import Fault
 from blogdata.planning.graph import LANDING, Graph
 from blogdata.planning.reach import Landed, landed_input
-from blogdata.publish.contract import Contract, Read
-from blogdata.publish.partitions import Grain, key_of
 
 _T = TypeVar("_T")
 
@@ -100,13 +100,30 @@ class StreamedInput:
     contracts: Mapping[str, Contract]
 
 
+class Sent(Protocol):
+    """The records of a partition: how many are in each state, and how many were withdrawn after they were sent."""
+
+    @property
+    def partition(self) -> str: ...
+    @property
+    def states(self) -> Mapping[str, int]: ...
+    @property
+    def withdrawn(self) -> int: ...
+
+
+class Outgoing(Protocol):
+    """What is sent to a partner."""
+
+    def lines(self) -> Sequence[Sent]: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Observed:
     graph: Graph
     look: Snapshot
     now: datetime
     streams: Sequence[StreamedInput] = ()
-    feeds: Sequence[tuple[Contract, Outbox]] = ()
+    feeds: Sequence[tuple[Contract, Outgoing]] = ()
 
     @cached_property
     def ended_at(self) -> datetime | None:

@@ -10,22 +10,23 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
+from blogdata.contract.contract import Contract, Look, Wanted
+from blogdata.contract.partitions import Grain, coarser, following, key_of, previous, start_of
+from blogdata.contract.publication import WHOLE_TABLE, Entry, kept
+from blogdata.contract.schedule import On
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.evidence.executions import ReplayTooLong, due
-from blogdata.lake.commit import WHOLE_TABLE, Entry, kept
+from blogdata.landing import dead_letter
+from blogdata.ledger.executions import ReplayTooLong, due
 from blogdata.patterns.data_flow import single_runner
-from blogdata.patterns.error_management import dead_letter, static_late_data_integrator
+from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning import clock
 from blogdata.planning.clock import lookback_of
-from blogdata.planning.expiry import PartitionExpired, refusals
+from blogdata.planning.expired import PartitionExpired, refusals
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import EventsOf, Landed, Within
 from blogdata.planning.reaches import Carried
 from blogdata.planning.snapshot import Snapshot, input_not_published, is_there
-from blogdata.publish.contract import Contract, Look, Wanted
-from blogdata.publish.partitions import Grain, coarser, following, key_of, previous, start_of
-from blogdata.publish.schedule import On
 
 DEAD_LETTERS = "dead_letters"
 """Name of the guard that a person lifts to continue without the rejected rows."""
@@ -101,7 +102,7 @@ class Scope(str, Enum):
     ALL = "all"
     """All of them, including periods that have not ended."""
     READY = "ready"
-    """Those that may run automatically now (:class:`blogdata.publish.schedule.On`)."""
+    """Those that may run automatically now (:class:`blogdata.contract.schedule.On`)."""
     ENDED = "ended"
     """Ended periods of datasets with a clock, complete or not."""
 

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.simulator.faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
+from blogdata.simulator.feed_faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
+from blogdata.simulator.simulated_visits import DISPLAY, VISIT, Displays, Visits
 from blogdata.simulator.text import DAY_MS, FieldChange, Ints, Texts, date_time, join, literal, pick, texts
-from blogdata.simulator.visits import DISPLAY, VISIT, Displays, Visits
 
 ChangeEvents: TypeAlias = Visits | Displays
 """Events that one hour has made, in the order in which they arrive."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.feed_faults import FaultRates
 from blogdata.simulator.text import HOUR_MS
 
 FORMAT = 1

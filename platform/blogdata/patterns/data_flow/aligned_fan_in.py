@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from blogdata.publish.partitions import Grain, finer
+from blogdata.contract.partitions import Grain, finer
 
 
 @dataclass(frozen=True, kw_only=True)

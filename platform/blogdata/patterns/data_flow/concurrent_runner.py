@@ -6,7 +6,7 @@ number is allowed, a backfill of a year takes every slot, and the hour that has 
 How it works: the queue (`deploy/dagster.yaml`) executes at most five runs at a time, of which at most two belong to
 backfills, one computes :data:`AGAIN` what was published before, and one is a :data:`BACKGROUND` run. So one slot is
 always left for new data, and runs that are :data:`ARRIVING` leave the queue first. A long replay does not hold a table,
-either: it claims its partitions piece by piece (`blogdata.orchestration.driver`). A run that materializes assets takes
+either: it claims its partitions piece by piece (`blogdata.runs.driver`). A run that materializes assets takes
 a slot in the pool of each table it writes (:func:`pool_of`), and each pool has one slot. A failed run frees its slots;
 it stops no other. A backfill of a table in the lake is a single run, which computes all its partitions in one commit;
 one of `serving.page_stats_files` is a run per day, and these are what the limit of two holds back.

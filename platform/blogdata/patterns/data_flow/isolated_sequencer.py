@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from blogdata.contract.partitions import Grain, coarser
 from blogdata.patterns.data_flow.aligned_fan_in import completeness
-from blogdata.publish.partitions import Grain, coarser
 
 
 def due(published: Collection[str], called: Collection[str], *, grain: Grain, period: Grain) -> list[str]:

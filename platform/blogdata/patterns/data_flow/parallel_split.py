@@ -30,7 +30,7 @@ from typing import Any
 import pyarrow as pa
 
 from blogdata.errors import PlatformError, foreign
-from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.files import write_whole
 
 _EXAMPLES = 10
 

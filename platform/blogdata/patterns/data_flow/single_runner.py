@@ -5,7 +5,7 @@ failed one, computes the later one from a state that lacks the earlier.
 
 How it works: a backfill of any number of periods is one run (`BackfillPolicy.single_run`), and the table's pool has one
 slot. Runs of the job `refresh` and materializations claim the whole table while they execute it
-(`blogdata.orchestration.turns`); an automatic run that finds it claimed goes on without it, as new data must not wait
+(`blogdata.runs.turns`); an automatic run that finds it claimed goes on without it, as new data must not wait
 for a backfill, and a person's run waits. In the run, :func:`in_turn` executes one period after another, asks again
 after each what is due, and ends with the first failure. Between runs, the failed period keeps the later ones waiting
 (:func:`stopped`): sensors request none of them until it is published, and the check `waiting` names it. A person's run

@@ -23,8 +23,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from blogdata.contract.partitions import Grain, coarser
 from blogdata.patterns.data_flow.aligned_fan_in import Completeness, completeness
-from blogdata.publish.partitions import Grain, coarser
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

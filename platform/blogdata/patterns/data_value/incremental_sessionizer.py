@@ -30,8 +30,8 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from blogdata.contract.partitions import Grain, contiguous, start_of
 from blogdata.patterns.idempotency import keyed_idempotency
-from blogdata.publish.partitions import Grain, contiguous, start_of
 
 PATH_LENGTH = 5
 STARTED, ENDED, APPENDED, COMPLETED = "started_at", "ended_at", "appended", "is_completed"

@@ -27,10 +27,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from blogdata.errors import PlatformError
-from blogdata.lake import members
-from blogdata.lake.lake import Stored
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import Measure
+from blogdata.table import members
+from blogdata.table.lake import Stored
 
 
 def aggregate(

@@ -4,9 +4,9 @@ Problem: a figure is wrong, and the engineer needs the run, the code version and
 columns of the table, an analyst, who does not need them, builds a report on one of them.
 
 How it works: the writer records the run, job, code version, trigger and attempt
-(:class:`blogdata.publish.target.RunContext`) in the commit of every publication; nothing is repeated on each row.
+(:class:`blogdata.table.target.RunContext`) in the commit of every publication; nothing is repeated on each row.
 :func:`context_table` joins to any dataset by dataset and partition, because a partition is published whole.
-:func:`blogdata.publish.privacy.consumer_view` hides personal and technical columns. Both are also written as SQL views
+:func:`blogdata.contract.privacy.consumer_view` hides personal and technical columns. Both are also written as SQL views
 that any Spark or DuckDB can load (:mod:`.lake_views`).
 
 The trap: context in columns is wide, repeated a million times, and becomes an interface as soon as it is visible.
@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from blogdata.evidence.event import PUBLICATION
-from blogdata.evidence.events import EVENTS
-from blogdata.lake.lake import Lake
+from blogdata.ledger.event import PUBLICATION
+from blogdata.ledger.events import EVENTS
+from blogdata.table.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
-from blogdata.lake.checksums import mismatch
-from blogdata.lake.lake import Lake
+from blogdata.files import write_atomically
+from blogdata.table.checksums import mismatch
+from blogdata.table.lake import Lake
 
 STREAM_OFFSETS = "ops.stream_offsets"
 OFFSETS_DDL = (

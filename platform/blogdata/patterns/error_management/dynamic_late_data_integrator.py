@@ -6,7 +6,7 @@ How it works: every publication of the receiving dataset records in its commit t
 every publication of the integrating dataset records the version of the receiving dataset that it read. An event
 partition is stale when an arrival that touches it is newer than that version, or when the row counts differ. This is
 the pattern's state table (:func:`state`); as it is derived from the commits, a failed run leaves its partition stale.
-Only the claim on a partition (:mod:`blogdata.evidence.claims`) is stored separately, so that one of several runs
+Only the claim on a partition (:mod:`blogdata.ledger.claims`) is stored separately, so that one of several runs
 integrates it; it ends with its owner, even if the owner crashes. Sessions and counts, of which a late row costs a whole
 hour or day, take those of earlier days once a day (:func:`blogdata.planning.reach.due_versions`).
 
@@ -25,7 +25,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from blogdata.lake.commit import Entry
+from blogdata.contract.publication import Entry
 
 Arrivals = Mapping[str, Entry]
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from blogdata.lake.commit import Entry
+from blogdata.contract.publication import Entry
 
 Item = TypeVar("Item")
 REASON = "filtered."

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from blogdata.publish.partitions import Grain, start_of
+from blogdata.contract.partitions import Grain, start_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.contract.partitions import Grain, key_of, start_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ How it works: the rows of exactly the declared partitions, or of the whole table
 (:func:`overwrite_partitions`, :func:`overwrite_table`). Rows of other partitions are refused, so a wrong window fails
 instead of deleting neighbouring partitions.
 
-A partition may also be written in slices (:class:`blogdata.publish.writes.Slices`): rows are only added to it, in the
+A partition may also be written in slices (:class:`blogdata.contract.writes.Slices`): rows are only added to it, in the
 same commit that replaces others, and its audit reads all of its rows. It is refused if the table has changed since the
 rows were computed for it. What the partition then holds is what replacing it would have given; whoever cannot prove
 that replaces it.
@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from blogdata.lake.commit import Commit
-from blogdata.publish.changes import Extend, Overwrite
-from blogdata.publish.publish import publish
-from blogdata.publish.target import Companion, Provenance, Target
+from blogdata.contract.publication import Commit
+from blogdata.table.changes import Extend, Overwrite
+from blogdata.table.publish import publish
+from blogdata.table.target import Companion, Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

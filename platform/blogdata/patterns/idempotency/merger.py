@@ -30,17 +30,16 @@ from urllib.parse import unquote
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from blogdata.contract.contract import Contract
+from blogdata.contract.publication import Commit
 from blogdata.errors import ConfigurationError
-from blogdata.lake import arrow
-from blogdata.lake.commit import Commit
-from blogdata.lake.lake import marks_rows
-from blogdata.lake.reads import rows_of_files
-from blogdata.publish import kept_rows, tables
-from blogdata.publish.changes import Exchange, Rewrite
-from blogdata.publish.contract import Contract
-from blogdata.publish.publish import publish
-from blogdata.publish.target import Provenance, Target
-from blogdata.publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
+from blogdata.table import arrow, kept_rows, tables
+from blogdata.table.changes import Exchange, Rewrite
+from blogdata.table.lake import marks_rows
+from blogdata.table.publish import publish
+from blogdata.table.reads import rows_of_files
+from blogdata.table.target import Provenance, Target
+from blogdata.table.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
 DELETED = "is_deleted"
 """Column of the changes that marks a row as removed."""

@@ -23,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from blogdata.lake import members
-from blogdata.lake.commit import Commit
-from blogdata.lake.lake import Lake
-from blogdata.lake.members import Member
-from blogdata.patterns.idempotency import audited_members
-from blogdata.patterns.idempotency.audited_members import NewMember
-from blogdata.publish.target import Provenance, Target
+from blogdata.contract.publication import Commit
+from blogdata.patterns.idempotency import fast_metadata_cleaner
+from blogdata.patterns.idempotency.fast_metadata_cleaner import NewMember
+from blogdata.table import members
+from blogdata.table.lake import Lake
+from blogdata.table.members import Member
+from blogdata.table.target import Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +39,9 @@ def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str)
     """Write a whole dataset as a new immutable copy, and point its stable name to it."""
     assert target.contract.partitioning is None, "use the Fast Metadata Cleaner, which keeps a table for each partition"
     seen = members.seen(target.lake, target.contract.dataset)
-    return audited_members.publish_members([NewMember(name=name, frame=frame)], target, provenance, planned_from=seen)
+    return fast_metadata_cleaner.publish_members(
+        [NewMember(name=name, frame=frame)], target, provenance, planned_from=seen
+    )
 
 
 def history(lake: Lake, dataset: str) -> Sequence[Member]:

@@ -5,7 +5,7 @@ later ones, and readers see a state that never existed (Merger).
 
 How it works: the commit of a merge records its execution, and the commit of a restoration the version it restored
 (:func:`execute`). The pattern's state table (execution time -> table version) is derived from these commits
-(:mod:`blogdata.evidence.executions`). An execution later than all those in the table is only merged. Any other one
+(:mod:`blogdata.ledger.executions`). An execution later than all those in the table is only merged. Any other one
 first restores the version before the first merge that must not be visible: its own earlier merge, or that of the next
 later execution. The restoration is an audited commit of its own. Then the execution is merged, and after it the later
 ones, in order; after a crash at any point they count as not contained, and the next run continues with them. If a merge
@@ -33,17 +33,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from blogdata.contract.publication import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Replay
-from blogdata.evidence.events import EventLog
-from blogdata.evidence.executions import EMPTY, applied, history
-from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
-from blogdata.lake.committer import ConcurrentWrite
-from blogdata.lake.lake import Lake
-from blogdata.publish import tables
-from blogdata.publish.changes import Rewrite
-from blogdata.publish.publish import publish
-from blogdata.publish.target import Provenance, Target
+from blogdata.ledger.events import EventLog
+from blogdata.ledger.executions import EMPTY, applied, history
+from blogdata.table import tables
+from blogdata.table.changes import Rewrite
+from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.lake import Lake
+from blogdata.table.publish import publish
+from blogdata.table.target import Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,10 +5,10 @@ writes. Readers see one without the other, and a retry adds to the half that exi
 
 How it works: one of the tables is the main table, and its commit publishes all of them. :func:`overwrite_together`
 writes and audits the files of the companions before that commit, which names them; how many rows they must have is
-measured in the main table's own files. A companion's log follows the main table's (`blogdata.lake.companions`): whoever
-opens a companion first applies the main table's pending commits to it. The batch is published once per run
+measured in the main table's own files. A companion's log follows the main table's (`blogdata.table.companions`):
+whoever opens a companion first applies the main table's pending commits to it. The batch is published once per run
 (`txnAppId`), and followed once (the version of the main table is the companion's `txnVersion`). A database has such
-transactions itself; :mod:`blogdata.patterns.idempotency.transactional_sink` uses them.
+transactions itself; :mod:`blogdata.deliver.transactional_sink` uses them.
 
 The trap: two commits in the right order. A crash between them leaves readers a mixture, and two runs of different
 partitions leave a version of the second table that belongs to no version of the first. Another trap: the transaction
@@ -26,10 +26,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blogdata.lake.commit import Commit
+from blogdata.contract.publication import Commit
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.publish import commit_id_of, receipt
-from blogdata.publish.target import Companion, Provenance, Target
+from blogdata.table.publish import commit_id_of, receipt
+from blogdata.table.target import Companion, Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

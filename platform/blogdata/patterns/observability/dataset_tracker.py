@@ -27,15 +27,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from blogdata.evidence.events import EventLog
-from blogdata.evidence.served import Served, deliveries
-from blogdata.lake.commit import Commit, entries_of, parse
-from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.contract.contract import Contract
+from blogdata.contract.publication import Commit, entries_of, parse
+from blogdata.contract.writes import Feed, Serve
+from blogdata.files import write_whole
+from blogdata.ledger.deliveries import Served, deliveries
+from blogdata.ledger.events import EventLog
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
-from blogdata.publish.changes import READ
-from blogdata.publish.contract import Contract
-from blogdata.publish.writes import Feed, Serve
+from blogdata.table.changes import READ
+from blogdata.table.lake import Lake
 
 NAMESPACE = "blogdata"
 """Namespace of the jobs and datasets in a catalog."""

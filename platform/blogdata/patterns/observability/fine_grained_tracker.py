@@ -4,7 +4,7 @@ Problem: a figure is in doubt, and it is unknown which source fields it was comp
 
 How it works: when rows are written, the engine walks Spark's analysed plan and follows every output column through
 projections, aggregates, joins, unions and generators down to the columns of the tables and files that were read
-(:func:`sources`), through rows that were computed once and kept, too (:mod:`blogdata.publish.kept_rows`). A stream's
+(:func:`sources`), through rows that were computed once and kept, too (:mod:`blogdata.table.kept_rows`). A stream's
 batch has no files in its plan; there the lineage ends at the source that the batch names. The run that wrote a row is
 known from the row's partition, see Metadata Decorator.
 
@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blogdata.lake.commit import Commit
-from blogdata.lake.lake import Lake
-from blogdata.publish.changes import READ
+from blogdata.contract.publication import Commit
+from blogdata.table.changes import READ
+from blogdata.table.lake import Lake
 
 _OF_A_LINE = ("raw", "source_file", "source_offset")
 

@@ -3,16 +3,16 @@
 Problem: a job that writes first and checks afterwards shows its readers the bad rows in between; a job that stages a
 copy, checks it and moves it pays for every row twice.
 
-How it works: rows get into the table of a dataset by :func:`blogdata.publish.publish.publish` only. Spark writes the
+How it works: rows get into the table of a dataset by :func:`blogdata.table.publish.publish` only. Spark writes the
 rows as files below the table, of which its log knows nothing, and counts them in the same pass, by the audits of the
-dataset's contract and the table's own conditions (:mod:`blogdata.publish.observed`); what it cannot count meanwhile is
-counted in these files. Only then does one commit make them a part of the table (:mod:`blogdata.lake.committer`), with
+dataset's contract and the table's own conditions (:mod:`blogdata.table.observed`); what it cannot count meanwhile is
+counted in these files. Only then does one commit make them a part of the table (:mod:`blogdata.table.committer`), with
 the run, the inputs' versions, the accounts and all measures. After a failed audit, or if the process is killed at any
 moment, the table is unchanged. The account is the audit of the input: a step reads its inputs at one version and states
 what the layer above recorded for it.
 
 What a failed audit does is declared with it: refuse the rows, or publish them with a warning in the commit and in the
-ledger. Refused rows are kept under a name for two weeks (:mod:`blogdata.publish.refused`); a person may lift one audit
+ledger. Refused rows are kept under a name for two weeks (:mod:`blogdata.table.refused`); a person may lift one audit
 for one run. Single bad rows are dispatched before, by a Dead-Letter; a stream is judged over its newest rows, batch by
 batch.
 

@@ -3,7 +3,7 @@
 Problem: a producer sends a row without a user. The job is correct and its tests pass, but the row is stored, because
 the rule was only written in a document.
 
-How it works: :func:`blogdata.publish.tables.enforce` turns the contract into constraints of the Delta table (types, NOT
+How it works: :func:`blogdata.table.tables.enforce` turns the contract into constraints of the Delta table (types, NOT
 NULL, CHECK, generated columns). Delta's own writers, such as Spark, hold to them if they bypass the platform; a dropped
 constraint is restored before the next write. The platform's writes count the same conditions as audits, so an error
 lists all faults of a batch, with the number of rows of each (Audit-Write-Audit-Publish). :func:`orphans` audits what no

@@ -29,16 +29,16 @@ from datetime import timedelta
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
+from blogdata.contract.contract import LEAST_ROWS, Contract
+from blogdata.contract.partitions import Grain, coarser, key_of, start_of
+from blogdata.contract.publication import WHOLE_TABLE, Entry, kept
 from blogdata.errors import ConfigurationError
-from blogdata.evidence.event import Event
-from blogdata.lake.commit import WHOLE_TABLE, Entry, kept
-from blogdata.publish.contract import LEAST_ROWS, Contract
-from blogdata.publish.partitions import Grain, coarser, key_of, start_of
+from blogdata.ledger.event import Event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from blogdata.evidence.events import EventLog
+    from blogdata.ledger.events import EventLog
 
 PROFILE = "profile"
 TOP = 20

@@ -27,9 +27,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from statistics import fmean
 
-from blogdata.lake.commit import Entry
-from blogdata.publish.contract import LEAST_ROWS, Contract
-from blogdata.publish.partitions import Grain
+from blogdata.contract.contract import LEAST_ROWS, Contract
+from blogdata.contract.partitions import Grain
+from blogdata.contract.publication import Entry
 
 NULL_SHARE = "null_share"
 PAST = 168

@@ -3,9 +3,9 @@
 Problem: a team removes a column that it no longer needs. The job of another team names it, and fails in the night.
 
 How it works: by the mode that schema registries call full: new code reads rows of every version, and a query of any
-version reads new rows. :func:`blogdata.publish.incompatibilities.incompatibilities` lists every change that breaks
+version reads new rows. :func:`blogdata.table.incompatibilities.incompatibilities` lists every change that breaks
 this. It is enforced in continuous integration against the released schema of the contract (:func:`breaks`), and before
-every write against the table (:func:`blogdata.publish.incompatibilities.hold_table`). As no release takes a column away
+every write against the table (:func:`blogdata.table.incompatibilities.hold_table`). As no release takes a column away
 or changes its type, the last release stands for all before it. New fields of a producer are no change of a table; they
 are kept in the raw line.
 
@@ -26,9 +26,9 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
-from blogdata.publish.column_types import parse_fields
-from blogdata.publish.contract import Contract
-from blogdata.publish.incompatibilities import Incompatibility, incompatibilities
+from blogdata.contract.column_types import parse_fields
+from blogdata.contract.contract import Contract
+from blogdata.table.incompatibilities import Incompatibility, incompatibilities
 
 Release = Mapping[str, Mapping[str, str]]
 """A released schema: `columns` to their types, with ` NOT NULL` if required, and `retires` to first days without."""

@@ -3,9 +3,9 @@
 Problem: a column has a name that misleads. Whoever renames it breaks every query that names it, on the same day.
 
 How it works: add, both, remove. The contract declares the new column beside the old one, and a migration
-(:class:`blogdata.publish.schema.Migration`) with its grace period. The table gets the new column with the next
+(:class:`blogdata.contract.schema.Migration`) with its grace period. The table gets the new column with the next
 publication, and older rows get its value from the old one, in one commit. From then on the asset computes one of the
-two and :func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them
+two and :func:`blogdata.contract.migrations.both` derives the other; a rule of the contract (`migrating`) holds them
 equal, so readers may move one by one. At last the contract drops the old column. It is still written until
 :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace period is over and
 while anybody still reads the column. Readers are known from column lineage and deliveries to databases
@@ -34,21 +34,21 @@ from enum import Enum
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError
 
+from blogdata.contract.contract import Contract
+from blogdata.contract.migrations import REMOVED, carried
+from blogdata.contract.publication import Commit
+from blogdata.contract.schema import Migration
+from blogdata.contract.writes import Feed, Serve
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.evidence.event import Event
-from blogdata.evidence.events import EventLog
-from blogdata.evidence.served import deliveries
-from blogdata.lake.commit import Commit
-from blogdata.lake.committer import ConcurrentWrite
-from blogdata.lake.lake import Lake
+from blogdata.ledger.deliveries import deliveries
+from blogdata.ledger.event import Event
+from blogdata.ledger.events import EventLog
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
-from blogdata.publish.contract import Contract
-from blogdata.publish.migrations import REMOVED, carried
-from blogdata.publish.schema import Migration
-from blogdata.publish.tables import CONTRACT, statistics
-from blogdata.publish.writes import Feed, Serve
+from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.lake import Lake
+from blogdata.table.tables import CONTRACT, statistics
 
 COLUMN_REMOVED = "column removed"
 _CONSTRAINT = "delta.constraints."

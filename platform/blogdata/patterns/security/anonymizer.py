@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from blogdata.publish.schema import Audit, Failed
+from blogdata.contract.schema import Audit, Failed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -4,7 +4,7 @@ Problem: who gets hold of the files of a table (a backup, a copied folder) reads
 from who asks through them.
 
 How it works: a contract names the columns that are encrypted, the key, and the column that a value belongs to a row by
-(:class:`blogdata.publish.schema.Encrypted`). :func:`encrypted` replaces each text by its ciphertext before it is
+(:class:`blogdata.contract.schema.Encrypted`). :func:`encrypted` replaces each text by its ciphertext before it is
 written, :func:`decrypted` gives it back to who may see it. Spark's workers compute both (AES-256-GCM): a plan has the
 *name* of a key and where it is (Secrets Pointer), and they read its value there. Dataset, column and row are associated
 data: a ciphertext that was changed, or moved to another row, is an error, and never a wrong value.
@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.secrets.secrets_pointer import Pointer
+from blogdata.patterns.security.secrets_pointer import Pointer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     from pyspark.sql import DataFrame
 
-    from blogdata.publish.contract import Contract
+    from blogdata.contract.contract import Contract
 
 _NO_KEY, _NOT_AUTHENTIC = "[BLOGDATA_NO_KEY] ", "[BLOGDATA_NOT_AUTHENTIC] "
 """What a worker's errors begin with; they have no value."""

@@ -6,7 +6,7 @@ job then destroys another one's table, and what a job really depends on is known
 How it works: :func:`reach_of` derives what a job may read and write from the inputs that its contract names for the
 planner, so there is no second list that grows old. A step of a run holds to it: its lake is a :class:`DeclaredLake`,
 which opens no other table, and before rows are committed, the tables in their plan are compared, so that a path which
-was put together by hand is found, too (:class:`blogdata.publish.target.Target`, `may_read`). The job fails, with its
+was put together by hand is found, too (:class:`blogdata.table.target.Target`, `may_read`). The job fails, with its
 dataset and with what it reached for, and nothing is published.
 
 The trap: rights by name patterns, `silver.*`, because the list of tables is long. Every new table is then readable
@@ -24,10 +24,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from blogdata.lake import members
-from blogdata.lake.lake import Lake
-from blogdata.publish.contract import Contract
-from blogdata.publish.write_faults import NotDeclared
+from blogdata.contract.contract import Contract
+from blogdata.table import members
+from blogdata.table.lake import Lake
+from blogdata.table.write_faults import NotDeclared
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -45,13 +45,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from blogdata.contract.column_types import Primitive, parse
+from blogdata.contract.contract import Contract
+from blogdata.contract.privacy import TECHNICAL
+from blogdata.contract.schema import Column, How
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, ShowRights
 from blogdata.patterns.security.pseudo_anonymizer import masked_email
-from blogdata.publish.column_types import Primitive, parse
-from blogdata.publish.contract import Contract
-from blogdata.publish.privacy import TECHNICAL
-from blogdata.publish.schema import Column, How
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -32,7 +32,7 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING
 
-from blogdata.secrets.secrets_pointer import Pointer, fetch
+from blogdata.patterns.security.secrets_pointer import Pointer, fetch
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -28,12 +28,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from blogdata.contract.column_types import Array, DataType, Field, Map, Struct
+from blogdata.contract.contract import Contract
+from blogdata.contract.schema import How
 from blogdata.errors import PlatformError
 from blogdata.patterns.security import fine_grained_accessor_for_tables as accessor
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Rights, Shown, Sight
-from blogdata.publish.column_types import Array, DataType, Field, Map, Struct
-from blogdata.publish.contract import Contract
-from blogdata.publish.schema import How
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

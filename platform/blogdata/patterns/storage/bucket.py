@@ -32,10 +32,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from blogdata.contract.schema import Buckets
 from blogdata.errors import PlatformError
-from blogdata.lake.lake import Stored, TableSlice
-from blogdata.publish.schema import Buckets
-from blogdata.publish.tables import BUCKETS
+from blogdata.table.lake import Stored, TableSlice
+from blogdata.table.tables import BUCKETS
 
 _DIGITS = 15
 """Hexadecimal digits of a hash that a bucket follows from: the most that a BIGINT can have."""

@@ -7,7 +7,7 @@ it, and the result is published as a table; so the statement that a person may r
 the same. Each publication records the version of the input that it shows. A refresh reads what changed since then from
 the change feed of the input (:func:`changes`): a partition that was computed again with equal rows is no change, nor is
 a compaction. Only what depends on changed partitions is computed; the rest of it is taken from the table. The removal
-of old files keeps what the refresh has still to read (:func:`blogdata.evidence.held_versions.held_versions`), for
+of old files keeps what the refresh has still to read (:func:`blogdata.ledger.held_versions.held_versions`), for
 thirty days at most. If the feed does not reach back to that version, or other code has computed the table, the whole
 view is computed, and the publication says why.
 
@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from blogdata.lake.commit import Entry
-from blogdata.lake.lake import Lake
+from blogdata.contract.publication import Entry
+from blogdata.table.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from blogdata.publish.contract import Contract
+    from blogdata.contract.contract import Contract
 
 
 @dataclass(frozen=True, kw_only=True)

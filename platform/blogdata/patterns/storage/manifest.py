@@ -6,20 +6,20 @@ that died, for rows; and it waits for the listing.
 How it works: :func:`share` writes the files of one version into text files of the layout of Delta's own symlink
 manifests (`GENERATE`): a `manifest` in a folder for each partition, and a file's address on each line. It is staged,
 appears by one rename, and readers find it by a link that is switched at once: they see the manifest before or the new
-one, whole. Its files are held (:func:`blogdata.lake.shares.shared_files`): neither a vacuum nor the removal of replaced
-tables deletes them until the share is withdrawn (:func:`withdraw`) or moved to a newer version. The one before stays
-until then as well, for readers that began with it. Whole files show every column, so a dataset with a person's values
-is refused, and so is one with rows that are only marked as removed, which a plain reader would see.
+one, whole. Its files are held (:func:`blogdata.table.shares.shared_files`): neither a vacuum nor the removal of
+replaced tables deletes them until the share is withdrawn (:func:`withdraw`) or moved to a newer version. The one
+before stays until then as well, for readers that began with it. Whole files show every column, so a dataset with a
+person's values is refused, and so is one with rows that are only marked as removed, which a plain reader would see.
 
 A load manifest lists what a copy has to load, so that a repeated or continued copy loads nothing twice and nothing that
 came later. For the copy into PostgreSQL it is the table `publications`, written in the transaction of the rows
-(:func:`blogdata.patterns.idempotency.transactional_sink.served`).
+(:func:`blogdata.deliver.transactional_sink.served`).
 
 The trap: a manifest is not the table. It shows the version of its day until somebody shares again, and one that nothing
 holds names files that a vacuum has deleted.
 
 When not to use it: for readers that know Delta: they see the newest rows, and views without personal columns
-(:mod:`blogdata.patterns.data_value.lake_views`).
+(:mod:`blogdata.deliver.lake_views`).
 
 Source: Data Engineering Design Patterns, ch. 8.
 """
@@ -34,16 +34,16 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from blogdata.durable import whole_file
-from blogdata.durable.whole_file import CURRENT
+from blogdata import files as whole_file
+from blogdata.contract.contract import Contract
+from blogdata.contract.migrations import carried
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, WriteViews
-from blogdata.lake import arrow, shares
-from blogdata.lake.checksums import file_of
-from blogdata.lake.lake import DatasetMissing, Lake, TableSlice, marks_rows
-from blogdata.lake.shares import MANIFEST, RECORD, Share
-from blogdata.publish.contract import Contract
-from blogdata.publish.migrations import carried
+from blogdata.files import CURRENT
+from blogdata.table import arrow, shares
+from blogdata.table.checksums import file_of
+from blogdata.table.lake import DatasetMissing, Lake, TableSlice, marks_rows
+from blogdata.table.shares import MANIFEST, RECORD, Share
 
 
 def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Share:

@@ -4,7 +4,7 @@ Problem: a query for one user opens every file of the day, because a file's cont
 
 How it works: for every file, Delta stores the minimum, the maximum and the null count of chosen columns. A reader
 compares the predicate with them before it opens a file. The contract names the columns that queries filter by;
-:func:`blogdata.publish.tables.statistics` makes Delta collect statistics of these columns only.
+:func:`blogdata.table.tables.statistics` makes Delta collect statistics of these columns only.
 
 The trap: by default, Delta collects statistics of the first 32 columns: a wide raw text costs on every write, and a
 useful column behind them has none. If the values of a column are spread over all files, its statistics skip nothing:

@@ -24,10 +24,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from blogdata.patterns.ingestion import compactor
-from blogdata.publish import compaction
-from blogdata.publish.target import Target
-from blogdata.publish.writes import ByPeriod
+from blogdata.contract.writes import ByPeriod
+from blogdata.table import compactor, rewriting
+from blogdata.table.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,4 +43,4 @@ def sort(spark: SparkSession, target: Target, at: int) -> int:
     large = sorted(key for key, found in size.items() if found >= 2 * order.file_bytes)
     if not large:
         return at
-    return compaction.sort(spark, target, large, order.by, at=at, size=order.file_bytes)
+    return rewriting.sort(spark, target, large, order.by, at=at, size=order.file_bytes)

@@ -4,7 +4,7 @@ Problem: each row has a text that is wider than all of its other columns togethe
 changed value writes the text again, shuffles it, and keeps it for as long as the rest.
 
 How it works: :func:`split` takes the wide columns out of a contract and names the dataset that has them, with the key
-by which its rows are found (:class:`blogdata.publish.schema.Wide`). The raw line of a visit event is in
+by which its rows are found (:class:`blogdata.contract.schema.Wide`). The raw line of a visit event is in
 `bronze.visits`, which stores it once, when it arrives; `silver.visits` has its place in the landing zone, and an hour
 that is computed again does not write the line again. There is no second write, and nothing that can be lost between
 two. :func:`whole` joins both: `silver.visits_whole` in `blogdata sql` and in the views for other readers. Each part has
@@ -34,8 +34,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Wide
+from blogdata.contract.contract import Contract
+from blogdata.contract.schema import Wide
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

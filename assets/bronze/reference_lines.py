@@ -1,0 +1,77 @@
+"""Lines of reference tables, JSON or CSV: users, delivered in full or changed in a table, and devices.
+
+A rejected line keeps the values that can be read: one that names its user shows that the user is still there.
+
+Decisions: only a user's `id` is required. A change (:mod:`assets.bronze.user_changes`) must have been made on the
+day it landed in. A device's `type` and `version` are required, and may be numbers in JSON, which are taken as they are
+written. The header of a CSV file is a row with the reason `header`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+from assets.bronze import user_changes
+from blogdata.landing import csv_lines, json_lines
+from blogdata.landing.incremental_loader import UNTIMED
+from blogdata.landing.json_lines import Field, Kind, Read, iso_time
+from blogdata.landing.landed_formats import extension
+from blogdata.landing.records import LineReader, Values
+from blogdata.patterns.idempotency.merger import DELETED
+from quality.contracts.devices import DEVICES_DELIVERED
+from quality.contracts.users import USERS_DELIVERED
+
+_USER = (
+    Field("id", required=True, identifies=True),
+    Field("login"),
+    Field("email"),
+    *(Field(f"{name}_datetime", Kind.TIME) for name in ("registered", "first_connection", "last_connection")),
+)
+_CHANGED_USER = (*_USER, Field(user_changes.DELTA), Field(DELETED, Kind.FLAG))
+_DEVICE = (
+    Field("type", Kind.LABEL, required=True, identifies=True),
+    Field("full_name"),
+    Field("version", Kind.LABEL, required=True, identifies=True),
+)
+
+
+class UserLines(LineReader):
+    """Reads lines of users; `is_deleted` is null unless the line is a change."""
+
+    contract = USERS_DELIVERED
+
+    def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
+        name = PurePath(file).name
+        is_change, is_untimed = user_changes.is_of_table(name), name.startswith(f"{user_changes.PREFIX}{UNTIMED}")
+        fields_of = _reader(file, _CHANGED_USER if is_change else _USER)
+
+        def read(offset: int, raw: bytes) -> Values:
+            values, reasons = fields_of(offset, raw)
+            if not is_change:
+                return (*values, reasons, None, None)
+            *values, changed, is_deleted = values
+            time = iso_time(changed) if changed and not is_untimed else None
+            if time is None or time.date().isoformat() != partition:
+                reason, time = "impossible_time" if changed else "missing_field", None
+                reasons = (*reasons, f"{reason}:{user_changes.DELTA}")
+            return (*values, reasons, time, bool(is_deleted))
+
+        return read
+
+
+class DeviceLines(LineReader):
+    contract = DEVICES_DELIVERED
+
+    def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
+        fields_of = _reader(file, _DEVICE)
+
+        def read(offset: int, raw: bytes) -> Values:
+            values, reasons = fields_of(offset, raw)
+            return (*values, reasons)
+
+        return read
+
+
+def _reader(file: str, fields: tuple[Field, ...]) -> Callable[[int, bytes], Read]:
+    return csv_lines.reader(fields) if extension(file) == "csv" else json_lines.reader(fields)

@@ -1,0 +1,198 @@
+"""What lands: the external assets of the landing zone, and the assets that write to it.
+
+Runs of `refresh` split whole logs by hour of arrival first; landing.devices_table is the delivery of the day (Full
+Loader); users_table and legacy_visits load by days of change and hours (Incremental Loader).
+"""
+
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from assets import table_loads
+from blogdata.contract.partitions import Grain
+from blogdata.errors import PlatformError
+from blogdata.landing import log_formats
+from blogdata.landing.landed_links import LinkRefused
+from blogdata.landing.log_splitter import SplitLog, split_all, unsplit_logs
+from blogdata.landing.readiness_marker import printable
+from blogdata.landing.suppressed_lines import erase_known, splitting
+from blogdata.operate.config import Settings
+from blogdata.runs.computation import Context, access_of, partitions_of
+from blogdata.runs.dataset import Calendar
+from blogdata.runs.refresh_request import Request
+from blogdata.runs.retries import MAX_RETRIES, failure, joined, reported
+
+KEYS = {
+    table_loads.DEVICES: dg.AssetKey(["landing", "devices_table"]),
+    table_loads.USERS: dg.AssetKey(["landing", "users_table"]),
+    table_loads.LEGACY_VISITS: dg.AssetKey(["landing", "legacy_visits"]),
+}
+
+
+@dg.asset(
+    key=KEYS[table_loads.DEVICES],
+    description="The devices as a table of a database has them now, landed as today's delivery",
+    group_name="landing",
+    owners=["team:platform"],
+    kinds={"postgres"},
+    tags={"pattern/full-loader": ""},
+    required_resource_keys={"deployment"},
+    pool="landing",
+)
+def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    with reported(context):
+        return dg.MaterializeResult(metadata=table_loads.load_devices(context.resources.deployment.settings()))
+
+
+_BY_WINDOW = (
+    (table_loads.USERS, Grain.DAY, "Changed users of a table that had not landed yet, by the day of their change"),
+    (table_loads.LEGACY_VISITS, Grain.HOUR, "Rows of a table of visits that had not landed yet, by hour of ingestion"),
+)
+
+
+def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetsDefinition:
+    """Build the asset of a table whose runs load the windows of their partitions and no other ones."""
+
+    @dg.asset(
+        key=KEYS[table],
+        description=description,
+        kinds={"postgres"},
+        tags={"pattern/incremental-loader": ""},
+        partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        group_name="landing",
+        owners=["team:platform"],
+        required_resource_keys={"deployment"},
+        pool="landing",
+    )
+    def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        with reported(context):
+            windows = partitions_of(context, ".".join(KEYS[table].path))
+            found = table_loads.load_windows(context.resources.deployment.settings(), table, windows)
+            return dg.MaterializeResult(metadata=found)
+
+    return asset
+
+
+def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefinition]:
+    # Single-run backfills are marked beta in this Dagster; it is pinned.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        loaded = [
+            _by_window(table, calendar[grain], description)
+            for table, grain, description in _BY_WINDOW
+            if getattr(settings.tables, table) is not None
+        ]
+    return [*([devices_table] if settings.tables.devices is not None else []), *loaded]
+
+
+def load_due(context: Context, tables: Collection[str]) -> None:
+    """Load the tables that are due, of some tables; one that cannot be loaded is in no other one's way."""
+    settings = context.resources.deployment.settings()
+    faults: dict[str, PlatformError] = {}
+    with reported(context):
+        for table in table_loads.due(settings, context.resources.lake.events):
+            if table not in tables:
+                continue
+            try:
+                context.log_event(dg.AssetMaterialization(KEYS[table], metadata=table_loads.load(settings, table)))
+            except PlatformError as error:
+                faults[table] = error
+        if faults:
+            retried = [error for error in faults.values() if error.transient and context.retry_number < MAX_RETRIES]
+            raise retried[0] if retried else joined(faults, where="[tables]", outcome="were not loaded", parts="tables")
+
+
+def split_pending(settings: Settings, landing: Path) -> list[SplitLog]:
+    """Split every log that is not completely split yet; lines of forgotten persons are overwritten before."""
+    known = log_formats.formats(settings.logs.formats, settings.logs.zone)
+    pending = unsplit_logs(landing)
+    if not pending:
+        return []
+    erase_known(settings, landing, pending)
+    with splitting(settings):
+        return list(split_all(landing, known, now=datetime.now(timezone.utc)))
+
+
+KEY = dg.AssetKey(["landing", "hourly_access_logs"])
+ACCESS_LOGS = dg.AssetKey(["landing", "access_logs"])
+_FLAGGED = "by hour of arrival, with _SUCCESS when an hour is complete"
+SOURCES = tuple(
+    dg.AssetSpec(["landing", name], deps=deps, description=description, group_name="landing", kinds={kind})
+    for name, kind, deps, description in (
+        ("visits", "json", [KEY], f"Visit events and access log lines {_FLAGGED}"),
+        ("users", "json", [], "Daily full delivery of the users, and changed users of a table"),
+        ("devices", "csv", [], "Full delivery of the devices"),
+        ("ads", "json", [], f"Displayed ads {_FLAGGED}"),
+        (ACCESS_LOGS.path[-1], "file", [], "Access logs of the blog's web servers"),
+        (KEY.path[-1], "file", [ACCESS_LOGS], "Access logs, byte for byte, split by the hour of arrival"),
+    )
+)
+
+
+def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
+    """Return the external assets of a deployment, each with the assets of `loaded` tables that write to it.
+
+    `landing/devices_table` writes to `landing/devices`, `landing/users_table` to `landing/users`, others to visits.
+    """
+    writers: dict[str, list[dg.AssetsDefinition]] = {}
+    for asset in loaded:
+        table, dash, _ = asset.key.path[-1].partition("_table")
+        writers.setdefault(table if dash else "visits", []).append(asset)
+    return [spec.replace_attributes(deps=[*spec.deps, *writers.get(spec.key.path[-1], ())]) for spec in SOURCES]
+
+
+READER = "bronze.visits"
+
+
+@dg.op(required_resource_keys={"lake", "deployment", "request"}, out=dg.Out(dg.Nothing))
+def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
+    """Split pending logs and load due tables, unless the run is for other datasets."""
+    faults: list[Exception] = []
+    access, request = access_of(context), context.resources.request
+    if _is_wanted(READER, request) and unsplit_logs(access.landing_path):
+        try:
+            context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
+        except dg.Failure as error:
+            faults.append(error)
+    wanted = [table for table, reader in table_loads.READERS.items() if _is_wanted(reader, request)]
+    if wanted:
+        try:
+            load_due(context, wanted)
+        except dg.Failure as error:
+            faults.append(error)
+    # A log that cannot be split, or a table that cannot be loaded, does not block other deliveries.
+    yield dg.Output(None)
+    if faults:
+        raise faults[0]
+
+
+def _is_wanted(reader: str, request: Request) -> bool:
+    """Return whether a run computes what is new in a dataset, and not only what it was told to compute again."""
+    return not request.datasets or (reader in request.datasets and not request.only_again)
+
+
+def _split(context: Context) -> dict[str, Any]:
+    try:
+        found = split_pending(context.resources.deployment.settings(), access_of(context).landing_path)
+    except PlatformError as error:
+        raise failure(context, error) from error
+    reports, faults = [one.report for one in found if one.report is not None], []
+    for one in found:
+        if one.fault is not None:
+            context.log.error(f"{printable(one.log.name)} waits: {one.fault}")
+            # A link in place of an hour's folder is a finding of the landing zone.
+            faults += [] if isinstance(one.fault, LinkRefused) else [one.fault]
+    if faults:
+        # The other logs are split: one that cannot be is in no other's way.
+        raise failure(context, faults[0]) from faults[0]
+    return {
+        "logs": len(reports),
+        "lines": sum(report.lines for report in reports),
+        "hours": sorted({hour for report in reports for hour in report.parts.values()}),
+        "hours_without_a_line": sorted({hour for report in reports for hour in report.empty_hours}),
+    }

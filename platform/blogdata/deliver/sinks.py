@@ -1,0 +1,166 @@
+"""Builds a Dagster asset that serves several datasets together from a database (Transactional Writer)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dagster as dg
+import psycopg
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.migrations import carried
+from blogdata.contract.publication import PARTITION_ROWS, kept
+from blogdata.contract.writes import Serve
+from blogdata.deliver import transactional_sink
+from blogdata.deliver.served_dataset import ServedDataset, requested
+from blogdata.deliver.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery, SinkRoles
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.ledger.deliveries import record_deliveries
+from blogdata.ledger.events import EventLog
+from blogdata.operate import postgres
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
+from blogdata.planning.snapshot import input_not_published
+from blogdata.runs.checks import LEDGER
+from blogdata.runs.computation import Context, access_of, log_event
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.retries import failed, joined
+from blogdata.runs.step import InputChanged
+from blogdata.table.lake import Lake
+
+ROLES = SinkRoles(
+    owner=postgres.OWNER,
+    writer=postgres.WRITER,
+    readers={Role(name): f"{postgres.PREFIX}{name}" for name in postgres.READERS},
+)
+"""Who owns, writes and reads the tables of the deployment's own server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink(ServedDataset):
+    """Datasets with the same partitions that PostgreSQL serves together: each is replaced in one transaction."""
+
+    kind = "postgres"
+    resources = frozenset({"lake", "postgres"})
+    balanced = "The rows that are served are those of the ledger, counted before the commit"
+    served: Sequence[Contract]
+
+    @property
+    def schema(self) -> str:
+        assert isinstance(self.contract.write, Serve)
+        return self.contract.write.schema
+
+    def serve(self, context: Context, partitions: Sequence[str]) -> None:
+        receipts, refused = self._deliver_all(context, partitions)
+        for partition, receipt in receipts.items():
+            context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
+        if receipts and not refused:
+            rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())
+            self._check_ledger(context, passed=True, metadata={"rows": rows})
+        if refused:
+            error = joined(refused, where=self.contract.dataset, outcome="could not be served")
+            if any(isinstance(one, RowsRefused) for one in refused.values()):
+                self._check_ledger(context, passed=False, description=error.what)
+            raise failed(error)
+
+    def due(self, context: Context) -> Sequence[str]:
+        """Find the partitions to serve: those in `span`, the requested ones with `only_again`, else the stale ones."""
+        access, request = access_of(context), context.resources.request
+        names = [contract.dataset for contract in self.served]
+        asked = requested(request, self.contract, names, lambda: published_by_all(access.events, names))
+        if asked is not None:
+            return asked
+        with context.resources.postgres.connection() as connection:
+            # A process may have died after its delivery and before it logged the event.
+            self._note(context, connection)
+            return unserved(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
+
+    def _deliver_all(
+        self, context: Context, partitions: Sequence[str]
+    ) -> tuple[dict[str, Receipt], dict[str, PlatformError]]:
+        receipts: dict[str, Receipt] = {}
+        refused: dict[str, PlatformError] = {}
+        for partition in partitions:
+            try:
+                receipts[partition] = self._deliver(context, partition)
+            except PlatformError as error:
+                # Transient errors are retried; without a configured database no partition can be served.
+                if error.transient or isinstance(error, ConfigurationError):
+                    raise
+                context.log.error(f"{partition} is not served: {error}")
+                refused[partition] = error
+        if receipts:
+            with context.resources.postgres.connection() as connection:
+                self._note(context, connection)
+        return receipts, refused
+
+    def _deliver(self, context: Context, partition: str) -> Receipt:
+        assert isinstance(self.contract.write, Serve)
+        access, without = access_of(context), self.contract.write.without
+        parts = [_served_table(access, contract, partition, without) for contract in self.served]
+        delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
+        with context.resources.postgres.connection() as connection:
+            return transactional_sink.deliver(connection, self.schema, delivery, ROLES)
+
+    def _note(self, context: Context, connection: psycopg.Connection) -> None:
+        """Log the missing events of served partitions, including deliveries of other runs."""
+
+        def job_of(run_id: str) -> str | None:
+            run = context.instance.get_run_by_id(run_id)
+            return None if run is None else run.job_name
+
+        names = [contract.dataset for contract in self.served]
+        deliveries = transactional_sink.deliveries(connection, self.schema, names)
+        record_deliveries(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
+
+    def _check_ledger(self, context: Context, **judged: Any) -> None:
+        log_event(context, dg.AssetCheckEvaluation(asset_key=self.key, check_name=LEDGER, **judged))
+
+
+def _figures(receipt: Receipt) -> dict[str, Any]:
+    figures = {f"rows/{dataset}": count for dataset, count in receipt.rows.items()}
+    total = sum(receipt.rows.values())
+    return {PARTITION_ROWS: total, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
+
+
+def published_by_all(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+    """Find the partitions that all datasets have published and keep: partition to dataset to its newest version."""
+    published = {dataset: kept(events.publications(dataset)) for dataset in datasets}
+    keys = set.intersection(*(set(entries) for entries in published.values()))
+    return {key: {dataset: published[dataset][key].version for dataset in datasets} for key in sorted(keys)}
+
+
+def unserved(
+    lake: Lake, events: EventLog, datasets: Sequence[str], served: Mapping[tuple[str, str, str], int]
+) -> list[str]:
+    """Find the partitions whose newest publications the database lacks."""
+    opened = {dataset: lake.caught_up(dataset) for dataset in datasets}
+    ids = {dataset: str(table.metadata().id) for dataset, table in opened.items() if table is not None}
+    return [
+        key
+        for key, versions in published_by_all(events, datasets).items()
+        if any(served.get((dataset, ids.get(dataset, ""), key), -1) < version for dataset, version in versions.items())
+    ]
+
+
+def _served_table(access: LakeResource, declared: Contract, partition: str, without: Collection[str]) -> ServedTable:
+    dataset = declared.dataset
+    table = access.lake.caught_up(dataset)
+    contract = carried(declared, table)
+    left = tuple(column for column in contract.columns if f"{dataset}.{column.name}" not in without)
+    entry = access.events.publications(dataset, [partition]).get(partition)
+    if table is None or entry is None:
+        raise input_not_published(dataset, [partition], [dataset])
+    version = table.version()
+    if entry.version > version:
+        raise InputChanged(
+            what=f"{dataset} was published again while the step was starting",
+            where=partition,
+            next_step="the step is retried and reads the newer version",
+        )
+    return ServedTable(
+        contract=replace(contract, columns=left),
+        table_id=str(table.metadata().id),
+        version=entry.version,
+        rows=entry.rows_out,
+        batches=access.batches(dataset, version, contract.partition_column or "", partition),
+    )

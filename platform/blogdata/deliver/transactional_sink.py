@@ -1,0 +1,355 @@
+"""A relational database as the sink of a Transactional Writer: a partition of several tables in one transaction.
+
+How it works: the rows are copied in batches by COPY, within one transaction that first deletes the partition's old
+rows. Before the commit, the rows of the partition are counted and compared with the ledger. A `publications` table,
+written in the same transaction, records which versions of which datasets are served. It makes a retry a no-op, even if
+the first attempt was committed but never confirmed, and it prevents older versions from replacing newer ones. A batch
+counts as served only if all of its tables have a line: if one was dropped together with its lines, all are served
+again. Versions are compared within one table, identified by its id: the versions of a rebuilt table start again, and
+replace whatever its predecessor has served.
+
+Any text can be served. PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL). It also limits
+index entries to 2704 bytes, so a table has a primary key only if its key has no text besides the partition: the audit
+of the dataset has counted repeated keys.
+
+The trap: one transaction per task. Each is all or nothing, but a job that is retried has already committed some of
+them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.schema import Column
+from blogdata.errors import PlatformError, TransientError, foreign
+from blogdata.errors.remedies import Remedy, ShowLedger
+from blogdata.ledger.deliveries import Served
+from blogdata.patterns.security.fine_grained_accessor_for_tables import RIGHTS, Role, grants
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PUBLICATIONS = "publications"
+_MARK = "rights "
+_TYPES = {
+    "STRING": sql.SQL("text"),
+    "BIGINT": sql.SQL("bigint"),
+    "INT": sql.SQL("integer"),
+    "DOUBLE": sql.SQL("double precision"),
+    "BOOLEAN": sql.SQL("boolean"),
+    "DATE": sql.SQL("date"),
+    "TIMESTAMP": sql.SQL("timestamp with time zone"),
+    "BINARY": sql.SQL("bytea"),
+}
+_TOO_MUCH = "54"
+"""SQLSTATE class "program limit exceeded": here a row that is too large."""
+
+
+class RowsRefused(PlatformError):
+    """Raised when the database refused rows or has not received all of them; nothing was served."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedTable:
+    contract: Contract
+    table_id: str
+    version: int
+    rows: int
+    batches: Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkDelivery:
+    partition: str
+    parts: Sequence[ServedTable]
+    run_id: str
+
+    @property
+    def batch_id(self) -> str:
+        """Identifier of the delivery; the same for every attempt to serve the same versions."""
+        states = (f"{part.contract.dataset}@{part.table_id}:{part.version}" for part in self.parts)
+        return f"{self.partition}/" + "+".join(states)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkRoles:
+    owner: str
+    writer: str
+    readers: Mapping[Role, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    batch_id: str
+    rows: Mapping[str, int]
+    repeated: bool
+
+
+def deliver(
+    connection: psycopg.Connection, schema: str, delivery: SinkDelivery, roles: SinkRoles | None = None
+) -> Receipt:
+    """Replace a partition of several tables in one transaction.
+
+    If the connection is the writer's of some roles, tables are the owner's, and the readers get their rights. Of any
+    other one tables are its own, and nothing is granted.
+
+    Raises:
+        RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
+        psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
+    """
+    try:
+        with connection.transaction():
+            _alone(connection, schema)
+            contracts = [part.contract for part in delivery.parts]
+            login = connection.execute("SELECT session_user").fetchone()
+            if roles is None or login != (roles.writer,):
+                _make(connection, schema, contracts)
+            else:
+                connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.owner)))
+                _make(connection, schema, contracts)
+                _grant(connection, schema, contracts, roles)
+        with connection.transaction():
+            _alone(connection, f"{schema}/{delivery.partition}")
+            if _is_served(connection, schema, delivery):
+                return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=True)
+            for part in delivery.parts:
+                _replace(connection, schema, delivery, part)
+            for part in delivery.parts:
+                _audit(connection, schema, delivery, part)
+                _record(connection, schema, delivery, part)
+    except psycopg.DatabaseError as error:
+        if isinstance(error, psycopg.OperationalError) and not (error.sqlstate or "").startswith(_TOO_MUCH):
+            raise
+        raise RowsRefused(
+            what=f"PostgreSQL refused the delivery: {foreign.unquoted(error)}",
+            where=f"{schema}, {delivery.batch_id}",
+            next_step="nothing of it is served; mend the rows, or what the table of the database allows",
+        ) from error
+    return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=False)
+
+
+def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles) -> None:
+    tables = [*(contract.name for contract in contracts), PUBLICATIONS]
+    # Table by table: the schema may have views of somebody else, which the owner may not grant.
+    writes = [f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}"."{name}" TO "{roles.writer}"' for name in tables]
+    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{roles.writer}"', *writes]
+    for role, login in roles.readers.items():
+        statements += grants(contracts, schema, role, login)
+        if RIGHTS[role].technical:
+            statements.append(f'GRANT SELECT ON "{schema}"."{PUBLICATIONS}" TO "{login}"')
+    # EXPLAIN estimates by statistics of values how many hidden rows match.
+    statements += [
+        f'ALTER TABLE "{schema}"."{contract.name}" ALTER COLUMN "{column.name}" SET STATISTICS 0'
+        for contract in contracts
+        for column in contract.columns
+        if column.name != contract.partition_column
+    ]
+    # Granting again would lock the tables against their readers.
+    mark = _MARK + hashlib.sha256("\n".join(statements).encode()).hexdigest()
+    table = "to_regclass(format('%%I.%%I', %s::text, name))"
+    # A table that was restored without its rights may have its comment.
+    query = (
+        "SELECT obj_description(oid, 'pg_class'), has_table_privilege(%s::name, oid, 'INSERT') "
+        f"FROM (SELECT {table}::oid AS oid FROM unnest(%s::text[]) AS name) AS tables"
+    )
+    if set(connection.execute(query.encode(), [roles.writer, schema, tables]).fetchall()) == {(mark, True)}:
+        return
+    for statement in statements:
+        connection.execute(statement.encode())
+    for name in tables:
+        connection.execute(f'COMMENT ON TABLE "{schema}"."{name}" IS \'{mark}\''.encode())
+
+
+def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, str], int]:
+    """Read the newest served version, by dataset, id of its table, and partition."""
+    if not _columns(connection, schema, PUBLICATIONS):
+        return {}
+    query = sql.SQL("SELECT dataset, table_id, partition, max(table_version) FROM {} GROUP BY 1, 2, 3")
+    rows = connection.execute(query.format(sql.Identifier(schema, PUBLICATIONS))).fetchall()
+    return {(dataset, table_id, partition): version for dataset, table_id, partition, version in rows}
+
+
+def deliveries(connection: psycopg.Connection, schema: str, datasets: Collection[str]) -> list[Served]:
+    """List the deliveries of these datasets together that are served, oldest first."""
+    if not _columns(connection, schema, PUBLICATIONS):
+        return []
+    query = sql.SQL(
+        "SELECT batch_id, partition, jsonb_object_agg(dataset, table_version), sum(rows)::bigint, min(run_id), "
+        "min(published_at) FROM {} GROUP BY 1, 2 ORDER BY 6"
+    )
+    rows = connection.execute(query.format(sql.Identifier(schema, PUBLICATIONS))).fetchall()
+    return [
+        Served(batch_id=batch, partition=partition, inputs=inputs, rows=count, run_id=run_id, served_at=at)
+        for batch, partition, inputs, count, run_id, at in rows
+        # A delivery that lacks the line of a dataset is about to be served again.
+        if inputs.keys() == set(datasets)
+    ]
+
+
+def _alone(connection: psycopg.Connection, what: str) -> None:
+    # Released at the end of the transaction, committed or not.
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [what])
+
+
+def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract]) -> None:
+    connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+    publications = sql.Identifier(schema, PUBLICATIONS)
+    connection.execute(
+        sql.SQL(
+            "CREATE TABLE IF NOT EXISTS {} (batch_id text, dataset text, partition text NOT NULL, table_id text, "
+            "table_version bigint NOT NULL, rows bigint NOT NULL, run_id text NOT NULL, "
+            "published_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (batch_id, dataset))"
+        ).format(publications)
+    )
+    for contract in contracts:
+        there = _retire(connection, schema, contract, _columns(connection, schema, contract.name))
+        absent = [column for column in contract.columns if column.name not in there]
+        if not there:
+            _create(connection, schema, contract)
+        elif there - {column.name for column in contract.columns} or not all(column.nullable for column in absent):
+            raise PlatformError(
+                what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
+                where=f"{schema}.{contract.name}",
+                next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
+            )
+        else:
+            _add(connection, schema, contract, absent)
+
+
+def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
+    """Add columns that are new in the contract; they are null in existing rows, unless they rename an older one."""
+    table, there = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
+    renamed = {each.new: each.old for each in contract.migrations if not each.new_from_old and each.old in there}
+    for column in columns:
+        name = sql.Identifier(column.name)
+        connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, _TYPES[column.type]))
+        if column.name in renamed:
+            old = sql.Identifier(renamed[column.name])
+            connection.execute(sql.SQL("UPDATE {} SET {} = {}").format(table, name, old))
+
+
+def _retire(connection: psycopg.Connection, schema: str, contract: Contract, there: set[str]) -> set[str]:
+    """Drop the columns that are retired and no longer served, and return the ones that stay."""
+    gone = there & {each.old for each in contract.migrations} - {column.name for column in contract.columns}
+    table = sql.Identifier(schema, contract.name)
+    for name in sorted(gone):
+        connection.execute(sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(table, sql.Identifier(name)))
+    return there - gone
+
+
+def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str]:
+    query = "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
+    return {name for (name,) in connection.execute(query, [schema, table])}
+
+
+def _create(connection: psycopg.Connection, schema: str, contract: Contract) -> None:
+    columns = [
+        sql.SQL("{} {} {}").format(
+            sql.Identifier(column.name),
+            _TYPES[column.type],
+            sql.SQL("") if column.nullable and column.name not in contract.key else sql.SQL("NOT NULL"),
+        )
+        for column in contract.columns
+    ]
+    texts = {column.name for column in contract.columns if column.type == "STRING"} - {contract.partition_column}
+    if contract.key and texts.isdisjoint(contract.key):
+        key = sql.SQL(", ").join(map(sql.Identifier, contract.key))
+        columns.append(sql.SQL("PRIMARY KEY ({})").format(key))
+    table = sql.Identifier(schema, contract.name)
+    connection.execute(sql.SQL("CREATE TABLE {} ({})").format(table, sql.SQL(", ").join(columns)))
+
+
+def _is_served(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> bool:
+    table = sql.Identifier(schema, PUBLICATIONS)
+    query = sql.SQL("SELECT dataset FROM {} WHERE batch_id = %s").format(table)
+    newest = served(connection, schema)
+    newer = [
+        part.contract.dataset
+        for part in delivery.parts
+        if newest.get((part.contract.dataset, part.table_id, delivery.partition), -1) > part.version
+    ]
+    if newer:
+        raise TransientError(
+            what=f"a newer version of {', '.join(newer)} is served already",
+            where=f"{schema}, {delivery.batch_id}",
+            next_step="nothing was changed; the step is retried and reads the newest versions",
+        )
+    there = {dataset for (dataset,) in connection.execute(query, [delivery.batch_id])}
+    return there >= {part.contract.dataset for part in delivery.parts}
+
+
+def _replace(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
+    contract = part.contract
+    table = sql.Identifier(schema, contract.name)
+    assert contract.partition_column is not None
+    mine = sql.SQL("{} = %s").format(sql.Identifier(contract.partition_column))
+    connection.execute(sql.SQL("DELETE FROM {} WHERE {}").format(table, mine), [delivery.partition])
+    names = [column.name for column in contract.columns]
+    columns = sql.SQL(", ").join(map(sql.Identifier, names))
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(table, columns)) as copy,
+    ):
+        for batch in part.batches:
+            for row in zip(*(_values(batch, name) for name in names), strict=True):
+                copy.write_row([value.replace("\0", "\u2400") if isinstance(value, str) else value for value in row])
+
+
+def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
+    # The dataset's table gets a new column of the contract with its next publication; until then it is null.
+    return batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
+
+
+def _audit(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
+    contract = part.contract
+    query = sql.SQL("SELECT count(*) FROM {} WHERE {} = %s").format(
+        sql.Identifier(schema, contract.name), sql.Identifier(contract.partition_column or "")
+    )
+    row = connection.execute(query, [delivery.partition]).fetchone()
+    assert row is not None
+    if row[0] != part.rows:
+        raise RowsRefused(
+            what=f"{contract.dataset} has {part.rows} rows by its ledger, but {row[0]} arrived",
+            where=f"{schema}, {delivery.batch_id}",
+            next_step=Remedy("nothing of it is served; look at the account: ", ShowLedger(dataset=contract.dataset)),
+        )
+
+
+def _record(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
+    publications = sql.Identifier(schema, PUBLICATIONS)
+    # Rows served from another table are replaced now: if that table came back, it would have to serve them again.
+    connection.execute(
+        sql.SQL("DELETE FROM {} WHERE dataset = %s AND partition = %s AND table_id IS DISTINCT FROM %s").format(
+            publications
+        ),
+        [part.contract.dataset, delivery.partition, part.table_id],
+    )
+    connection.execute(
+        sql.SQL(
+            "INSERT INTO {} (batch_id, dataset, partition, table_id, table_version, rows, run_id) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s) "
+            # A table that is served again has a line from the first time.
+            "ON CONFLICT (batch_id, dataset) DO UPDATE "
+            "SET rows = excluded.rows, run_id = excluded.run_id, published_at = excluded.published_at"
+        ).format(publications),
+        [
+            delivery.batch_id,
+            part.contract.dataset,
+            delivery.partition,
+            part.table_id,
+            part.version,
+            part.rows,
+            delivery.run_id,
+        ],
+    )
+
+
+def _rows(delivery: SinkDelivery) -> dict[str, int]:
+    return {part.contract.dataset: part.rows for part in delivery.parts}

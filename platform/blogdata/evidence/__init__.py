@@ -1,1 +1,0 @@
-"""Evidence: the event log, the ledger, executions, deliveries and claims."""

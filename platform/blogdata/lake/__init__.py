@@ -1,1 +1,0 @@
-"""Delta tables of a lake: paths, versions, commits, and datasets that live in several tables."""

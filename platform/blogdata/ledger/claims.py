@@ -1,0 +1,141 @@
+"""Claims on partitions (`ops.partition_state`): one owner per partition, until it releases the claim or dies.
+
+A claim is a row of a small Delta table, and taking one is a compare-and-set: the commit that adds it names the version
+it has read, and fails if that is no longer the newest. A crash needs no cleanup: a claim whose owner is dead does not
+count, and the next owner of the partition replaces it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from blogdata.table.lake import Lake
+from blogdata.table.store import ZSTD
+from blogdata.table.store_faults import TRIES, contended, store_faults
+
+PARTITION_STATE = "ops.partition_state"
+SCHEMA = pa.schema(
+    [
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("claimed_by", pa.string(), nullable=False),
+        pa.field("claimed_at", pa.timestamp("us", tz="UTC"), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The claim of one owner on one partition; the owner's id suffices to check whether it is alive."""
+
+    partition: str
+    owner: str
+    taken_at: datetime
+
+
+class Claims:
+    def __init__(self, lake: Lake, dataset: str, *, alive: Callable[[Claim], bool]) -> None:
+        self._lake = lake
+        self._dataset = dataset
+        self._alive = alive
+
+    def held(self) -> dict[str, Claim]:
+        return {claim.partition: claim for claim in self._read(self._table()) if self._alive(claim)}
+
+    def take(self, partitions: Collection[str], owner: str) -> list[str]:
+        """Claim those of some partitions that no other live owner holds; return them, in order."""
+        return self._claim(partitions, owner, free_too=True)
+
+    def renew(self, partitions: Collection[str], owner: str) -> list[str]:
+        """Set the time at which claims were taken to now; return those that the owner has not lost, in order."""
+        return self._claim(partitions, owner, free_too=False)
+
+    def release(self, partitions: Iterable[str], owner: str) -> None:
+        freed = set(partitions)
+        self._change(
+            lambda claims: {
+                key: claim for key, claim in claims.items() if claim.owner != owner or claim.partition not in freed
+            }
+        )
+
+    def _claim(self, partitions: Collection[str], owner: str, *, free_too: bool) -> list[str]:
+        won: list[str] = []
+
+        def change(claims: dict[str, Claim]) -> dict[str, Claim]:
+            won[:] = [
+                key for key in sorted(set(partitions)) if (claims[key].owner == owner if key in claims else free_too)
+            ]
+            now = datetime.now(timezone.utc)
+            return {**claims, **{key: Claim(partition=key, owner=owner, taken_at=now) for key in won}}
+
+        if partitions:
+            self._change(change)
+        return won
+
+    def _change(self, change: Callable[[dict[str, Claim]], dict[str, Claim]]) -> None:
+        for _ in range(TRIES):
+            table = self._table()
+            there = self._read(table)
+            living = {claim.partition: claim for claim in there if self._alive(claim)}
+            wanted = change(living)
+            if set(wanted.values()) == set(there):
+                return
+            try:
+                with store_faults(PARTITION_STATE):
+                    self._write(table, wanted)
+            except (CommitFailedError, DeltaError) as error:
+                # Another process committed first: read its claims before claiming again.
+                if table is None and self._table() is None:
+                    raise
+                if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
+                    raise
+                time.sleep(random.uniform(0.005, 0.05))
+                continue
+            return
+        raise contended(f"{PARTITION_STATE}, {self._dataset}", "claim partitions or release them")
+
+    def _table(self) -> DeltaTable | None:
+        return self._lake.table(PARTITION_STATE)
+
+    def _read(self, table: DeltaTable | None) -> list[Claim]:
+        if table is None:
+            return []
+        rows = table.to_pyarrow_table(filters=[("dataset", "=", self._dataset)]).to_pylist()
+        return [Claim(partition=row["partition"], owner=row["claimed_by"], taken_at=row["claimed_at"]) for row in rows]
+
+    def _write(self, table: DeltaTable | None, claims: dict[str, Claim]) -> None:
+        rows = [
+            {
+                "dataset": self._dataset,
+                "partition": claim.partition,
+                "claimed_by": claim.owner,
+                "claimed_at": claim.taken_at,
+            }
+            for claim in claims.values()
+        ]
+        # With retries a writer would overwrite claims it has never read.
+        once = CommitProperties(max_commit_retries=0)
+        written = pa.Table.from_pylist(rows, schema=SCHEMA)
+        if table is None:
+            write_deltalake(
+                self._lake.path(PARTITION_STATE),
+                written,
+                mode="error",
+                partition_by=["dataset"],
+                storage_options=dict(self._lake.storage_options),
+                commit_properties=once,
+                writer_properties=ZSTD,
+            )
+        else:
+            predicate = f"dataset = '{self._dataset}'"
+            write_deltalake(
+                table, written, mode="overwrite", predicate=predicate, commit_properties=once, writer_properties=ZSTD
+            )

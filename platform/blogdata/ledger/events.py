@@ -1,0 +1,311 @@
+"""The one event log: what happened to the datasets, as rows of one Delta table (`ops.events`).
+
+A publication is first a commit of its table, with everything about it in the commit's metadata; the event is
+a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds
+the commit without its event and adds it. If several find it at once, only one adds it, because the append has the
+dataset as its Delta transaction identifier. Events are appended without a JVM, in tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from blogdata.contract.publication import Commit, Entry, entries_of, parse, parse_expiry
+from blogdata.ledger.event import (
+    BEGUN_ANEW,
+    EXPIRED,
+    PUBLICATION,
+    RESTORATION,
+    Event,
+    entry_of,
+    expiry_events,
+    newest_lines,
+    publication_events,
+    table_of,
+)
+from blogdata.table import arrow, companions
+from blogdata.table.lake import Lake
+from blogdata.table.store import ZSTD, NewestLog, compact_if_due
+from blogdata.table.store_faults import TRIES, contended, store_faults
+
+EVENTS = "ops.events"
+CHECKPOINT_EVERY = 10
+"""Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
+
+_OF_LINES = (PUBLICATION, EXPIRED, BEGUN_ANEW)
+_READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
+
+
+class _Folded(NamedTuple):
+    """The lines of a dataset, and the files of the log that they are from."""
+
+    log: DeltaTable
+    files: Sequence[str]
+    gone: int
+    lines: Mapping[str, Entry]
+
+
+class EventLog:
+    """Reads and appends `ops.events`, and adds missing events from the tables' own logs."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self._log = NewestLog(lake, EVENTS)
+        self._tables: dict[str, NewestLog] = {}
+        self._folded: dict[str, _Folded] = {}
+        self._gone: dict[str, int] = {}
+
+    def append(self, events: Sequence[Event]) -> None:
+        if not events:
+            return
+        rows = table_of(events, datetime.now(timezone.utc))
+        for _ in range(TRIES):
+            try:
+                self._write(rows, self.lake.table(EVENTS))
+                return
+            except DeltaError as error:
+                # Another process has compacted or created the log meanwhile.
+                _require_overtaken(error)
+        raise contended(EVENTS, "record events")
+
+    def _write(self, rows: pa.Table, log: DeltaTable | None, *transactions: Transaction) -> None:
+        begins = log is None
+        once = CommitProperties(
+            # With retries, delta-rs commits both of two writers that create the table at once, one after the other.
+            max_commit_retries=0 if begins else None,
+            app_transactions=list(transactions),
+        )
+        with store_faults(EVENTS):
+            write_deltalake(
+                self.lake.path(EVENTS) if log is None else log,
+                rows,
+                mode="error" if begins else "append",
+                partition_by=["dataset"],
+                storage_options=dict(self.lake.storage_options),
+                commit_properties=once,
+                writer_properties=ZSTD,
+            )
+        # The write has moved the handle that it was given to its own commit.
+        table = self.lake.table(EVENTS) if log is None else log
+        if table is None:
+            return
+        compact_if_due(table)
+        if table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
+            table.create_checkpoint()
+
+    def record(self, commit: Commit) -> None:
+        """Record a publication, and any earlier one of the dataset whose process died before recording it."""
+        self._catch_up(commit.dataset)
+
+    def publications(
+        self,
+        dataset: str,
+        partitions: Iterable[str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> dict[str, Entry]:
+        """Return the ledger line of each partition of a dataset: the newest publication plus the appends after it.
+
+        Only some partitions, or those from a key (`since`) and before another one (`until`), if they are named. A table
+        that the lake lost has no lines (:meth:`gone`).
+        """
+        if partitions is None and since is None and until is None:
+            return self._all_lines(dataset)
+        log, keys = self._catch_up(dataset), None if partitions is None else sorted(set(partitions))
+        if log is None or keys == []:
+            return {}
+        rows = _rows(log, dataset, _OF_LINES, since=keys[0] if keys else since, until=until)
+        asked = None if keys is None else {*keys, None}
+        return newest_lines((row for row in rows if asked is None or row["partition"] in asked), self._gone[dataset])
+
+    def _all_lines(self, dataset: str) -> dict[str, Entry]:
+        log = self._catch_up(dataset)
+        if log is None:
+            return {}
+        known, gone = self._folded.get(dataset), self._gone[dataset]
+        if known is None or known.log is not log or known.gone != gone:
+            # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
+            with store_faults(EVENTS):
+                files = sorted(log.file_uris(file_pruning_predicate=_of(dataset)))
+            is_same = known is not None and (known.files, known.gone) == (files, gone)
+            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES), gone)
+            known = self._folded[dataset] = _Folded(log, files, gone, lines)
+        return dict(known.lines)
+
+    def ever_published(self, dataset: str) -> set[str]:
+        log = self._catch_up(dataset)
+        found = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
+        return {row["partition"] for row in found}
+
+    def begin_anew(self, dataset: str, version: int) -> None:
+        """Invalidate the recorded publications of a dataset up to a version, but the expired ones."""
+        self.append([Event(kind=BEGUN_ANEW, dataset=dataset, table_version=version)])
+
+    def gone(self, dataset: str) -> int:
+        """Return the newest recorded version of a table that the lake lacks, or has at an older one; -1 if it has it.
+
+        What was published up to that version counts no more. The table is as its publications were read last.
+        """
+        if dataset not in self._gone:
+            self._catch_up(dataset)
+        return self._gone[dataset]
+
+    def lost_lines(self, dataset: str) -> dict[str, Entry]:
+        log = self._catch_up(dataset)
+        return {} if log is None else newest_lines(_rows(log, dataset, _OF_LINES))
+
+    def recorded(self, dataset: str) -> int:
+        return _recorded_version(self._log.table(), dataset)
+
+    def history(self, dataset: str) -> list[Entry]:
+        return self._versions(dataset, PUBLICATION)
+
+    def executions(self, dataset: str) -> list[Entry]:
+        return self._versions(dataset, PUBLICATION, RESTORATION)
+
+    def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
+        log = self._catch_up(dataset)
+        if log is None:
+            return []
+        rows = _rows(log, dataset, (BEGUN_ANEW, *kinds))
+        gone = max([self._gone[dataset], *(row["table_version"] for row in rows if row["kind"] == BEGUN_ANEW)])
+        counting = [row for row in rows if row["kind"] in kinds and row["table_version"] > gone]
+        return [entry_of(row) for row in sorted(counting, key=lambda row: int(row["table_version"]))]
+
+    def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
+        """List all events of some kinds other than publications, oldest first; of one dataset, if it is named."""
+        table = self._log.table()
+        if table is None:
+            return []
+        columns = ("kind", "dataset", "partition", "run_id", "payload", "event_id", "recorded_at")
+        rows = _rows(table, dataset, kinds, columns=columns)
+        return [
+            Event(
+                kind=row["kind"],
+                dataset=row["dataset"],
+                partition=row["partition"],
+                run_id=row["run_id"],
+                payload=None if row["payload"] is None else json.loads(row["payload"]),
+                identity=row["event_id"],
+            )
+            for row in sorted(rows, key=lambda row: row["recorded_at"])
+        ]
+
+    def outermost(self) -> set[str]:
+        """Return keys of published partitions, among them the oldest and the newest of each dataset."""
+        log = self._log.table()
+        if log is None:
+            return set()
+        files = pa.table(log.get_add_actions(flatten=True))
+        ends = [name for name in ("min.partition", "max.partition") if name in files.column_names]
+        return {key for name in ends for key in files[name].to_pylist() if key}
+
+    def _catch_up(self, dataset: str) -> DeltaTable | None:
+        """Add the missing events of a dataset's commits, and return the log."""
+        for _ in range(TRIES):
+            table, log = self._table(dataset), self._log.table()
+            recorded = _recorded_version(log, dataset)
+            if recorded > _version(table):
+                # Another process may have committed and recorded that since the table was looked at.
+                table = self._table(dataset)
+            self._gone[dataset] = recorded if recorded > _version(table) else -1
+            if table is None or recorded >= table.version():
+                return log
+            log = self.lake.table(EVENTS)
+            try:
+                added = self._project(dataset, table, _recorded_version(log, dataset), log)
+            except DeltaError as error:
+                # Another process has recorded the commits or created the log meanwhile.
+                _require_overtaken(error)
+                continue
+            return self._log.table() if added else log
+        raise contended(EVENTS, f"record publications of {dataset}")
+
+    def _table(self, dataset: str) -> DeltaTable | None:
+        table = self._tables.setdefault(dataset, NewestLog(self.lake, dataset)).table()
+        # A companion has no new commit of its own until it follows its main table.
+        return table if table is None or companions.main_of(table) is None else self.lake.caught_up(dataset)
+
+    def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
+        commits = self.lake.commits(table, after)
+        events = [event for version, commit in commits for event in _events_of(dataset, version, commit)]
+        if events:
+            # If two processes add events of one dataset to the same log version, Delta refuses the second.
+            rows = table_of(events, datetime.now(timezone.utc))
+            self._write(rows, log, Transaction(dataset, table.version()))
+        return len(events)
+
+
+def _events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> Iterable[Event]:
+    metadata = commit.get("userMetadata")
+    if (info := parse(metadata)) is not None:
+        return publication_events(dataset, version, int(commit["timestamp"]), info)
+    if (info := parse_expiry(metadata)) is not None:
+        return expiry_events(dataset, version, info)
+    return ()
+
+
+def _require_overtaken(error: DeltaError) -> None:
+    """Raise an error again, unless it means that another process committed first."""
+    if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
+        raise error
+
+
+def _version(table: DeltaTable | None) -> int:
+    return -1 if table is None else table.version()
+
+
+def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
+    # From the file statistics in the log: only events derived from commits have a table version.
+    if log is None:
+        return -1
+    files = log.get_add_actions(flatten=True)
+    if "max.table_version" not in files.column_names:
+        return -1
+    versions = [
+        file["max.table_version"]
+        for file in arrow.rows_of(files, ("partition.dataset", "max.table_version"))
+        if file["partition.dataset"] == dataset
+    ]
+    return max((version for version in versions if version is not None), default=-1)
+
+
+def _of(dataset: str) -> str:
+    return f"dataset = {arrow.text(dataset)}"
+
+
+def _rows(
+    log: DeltaTable,
+    dataset: str | None,
+    kinds: Sequence[str],
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    columns: Sequence[str] = _READ,
+) -> list[dict[str, Any]]:
+    wanted = [f"kind IN ({', '.join(map(arrow.text, kinds))})"]
+    if dataset is not None:
+        wanted.append(_of(dataset))
+    # What is about all of the dataset has no partition.
+    if since is not None:
+        wanted.append(f"(partition >= {arrow.text(since)} OR partition IS NULL)")
+    if until is not None:
+        wanted.append(f"(partition < {arrow.text(until)} OR partition IS NULL)")
+    with store_faults(EVENTS):
+        return arrow.select(log, f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}")
+
+
+def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
+    table = lake.caught_up(dataset)
+    for version, entry in lake.commits(table) if table is not None else []:
+        info = parse(entry.get("userMetadata"))
+        if info is not None and "appended" in info:
+            yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)

@@ -1,0 +1,54 @@
+"""Records permanently failed partitions in the event log; a fault counts until its inputs change or a run succeeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from blogdata.errors import PlatformError
+from blogdata.ledger.event import Event
+from blogdata.ledger.events import EventLog
+
+FAULT = "fault"
+_TEXTS = ("what", "where", "next_step")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    state: str
+    error: PlatformError
+
+
+def by_reason(failed: Mapping[str, PlatformError]) -> dict[str, dict[str, PlatformError]]:
+    """Group partitions by the text of their error, in the order in which the errors come."""
+    reasons: dict[str, dict[str, PlatformError]] = {}
+    for key, error in failed.items():
+        reasons.setdefault(str(error), {})[key] = error
+    return reasons
+
+
+def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
+    """Record the failed partitions that were stale in the event log, each with the input state that it lacked."""
+    events.append(
+        [
+            Event(
+                kind=FAULT,
+                dataset=dataset,
+                partition=key,
+                payload={"state": states[key], **{name: getattr(error, name) for name in _TEXTS}},
+            )
+            for key, error in failed.items()
+            if key in states
+        ]
+    )
+
+
+def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
+    return {
+        event.partition: Fault(
+            state=event.payload["state"],
+            error=PlatformError(**{name: event.payload[name] for name in _TEXTS}),
+        )
+        for event in events.notes(FAULT, dataset=dataset)
+        if event.partition is not None and event.payload is not None
+    }

@@ -1,0 +1,1 @@
+"""The machine: settings, Java, jars, Spark, PostgreSQL, secrets, Dagster's storage."""

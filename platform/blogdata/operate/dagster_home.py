@@ -1,0 +1,123 @@
+"""The `DAGSTER_HOME` of a deployment: its storage and the policies of `deploy/dagster.yaml`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blogdata.files import LockTimeout, locked, problem, write_atomically
+from blogdata.operate.config import Settings
+from blogdata.operate.jars import package_folder
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+
+MENDED = (
+    "free space on the disk; if a file of it is damaged, move the folder away: it has the history of the runs, and the "
+    "tables tell what is published"
+)
+"""What to do about Dagster's files when they cannot be read or written."""
+PLATFORM, ANALYTICS = "definitions", "analytics"
+"""Names of the code locations; the state of sensors and schedules is stored by them."""
+_OPENING_SECONDS = 120.0
+UI = "ui.lock"
+"""File that is locked by whoever serves the UI, and has the address."""
+UI_TOKEN = "ui"
+"""Name of the secret that signs browsers in, and that programs send to the UI."""
+
+
+def render(settings: Settings) -> Path:
+    """Write `dagster.yaml` for a deployment, and return the folder to use as `DAGSTER_HOME`."""
+    folder = settings.home / "dagster"
+    folder.mkdir(parents=True, exist_ok=True)
+    kind = "sqlite" if settings.dagster_storage is None else "postgresql"
+    template, storage = (
+        (package_folder("blogdata") / "deploy" / name).read_text(encoding="utf-8")
+        for name in ("dagster.yaml", f"dagster-{kind}.yaml")
+    )
+    template = template.replace("{storage}\n", storage)
+    # A quoted YAML scalar escapes a path as JSON does.
+    content = template.replace("{home}", json.dumps(str(settings.home), ensure_ascii=False)[1:-1]).encode()
+    target = folder / "dagster.yaml"
+    if not target.is_file() or target.read_bytes() != content:
+        write_atomically(target, content)
+    return folder
+
+
+def ui_address(home: Path) -> str | None:
+    """Return the address, as http://…, where the UI of a deployment is served now; None: nowhere."""
+    file = home / UI
+    if not file.exists():
+        return None
+    try:
+        with locked(file, seconds=0):
+            return None
+    except LockTimeout:
+        # Whoever listens at all addresses is reached at this one.
+        address = file.read_text(encoding="utf-8")
+        return "http://" + address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
+
+
+def storage(settings: Settings) -> str:
+    """Return where Dagster's runs and events are stored: a folder, or an address without its password."""
+    if settings.dagster_storage is None:
+        return str(settings.home / "dagster")
+    # Most commands do not load it.
+    from sqlalchemy.engine import make_url
+
+    return make_url(settings.dagster_storage).render_as_string()
+
+
+def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]:
+    """Read Dagster's SQLite files (runs, index of events, schedules); return the damaged ones with their problems."""
+    if settings.dagster_storage is not None:
+        return []
+    folder = settings.home / "dagster"
+    files = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
+    there = [folder / name for name in files if (folder / name).exists()]
+    return [(file, found) for file in there if (found := problem(file, whole=whole))]
+
+
+def open_instance(settings: Settings) -> DagsterInstance:
+    # Imported here, because it takes seconds: commands that only need the folder do not wait for it.
+    from dagster import DagsterInstance
+
+    home = render(settings)
+    # Two processes that open the storage for the first time at once would both create its tables.
+    with locked(home / "lock", seconds=_OPENING_SECONDS):
+        return DagsterInstance.from_config(str(home))
+
+
+HEALTH = "/healthz"
+"""Path of the UI's web server that answers everyone with one word: 200 while the daemon is at work, else 503."""
+PROCESS_SECONDS = 120.0
+"""Age of the newest heartbeat from which the process is dead or hangs: each of its threads leaves one in 30 s."""
+THREAD_SECONDS = 1800.0
+"""Age of the oldest one from which a thread hangs; one evaluation of a sensor may take minutes."""
+
+
+TICKS = "ticks"
+"""Folder of the home with one empty file for each watching sensor."""
+
+
+def note_tick(home: Path, sensor: str) -> None:
+    (home / TICKS).mkdir(exist_ok=True)
+    (home / TICKS / sensor).touch()
+
+
+def ticks(home: Path) -> Mapping[str, float]:
+    """Read when each watching sensor last ticked: sensor to seconds since 1970; one that never did is left out."""
+    folder = home / TICKS
+    return {file.name: file.stat().st_mtime for file in sorted(folder.iterdir())} if folder.is_dir() else {}
+
+
+def is_beating(instance: DagsterInstance, now: float) -> bool:
+    found = instance.get_daemon_heartbeats()
+    required = instance.get_required_daemon_types()
+    if not required or any(kind not in found for kind in required):
+        return False
+    ages = [now - found[kind].timestamp for kind in required]
+    return min(ages) <= PROCESS_SECONDS and max(ages) <= THREAD_SECONDS

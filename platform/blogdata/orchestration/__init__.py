@@ -1,1 +1,0 @@
-"""Domain-free Dagster building blocks: datasets from contracts, readiness, late data, planning."""

@@ -1,1 +1,0 @@
-"""Ingestion: how external data reaches the platform whole, once and marked as complete."""

@@ -1,0 +1,258 @@
+"""Forgetting: persons leave the landing zone and all tables, and do not come back.
+
+It is no job of Dagster, whose storage keeps the configuration of a run and its log: these would name the persons.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import datetime, timezone
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blogdata.deliver import unserved
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
+from blogdata.files import locked
+from blogdata.landing.landed_persons import Identifiers
+from blogdata.landing.suppressed_lines import erase_known
+from blogdata.landing.suppression_list import SuppressionList
+from blogdata.ledger.events import EventLog
+from blogdata.operate.config import Settings
+from blogdata.planning import clock
+from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
+from blogdata.privacy import clearing
+from blogdata.privacy import erasure_plan as plan
+from blogdata.privacy import persons as found_persons
+from blogdata.privacy.clearing import Clearing
+from blogdata.privacy.erased_rows import Rows, TakingOut, UnusedAddresses, without_landed_files
+from blogdata.privacy.erasure_plan import ErasurePlan, built_anew
+from blogdata.privacy.journal import FILE, Erasure, Journal
+from blogdata.privacy.persons import landed_files
+from blogdata.runs.job import Runs
+from blogdata.runs.landed_inputs import bounds_of
+from blogdata.runs.zone import zone_of
+from blogdata.table.lake import Lake
+from blogdata.table.target import RunContext
+from quality.contracts import CONTRACTS, EVERY, GRAPH, LANDED, STREAMED
+from quality.contracts.streams import streamed_inputs
+from resources.spark import SparkResource
+
+_FILES_AT_ONCE = 100
+"""Landed files that are overwritten while other runs wait to read theirs."""
+_NAMED = 5
+COMPUTED = "computed again"
+"""What the step has done that computes again what was computed from their lines."""
+PLACES = CONTRACTS["silver.places"]
+NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
+"""Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
+
+
+def suppress(settings: Settings, erasure: Erasure) -> None:
+    """Whatever lands from now on does not bring the persons back."""
+    SuppressionList.of(settings).add(erasure.persons, erasure.at, erasure.registered)
+
+
+def overwrite(settings: Settings, erasure: Erasure) -> None:
+    """Overwrite the landed lines of all persons on the list."""
+    files, _ = landed_files(settings.landing, bounds_of(settings))
+    for first in range(0, len(files), _FILES_AT_ONCE):
+        erase_known(settings, settings.landing, files[first : first + _FILES_AT_ONCE])
+
+
+def take_out(settings: Settings, erasure: Erasure) -> None:
+    """Take the persons out of what is not computed from landed files any more: streams, hours without files."""
+    taking = _taking(settings, erasure, Rows)
+    gone = without_landed_files(_look(settings), LANDED.values())
+    left = [why for dataset, keys in gone.items() for why in taking.of_dataset(LANDED[dataset], keys)]
+    streams = streamed_inputs(settings.checkpoints)
+    left += [why for stream in streams for why in taking.of_stream(stream)]
+    # Nobody goes on with the state of a stream that is no more.
+    names = {stream.name for stream in streams}
+    for folder in settings.checkpoints.iterdir() if settings.checkpoints.is_dir() else ():
+        if folder.is_dir() and folder.name not in names:
+            clearing.remove(folder)
+    _require_cleared(left)
+
+
+def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
+    """Compute all that was computed from these lines again, by the plan that knows what is stale."""
+    there = [name for name in CONTRACTS if _look(settings).published(name)]
+    outcome = runs.run(for_=[*there, *unserved.configured(settings)])
+    if (anew := built_anew(Planner(graph=GRAPH, look=_look(settings)))).runs:
+        outcome = runs.run_plan(anew)
+    look = _look(settings)
+    plan = Planner(graph=GRAPH, look=look).outstanding()
+    wanted = [(main, key) for main, keys in plan.wanted().items() for key in keys or [""]]
+    behind = [f"{main} {key}".rstrip() for main, key in wanted if key in look.published(main)]
+    behind += [error.where for error in plan.refused if look.published(error.where)]
+    if behind:
+        more = f" and {len(behind) - _NAMED} more" if len(behind) > _NAMED else ""
+        raise PlatformError(
+            what=f"published partitions were not computed again: {', '.join(behind[:_NAMED])}{more}; "
+            + "; ".join(outcome.problems[:_NAMED]),
+            where="forget",
+            next_step=Remedy(
+                "they may still have rows of the persons; have them computed by ",
+                Run(),
+                ", then go on here: ",
+                GoOnForgetting(),
+            ),
+        )
+    if look.published(PLACES.dataset):
+        _require_cleared(_taking(settings, erasure, UnusedAddresses).of_dataset(PLACES))
+
+
+def clear(settings: Settings, erasure: Erasure) -> None:
+    """Clear all that remembers the persons besides landed files and newest versions."""
+    _require_cleared(_clearing(settings, erasure).clear())
+
+
+def certificate(settings: Settings, erasure: Erasure) -> Mapping[str, Any]:
+    """Search everything, and say what was done, what was searched and what was found; never a value."""
+    from assets.code_version import version
+
+    values = _clearing(settings, erasure).values
+    found = clearing.look(settings, values)
+    return {
+        "erasure": f"{datetime.fromtimestamp(erasure.at, timezone.utc):%Y-%m-%dT%H:%M:%S.%f}",
+        "issued_at": clock.now().isoformat(),
+        "code_version": version(),
+        "persons": SuppressionList.of(settings).hashes(erasure.persons),
+        "done": [*erasure.done],
+        "notes": dict(erasure.notes),
+        "files_searched": found.files,
+        "files_with_values": {path: how for path, how in found.traces.items() if path != FILE},
+        "not_searched": dict(found.unsearched),
+        "values_too_short_to_search": len(erasure.persons.values() - values),
+    }
+
+
+def _clearing(settings: Settings, erasure: Erasure) -> Clearing:
+    return Clearing(
+        settings=settings,
+        contracts=tuple(EVERY.values()),
+        persons=erasure.persons,
+        began=erasure.at,
+        note=Journal(settings.home).note,
+    )
+
+
+def _taking(settings: Settings, erasure: Erasure, found: type[Rows]) -> TakingOut:
+    from assets.code_version import version
+
+    events = EventLog(Lake(root=str(settings.lake)))
+    return TakingOut(
+        rows=found(
+            lake=events.lake,
+            events=events,
+            landing=settings.landing,
+            persons=erasure.persons,
+            logs=settings.logs,
+        ),
+        run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
+        spark=SparkResource(home=str(settings.home)).guard,
+    )
+
+
+def _require_cleared(left: Iterable[str]) -> None:
+    if why := "; ".join(left):
+        raise PlatformError(
+            what=f"it could not be cleared everywhere; {why}",
+            where="forget",
+            next_step=Remedy("see to what is named, then go on here: ", GoOnForgetting()),
+        )
+
+
+def _look(settings: Settings) -> Snapshot:
+    return Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
+
+
+Step = Callable[..., None]
+STEPS: Mapping[str, Step] = MappingProxyType(
+    {
+        "put on the suppression list": suppress,
+        "landed lines overwritten": overwrite,
+        "taken out of what is not computed again": take_out,
+        COMPUTED: recompute,
+        "cleared elsewhere": clear,
+    }
+)
+"""What a step has done to the step; the one that computes takes what runs the lineage, too."""
+
+
+def go_on(settings: Settings, say: Callable[[str], None], runs: Runs) -> Mapping[str, Any]:
+    """Do the steps that are not done of the erasure under way, and end it; returns its certificate."""
+    journal = Journal(settings.home)
+    for name, step in STEPS.items():
+        if name not in journal.known().done:
+            step(settings, journal.known(), *([runs] if name == COMPUTED else []))
+            journal.finish(name)
+            say(name)
+    issued = certificate(settings, journal.known())
+    say(f"certificate: {journal.end(issued)}")
+    return issued
+
+
+_LOCK = ".forgetting.lock"
+"""Name of the file in the home by which one process erases at a time."""
+
+
+def begin(settings: Settings, planned: ErasurePlan) -> None:
+    """Record the erasure; from now on it only goes forward."""
+    now = clock.now().timestamp()
+    Journal(settings.home).write(Erasure(persons=planned.found.persons, at=now, registered=planned.registered))
+
+
+def alone(settings: Settings) -> AbstractContextManager[None]:
+    """Be the only process that erases: two at once would end the erasure under each other's feet."""
+    return locked(settings.home / _LOCK, seconds=0)
+
+
+def is_under_way(settings: Settings, given: Identifiers) -> bool:
+    """Return whether an erasure of these persons has begun and not ended; without persons: whether any has."""
+    journal = Journal(settings.home)
+    erasure = journal.under_way()
+    if erasure is None:
+        if not given.values():
+            raise ConfigurationError(
+                what="nobody is named, and no erasure is under way",
+                where="forget",
+                next_step="name persons: a user id, a login, an e-mail address, a visit, an address, or a file",
+            )
+        return False
+    if not given.values() <= erasure.persons.values():
+        raise ConfigurationError(
+            what="another erasure has not ended",
+            where=str(journal.path),
+            next_step=Remedy("end it first: ", GoOnForgetting(), ", without a person; then forget these"),
+        )
+    return True
+
+
+def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> ErasurePlan:
+    """Find persons, and plan their erasure.
+
+    Raises:
+        SharedValue, ConfigurationError: The error quotes a value that leads to others, too, or to no landed line.
+    """
+    files, unreadable = found_persons.landed_files(settings.landing, bounds_of(settings))
+    found = found_persons.find(settings.landing, files, given, shared_stays=shared_stays)
+    lake, ids = Lake(root=str(settings.lake)), pa.array(sorted(found.unknown), pa.string())
+    visits = lake.columns("silver.visits", ("user_id", "visit_id")) if found.unknown else pa.table({})
+    if any(pc.any(pc.is_in(column.cast(pa.string()), ids)).as_py() for column in visits.columns):
+        raise ConfigurationError(
+            what="an id was made of the address and the agent of requests in access logs: no landed line has it",
+            where=", ".join(sorted(found.unknown)),
+            next_step="give the address: all requests and visits of that address are then erased",
+        )
+    planner = Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(lake)))
+    made = plan.look(planner, files, found, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN, logs=settings.logs)
+    return replace(made, left={**made.left, **{error.where: error.what for error in unreadable}})

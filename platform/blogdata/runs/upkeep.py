@@ -1,0 +1,198 @@
+"""Keeps the tables of the lake tidy: each action decides without Spark whether it has work to do on a dataset.
+
+An action works on one dataset at a time, under a claim, so that a run that publishes the dataset meanwhile loses
+nothing. A dataset that another run is publishing is left for the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blogdata.contract.contract import Contract
+from blogdata.errors import PlatformError
+from blogdata.ledger.claims import PARTITION_STATE
+from blogdata.ledger.events import EVENTS, EventLog
+from blogdata.ledger.held_versions import first_needed, held_versions
+from blogdata.planning.clock import lookback_of, newest_ended
+from blogdata.runs import turns
+from blogdata.table import compactor, members, unneeded
+from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.lake import Lake
+from blogdata.table.shares import shared_files
+from blogdata.table.target import RunContext, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+OWN = tuple(
+    Contract(dataset=name, description=what, owner="team:platform", columns=())
+    for name, what in (
+        (EVENTS, "The event log"),
+        (PARTITION_STATE, "Claims on partitions"),
+    )
+)
+"""The platform's own tables; the action that compacts leaves them to what writes them."""
+BUSY = "another run is publishing it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upkeep:
+    """A run that maintains tables; `spark` opens the session, once there is something to do that needs it."""
+
+    lake: Lake
+    events: EventLog
+    contracts: Sequence[Contract]
+    now: datetime
+    run: RunContext
+    spark: Callable[[], AbstractContextManager[SparkSession]]
+    probe: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What an action did, or why it has left it for the next time: files that it has replaced or removed."""
+
+    dataset: str
+    action: str
+    partitions: int = 0
+    files: int
+    bytes: int
+    files_after: int = 0
+    bytes_after: int = 0
+    left: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Maintenance of a dataset that an error has ended; that of the other datasets goes on."""
+
+    dataset: str
+    error: PlatformError
+
+
+Action = Callable[[Upkeep, Contract], Done | None]
+"""One kind of maintenance; None if there was nothing to do."""
+
+
+def maintain(upkeep: Upkeep, actions: Sequence[Action] | None = None) -> Iterator[Done | Fault]:
+    """Do what is due, dataset by dataset; each action sees what those before it have left."""
+    for contract in upkeep.contracts:
+        try:
+            for action in actions or (compact, vacuum, clean_log):
+                if (done := action(upkeep, contract)) is not None:
+                    yield done
+        except PlatformError as error:
+            yield Fault(dataset=contract.dataset, error=error)
+
+
+def compact(upkeep: Upkeep, contract: Contract) -> Done | None:
+    """Merge small files of partitions that no other run holds; members have few, and are written whole or added to."""
+    table = None if contract in OWN else upkeep.lake.caught_up(contract.dataset)
+    if table is None or members.is_pointer(table):
+        return None
+    files = compactor.files(table)
+    newest = max((file.partition for file in files), default="")
+    found = compactor.due(files, upkeep.now, is_final=lambda key: _is_final(contract, key, newest))
+    if not found:
+        return None
+    due = Done(
+        dataset=contract.dataset,
+        action="compact",
+        partitions=len(found),
+        files=sum(map(len, found.values())),
+        bytes=sum(file.bytes for small in found.values() for file in small),
+    )
+    # A companion is published under the claim of its main dataset.
+    held = turns.claims(upkeep.lake, contract.main).held()
+    with turns.taken(upkeep.lake, contract.main, () if held else [*found]) as mine:
+        if not mine:
+            return replace(due, left=BUSY)
+        target = Target(lake=upkeep.lake, contract=contract, run=upkeep.run, probe=upkeep.probe)
+        try:
+            with upkeep.spark() as spark:
+                compacted = compactor.compact(spark, target, mine)
+        except ConcurrentWrite as error:
+            return replace(due, left=error.what)
+    if compacted is None:
+        return replace(due, left="its files are as few as they can be")
+    return Done(
+        dataset=contract.dataset,
+        action="compact",
+        partitions=len(mine),
+        files=compacted.files_before,
+        bytes=compacted.bytes_before,
+        files_after=compacted.files,
+        bytes_after=compacted.bytes,
+    )
+
+
+def _is_final(contract: Contract, key: str, newest: str) -> bool:
+    lookback = lookback_of(contract)
+    return lookback is None or lookback.is_final(key, newest_ended(newest, lookback.grain))
+
+
+def vacuum(upkeep: Upkeep, contract: Contract) -> Done | None:
+    """Remove the unneeded data files once some have been so for a day: not for every one."""
+    if not unneeded_data(upkeep.lake, upkeep.events, contract, upkeep.now - unneeded.MARGIN):
+        return None
+    return _removed(contract, "vacuum", unneeded_data(upkeep.lake, upkeep.events, contract, upkeep.now))
+
+
+def clean_log(upkeep: Upkeep, contract: Contract) -> Done | None:
+    """Remove the unneeded files of a log; before, the event log has read all there is."""
+    beside = [one.dataset for one in upkeep.contracts if one.appears_with == contract.dataset]
+    return _removed(contract, "log", unneeded_log(upkeep.lake, upkeep.events, contract, beside, upkeep.now))
+
+
+def _removed(contract: Contract, action: str, files: Sequence[Path]) -> Done | None:
+    sizes = unneeded.sizes(files)
+    unneeded.remove(files)
+    return Done(dataset=contract.dataset, action=action, files=len(sizes), bytes=sum(sizes)) if sizes else None
+
+
+def unneeded_data(lake: Lake, events: EventLog, contract: Contract, now: datetime) -> list[Path]:
+    """List the data files that no version needs which may still be read; members are looked at one by one."""
+    dataset = contract.dataset
+    # The log may have lost a shared version: Delta itself cleans it up after thirty days, whoever holds what.
+    shared = shared_files(lake, dataset)
+    found = []
+    for name in tables(lake, dataset):
+        held = held_versions(lake, events, contract, name, now=now)
+        found += [file for file in unneeded.data_files(lake, name, held, now) if file not in shared]
+    table = lake.table(dataset) if found else None
+    # Commits that the table's log has lost may come back from a backup, and need their files then.
+    return found if table is not None and table.version() >= events.recorded(dataset) else []
+
+
+def unneeded_log(
+    lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], now: datetime
+) -> Sequence[Path]:
+    """List the files of a log that nobody has to read any more; `beside` are the companions of the dataset."""
+    table = lake.table(contract.dataset)
+    if table is None or not unneeded.log_files(lake, contract.dataset, table.version(), now):
+        # Without a file to remove at any rate, the event log is not asked.
+        return []
+    if contract in OWN:
+        needed = min([table.version(), *held_versions(lake, events, contract, contract.dataset)])
+    else:
+        needed = first_needed(lake, events, contract, beside, now=now)
+    return unneeded.log_files(lake, contract.dataset, needed, now)
+
+
+def tables(lake: Lake, dataset: str) -> list[str]:
+    """List the tables of a dataset: its own, and those of its members that are not removed."""
+    table = lake.caught_up(dataset)
+    if table is None:
+        return []
+    kept = (
+        {one.location for one in members.members_of(table).all if not one.removed_at}
+        if members.is_pointer(table)
+        else ()
+    )
+    return [dataset, *(members.table_of(dataset, location) for location in sorted(kept))]

@@ -1,1 +1,0 @@
-"""Secrets by their names: where their values are, and how they are fetched."""

@@ -1,0 +1,347 @@
+"""Runs streams: each micro-batch is audited and published exactly once, even if it is interrupted and retried.
+
+Spark processes a micro-batch in a Python worker process on the server's host: the project has to be installed there.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.publication import Account, Commit
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, RunStream
+from blogdata.files import write_atomically
+from blogdata.landing.landed_links import leading_out
+from blogdata.landing.lines import Bounds
+from blogdata.landing.records import LineReader
+from blogdata.landing.streamed_files import BatchFile, StreamedFiles
+from blogdata.landing.suppressed_lines import erase_known
+from blogdata.landing.suppression_list import SuppressionList
+from blogdata.ledger.claims import Claims
+from blogdata.ledger.events import EventLog
+from blogdata.operate import config
+from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint, parsed
+from blogdata.runs import lost_tables, turns
+from blogdata.stream import stream_faults
+from blogdata.table import kept_rows
+from blogdata.table.audit import FileFigures
+from blogdata.table.changes import READ, AppendBatch
+from blogdata.table.lake import Lake
+from blogdata.table.publish import publish
+from blogdata.table.target import Provenance, RunContext, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_GRACE_SECONDS = 60.0
+_PUBLISHED = "published.json"
+
+
+class StreamBusy(PlatformError):
+    """Raised when another process is running the stream, or has taken it over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a stream publishes, and for which run; it is sent to the worker process.
+
+    Args:
+        probe: Folder with a folder `dataset/number` for each publication that a test steps through.
+        home: Home of the deployment, which knows who was forgotten; None: nobody was.
+    """
+
+    lake: Lake
+    landing: Path
+    run: RunContext
+    probe: str | None = None
+    bounds: Bounds = field(default_factory=Bounds)
+    home: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroBatch:
+    """One micro-batch, as the worker process handles it."""
+
+    lines: DataFrame
+    number: int
+    checkpoint: Checkpoint
+    sources: tuple[StreamedFiles, ...]
+    place: Place
+    events: EventLog
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.lines.sparkSession
+
+    @property
+    def label(self) -> str:
+        """Value of the column `batch` in its rows."""
+        return f"{self.checkpoint.writer}/{self.number}"
+
+    @cached_property
+    def files(self) -> Sequence[BatchFile]:
+        """The files of the batch, as the checkpoint records them."""
+        landing, bounds = self.place.landing, self.place.bounds
+        return [
+            file
+            for at, source in enumerate(self.sources)
+            for file in source.batch_files(self.checkpoint, self.number, landing, bounds, at=at)
+        ]
+
+    def erase_known(self) -> None:
+        """Take the lines of forgotten persons out of the files of the batch, which nothing has read yet."""
+        landing, home = self.place.landing, self.place.home
+        # The settings have secrets, so they are not sent to the worker, but read here.
+        settings = None if home is None else config.load(overrides={"BLOGDATA_HOME": str(home)})
+        if settings is not None and SuppressionList.of(settings).suppressed() is not None:
+            found = (path for at in range(len(self.sources)) for path in self.checkpoint.files(self.number, at))
+            files = [file for path in found if leading_out(file := Path(path), landing) is None and file.is_file()]
+            erase_known(settings, landing, files)
+
+    def append(
+        self,
+        frame: DataFrame,
+        contract: Contract,
+        *,
+        accounts: Mapping[str, Account],
+        turn: int,
+        files: Mapping[str, Mapping[str, FileFigures]] | None = None,
+        **notes: object,
+    ) -> Commit:
+        """Audit and publish rows of the batch, and record the commit in the event log.
+
+        Args:
+            frame: The columns of the contract except `batch`; others are not published.
+            turn: What :func:`next_turn` returned before the table was read.
+            files: Partition to landed file to its lines and bytes, which its rows must have.
+        """
+        from pyspark.sql import functions as F
+
+        place = self.place
+        probe = Path(place.probe, contract.dataset, str(self.number)) if place.probe else None
+        commit = publish(
+            frame.withColumn("batch", F.lit(self.label)),
+            Target(
+                lake=place.lake,
+                contract=contract,
+                run=place.run,
+                probe=str(probe) if probe and probe.is_dir() else None,
+            ),
+            change=AppendBatch(
+                stream=self.checkpoint.writer,
+                batch=self.number,
+                turn=turn,
+                notes={READ: f"landing.{self.sources[0].table}", **notes},
+            ),
+            partitions=sorted(accounts),
+            provenance=Provenance(inputs={}, accounts=accounts, files=files or {}),
+        )
+        self.events.record(commit)
+        return commit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """Definition of a stream.
+
+    Args:
+        sources: What it reads; the checkpoint counts them in this order.
+        readers: What reads the lines of each source.
+        watermark: Text that describes how event time advances; it must change whenever the rule does.
+        contracts: Contracts of the published datasets, in order.
+        process: Processes a micro-batch. Must be idempotent: a retry must not change what is already published.
+        query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
+            If it keeps state, `process` has to compute its rows exactly once.
+    """
+
+    name: str
+    sources: tuple[StreamedFiles, ...]
+    readers: tuple[LineReader, ...]
+    schema: str
+    key: tuple[str, ...]
+    watermark: str
+    contracts: tuple[Contract, ...]
+    process: Callable[[MicroBatch], None]
+    query: Callable[[Sequence[DataFrame]], DataFrame] | None = None
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        return tuple(contract.dataset for contract in self.contracts)
+
+    def spec(self, landing: Path) -> StreamSpec:
+        """Return the facts that a checkpoint must match to be resumed."""
+        return StreamSpec(
+            name=self.name,
+            source={
+                f"{name}{at or ''}": value
+                for at, source in enumerate(self.sources)
+                for name, value in source.checkpoint_properties(landing).items()
+            },
+            schema=self.schema,
+            key=self.key,
+            watermark=self.watermark,
+        )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The callable that Spark runs in the worker process for each micro-batch."""
+
+    stream: Stream
+    checkpoint: Checkpoint
+    place: Place
+    claim: _Claim
+
+    def __call__(self, lines: DataFrame, number: int) -> None:
+        stream, place = self.stream, self.place
+        events = EventLog(place.lake)
+        batch = MicroBatch(
+            lines=lines,
+            number=number,
+            checkpoint=self.checkpoint,
+            sources=stream.sources,
+            place=place,
+            events=events,
+        )
+        try:
+            # The server goes on with a query whose client was killed; this ends it once another process has the claim.
+            self.claim.require()
+            _require_published(self.checkpoint, stream, events)
+            for contract in stream.contracts:
+                lost_tables.begin_anew(batch.spark, events, (contract,))
+            batch.erase_known()
+            stream.process(batch)
+            _note_published(self.checkpoint, stream, place.lake)
+        except PlatformError as error:
+            raise RuntimeError(stream_faults.packed(error)) from error
+        except Exception as error:
+            unforeseen = stream_faults.unforeseen(stream.name, error, f"batch {number}: ")
+            raise RuntimeError(stream_faults.packed(unforeseen)) from error
+        finally:
+            kept_rows.let_go(lines)
+
+
+def run(
+    spark: SparkSession,
+    stream: Stream,
+    place: Place,
+    *,
+    checkpoints: Path,
+    every_seconds: float | None = None,
+    new_checkpoint: bool = False,
+    stop: threading.Event | None = None,
+) -> None:
+    """Run a stream: process all available input and end, or poll every so many seconds until stopped."""
+    with closing(_Claim(place.lake, stream.name)) as claim, stream_faults.unpacked(stream.name):
+        checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
+        _require_published(checkpoint, stream, EventLog(place.lake))
+        lines = [
+            source.lines(spark, place.landing, reader, place.bounds)
+            for source, reader in zip(stream.sources, stream.readers, strict=True)
+        ]
+        rows = stream.query(lines) if stream.query else lines[0]
+        writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
+        writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
+        often: dict[str, Any] = {"processingTime": f"{every_seconds:g} seconds"} if every_seconds is not None else {}
+        query = writer.trigger(**(often or {"availableNow": True})).start()
+        try:
+            while not query.awaitTermination(1):
+                claim.keep()
+                if stop is not None and stop.is_set():
+                    _let_finish(query)
+                    break
+        finally:
+            # Also when this process is interrupted: the query runs in the server, not here.
+            if query.isActive:
+                query.stop()
+
+
+def _note_published(checkpoint: Checkpoint, stream: Stream, lake: Lake) -> None:
+    """Note the identity and the version of the tables that have all batches of a checkpoint so far."""
+    tables = {name: table for name in stream.datasets if (table := lake.caught_up(name)) is not None}
+    noted = {name: {"id": str(table.metadata().id), "version": table.version()} for name, table in tables.items()}
+    write_atomically(checkpoint.folder / _PUBLISHED, json.dumps(noted, indent=1, sort_keys=True).encode())
+
+
+def _require_published(checkpoint: Checkpoint, stream: Stream, events: EventLog) -> None:
+    """Require that the lake has what a checkpoint has published.
+
+    A checkpoint passes over the input that it has published. Beside a lake that lacks these rows (put back from a copy,
+    or emptied) the stream would leave them out for ever, and what is published would still add up.
+    """
+    file, lake, behind = checkpoint.folder / _PUBLISHED, events.lake, []
+    noted = parsed(file, file.read_text(encoding="utf-8")) if file.exists() else {}
+    for name in stream.datasets:
+        table, known = lake.caught_up(name), noted.get(name)
+        if known and (table is None or str(table.metadata().id) != known["id"] or table.version() < known["version"]):
+            behind.append(name)
+    if behind:
+        raise PlatformError(
+            what=f"the lake lacks what the stream '{stream.name}' has published: {', '.join(behind)} gone or older",
+            where=lake.root,
+            next_step=Remedy(
+                "bring back the lake that has it; or begin a new checkpoint: ",
+                RunStream(name=stream.name, new_checkpoint=True),
+                " (it reads again what is in the landing zone, and publishes what the lake lacks)",
+            ),
+        )
+
+
+def _let_finish(query: Any) -> None:
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
+class _Claim:
+    """Claim on a stream, renewed while it runs: two queries on one checkpoint would stop each other."""
+
+    def __init__(self, lake: Lake, name: str) -> None:
+        self._lake, self._name, self._owner = lake, name, turns.this_run()
+        self._claims = turns.claims(lake, f"stream {name}")
+        self._renewed = time.time()
+        if not self._claims.take([name], self._owner):
+            raise StreamBusy(
+                what=f"the stream '{name}' is being run already",
+                where=self._holder(),
+                next_step="nothing has to be done: what has landed is taken in there; or end that process first",
+            )
+
+    def keep(self) -> None:
+        """Renew the claim when it is due; uses wall-clock time, which also advances while the machine sleeps."""
+        now = time.time()
+        if now - self._renewed < turns.RENEWAL.total_seconds():
+            return
+        if not self._claims.renew([self._name], self._owner):
+            raise self._lost()
+        self._renewed = now
+
+    def require(self) -> None:
+        """Refuse to go on without the claim; whether its owner lives is not asked, which another host cannot see."""
+        noted = Claims(self._lake, f"stream {self._name}", alive=lambda claim: True).held().get(self._name)
+        if noted is None or noted.owner != self._owner:
+            raise self._lost()
+
+    def close(self) -> None:
+        self._claims.release([self._name], self._owner)
+
+    def _lost(self) -> StreamBusy:
+        return StreamBusy(
+            what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
+            where=self._holder(),
+            next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
+            "clock was changed, see that it does not happen again",
+        )
+
+    def _holder(self) -> str:
+        held = self._claims.held().get(self._name)
+        return f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else self._name

@@ -1,0 +1,76 @@
+"""Builds Dagster assets from a stream: one run processes the new input, and reports each batch that it appended."""
+
+import time
+from itertools import takewhile
+
+import dagster as dg
+
+from blogdata.errors import PlatformError
+from blogdata.ledger.events import appended
+from blogdata.patterns.data_flow.concurrent_runner import pool_of
+from blogdata.runs.checks import check_specs
+from blogdata.runs.computation import RESOURCES, Publication, access_of, report_refused, run_context
+from blogdata.runs.dataset import deps, described, outputs
+from blogdata.runs.landed_inputs import bounds_of
+from blogdata.runs.retries import failing_after_output
+from blogdata.runs.step import Step
+from blogdata.stream import stream as streams
+from blogdata.stream.stream import Place, Stream
+
+
+def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
+    """Build the asset definition of a stream's datasets; one run processes all available input and ends."""
+
+    def tick(context: dg.AssetExecutionContext) -> None:
+        access, run, began = access_of(context), run_context(context, version), time.monotonic()
+        settings = context.resources.deployment.settings()
+        place = Place(
+            lake=access.lake,
+            landing=access.landing_path,
+            run=run,
+            probe=access.probe,
+            bounds=bounds_of(settings),
+            home=settings.home,
+        )
+        unbalanced: list[str] = []
+        fault: PlatformError | None = None
+        with context.resources.spark.guard() as spark:
+            try:
+                streams.run(spark, stream, place, checkpoints=access.checkpoints_path)
+            except PlatformError as error:
+                fault = error
+            # The batches before a failed one are committed and stay.
+            for contract in stream.contracts:
+                step = Step(
+                    contract=contract,
+                    partitions=(),
+                    spark=spark,
+                    access=access,
+                    deployment=context.resources.deployment,
+                    run=run,
+                )
+                newest = appended(access.lake, contract.dataset)
+                own = [*takewhile(lambda commit: commit.info["run"]["run_id"] == run.run_id, newest)][::-1]
+                for commit in own:
+                    seconds = time.monotonic() - began
+                    publication = Publication(contract=contract, step=step, commit=commit, seconds=seconds)
+                    unbalanced += publication.report(context)
+        if fault is not None:
+            report_refused(context, fault, stream.contracts)
+            raise fault
+        if unbalanced:
+            raise dg.Failure(f"checks failed: {', '.join(unbalanced)}", allow_retries=False)
+
+    made = dg.multi_asset(
+        name=f"stream_{stream.name}",
+        specs=[
+            dg.AssetSpec(**described(contract, version), deps=deps(contract)).merge_attributes(
+                metadata={"stream": stream.name}
+            )
+            for contract in stream.contracts
+        ],
+        check_specs=[spec for contract in stream.contracts for spec in check_specs(contract)],
+        required_resource_keys=set(RESOURCES),
+        pool=pool_of(f"stream.{stream.name}"),
+    )
+    return made(failing_after_output(tick, outputs))

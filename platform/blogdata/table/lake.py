@@ -1,0 +1,304 @@
+"""Datasets of a lake: read with Spark; counted, listed and versioned without a JVM (delta-rs)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Query, Remedy, Run
+from blogdata.table import arrow, companions, members, reads
+from blogdata.table.checksums import require_whole
+from blogdata.table.members import Member
+from blogdata.table.store import Store, plain
+from blogdata.table.store_faults import store_faults
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class DatasetMissing(PlatformError):
+    """A dataset was read that has never been published, or none of whose members is visible."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSlice:
+    """A table opened at the version that is read, and the partitions that are read from it; None for all of it."""
+
+    name: str
+    table: DeltaTable
+    partitions: frozenset[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lake(Store):
+    """The datasets of a store: tables, companions that follow a main table, and members behind a pointer."""
+
+    def dataset_at(self, path: str) -> str | None:
+        """Return the dataset whose rows are at a path (with or without `file:`); None outside the lake."""
+        table, root = plain(path), plain(self.root).rstrip("/") + "/"
+        within = table[len(root) :].split("/") if table.startswith(root) else []
+        return members.dataset_of(".".join(within[:2])) if len(within) > 1 else None
+
+    def caught_up(self, dataset: str) -> DeltaTable | None:
+        """Open a dataset's table without a JVM; a companion first follows its main table, which may commit.
+
+        The table has the dataset's versions and commits; the rows may be in other tables: see :meth:`parts`.
+        """
+        return companions.caught_up(self, dataset)
+
+    def version(self, dataset: str) -> int | None:
+        table = self.caught_up(dataset)
+        return None if table is None else table.version()
+
+    def row_counts(
+        self,
+        dataset: str,
+        column: str | None,
+        version: int | None = None,
+        *,
+        partitions: Collection[str] | None = None,
+    ) -> dict[str, int]:
+        """Count the rows of each partition, from the log alone where possible.
+
+        Without a column the whole table is counted under the key "". Partitions that were not asked for may lack.
+        """
+        counts: dict[str, int] = {}
+        for part in self.parts(dataset, version, partitions=partitions):
+            with store_faults(dataset):
+                counted = _counted(part.table, column)
+            for key, rows in counted:
+                if part.partitions is None or key in part.partitions:
+                    counts[key] = counts.get(key, 0) + rows
+        return counts
+
+    def parts(
+        self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
+    ) -> list[TableSlice]:
+        """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
+
+        Only those that have any of the partitions; none if the dataset has never been published. It is an error if
+        retention has removed rows of that version.
+        """
+        table = self.caught_up(dataset)
+        if table is None:
+            return []
+        chosen = self._members(dataset, table, version)
+        if chosen is not None:
+            return [
+                self.part(dataset, member)
+                for member in chosen
+                if partitions is None or not set(partitions).isdisjoint(member.partitions)
+            ]
+        if version is not None and version != table.version():
+            table = self.at(dataset, version)
+        return [TableSlice(name=dataset, table=table, partitions=None)]
+
+    def part(self, dataset: str, member: Member) -> TableSlice:
+        name = members.table_of(dataset, member.location)
+        return TableSlice(name=name, table=self.at(name, member.version), partitions=_only(member))
+
+    def is_readable(self, dataset: str, version: int) -> bool:
+        """Check, without a JVM, whether every file of a version exists; an error as for :meth:`parts`."""
+        try:
+            parts = self.parts(dataset, version)
+        except DeltaError:
+            return False
+        return all(self.is_whole(part.name, part.table.version()) for part in parts)
+
+    def columns(
+        self,
+        dataset: str,
+        names: Sequence[str],
+        *,
+        since: str | None = None,
+        only: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> pa.Table:
+        """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
+
+        Args:
+            since: Only partitions from this key on, of a partitioned dataset; None: from the first on.
+            only: STRING column to its wanted values; empty: all rows of these partitions.
+        """
+        parts = []
+        for part in self.parts(dataset):
+            wanted = [_among(column, values) for column, values in only.items()]
+            if part.partitions is not None or since is not None:
+                (column,) = part.table.metadata().partition_columns
+                wanted += [_among(column, part.partitions)] if part.partitions else []
+                wanted += [] if since is None else [f'"{column}" >= {arrow.text(since)}']
+            condition = " AND ".join(wanted)
+            where = f" WHERE {condition}" if wanted else ""
+            require_whole(part.table, dataset, condition or None)
+            there = {field.name for field in part.table.schema().fields}
+            listed = ", ".join(f'"{name}"' if name in there else f'NULL AS "{name}"' for name in names)
+            # This reader leaves out rows that are marked as removed (deletion vectors).
+            with store_faults(dataset):
+                found = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{where}")
+                # `pa.table` would import pandas, which takes longer than reading a small table.
+                parts.append(pa.RecordBatchReader.from_stream(found).read_all())
+        return (
+            pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({name: [] for name in names})
+        )
+
+    def read(
+        self,
+        spark: SparkSession,
+        dataset: str,
+        version: int | None = None,
+        *,
+        partitions: Collection[str] | None = None,
+    ) -> DataFrame:
+        """Read a dataset with Spark, at one version so that a step sees one state of its input.
+
+        Some partitions, and a table without any, are read by their files, which delta-rs lists: Spark reads no log.
+
+        Raises:
+            DatasetMissing: The dataset has never been published, or none of its members is visible.
+            PlatformError: Retention has removed rows of that version.
+        """
+        # A given version is opened directly, so that damage to later ones does not matter.
+        try:
+            table = self.caught_up(dataset) if version is None else self.at(dataset, version)
+        except TableNotFoundError:
+            table = None
+        if table is None:
+            raise DatasetMissing(
+                what=f"{dataset} has no table yet",
+                where=self.path(dataset),
+                next_step=Remedy(f"materialize {dataset} first, or run: ", Run()),
+            )
+        chosen = self._members(dataset, table, version) if members.is_pointer(table) else None
+        if chosen is not None:
+            if not chosen:
+                raise DatasetMissing(
+                    what=f"{dataset} has no table that is visible",
+                    where=self.path(dataset),
+                    next_step=Remedy(
+                        "somebody took it out of the pointer; publish it again: ", Run(datasets=(dataset,))
+                    ),
+                )
+            return _of(self.read_members(spark, dataset, chosen), chosen[0].partition_column, partitions)
+        column = next(iter(table.metadata().partition_columns), None)
+        files = reads.files_of(table, column, partitions)
+        if version is not None and files is not None:
+            return reads.rows_of_files(spark, self.path(dataset), reads.columns_of(table), files, column)
+        reader = spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return _of(reader.load(self.path(dataset)), column, partitions)
+
+    def read_members(
+        self,
+        spark: SparkSession,
+        dataset: str,
+        chosen: Sequence[Member],
+        columns: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """Read some members of a dataset as one frame, with the same columns and types for all of them.
+
+        Without columns (name to Spark SQL type) it has every column of any of them; one that a member lacks is null.
+        """
+        from pyspark.sql import functions as F
+
+        wanted = columns or members.columns_of(chosen)
+        frames = []
+        for member in chosen:
+            path = self.path(members.table_of(dataset, member.location))
+            frame = spark.read.format("delta").option("versionAsOf", member.version).load(path)
+            if _only(member) is not None:
+                frame = frame.where(F.col(str(member.partition_column)).isin(*member.partitions))
+            same = member.columns == wanted
+            selected = [
+                F.col(f"`{name}`")
+                if same
+                else (F.col(f"`{name}`") if name in member.columns else F.lit(None)).cast(kind)
+                for name, kind in wanted.items()
+            ]
+            frames.append(frame.select(*[column.alias(name) for column, name in zip(selected, wanted, strict=True)]))
+        return _union(frames)
+
+    def _members(self, dataset: str, table: DeltaTable, version: int | None) -> tuple[Member, ...] | None:
+        if not members.is_pointer(table):
+            return None
+        now = members.members_of(table if version is None else self.caught_up(dataset) or table)
+        if version is None or version == now.version:
+            return now.visible
+        earlier = self.at(dataset, version)
+        if not members.is_pointer(earlier):
+            return None
+        visible = members.members_of(earlier).visible
+        removed = {member.location: member.removed_at for member in now.all if member.removed_at is not None}
+        for member in visible:
+            if member.location in removed:
+                raise PlatformError(
+                    what=f"rows of version {version} were removed by retention on {removed[member.location]:%Y-%m-%d}",
+                    where=f"{dataset}, member {member.name}",
+                    next_step=Remedy(
+                        "choose a version of those published later: ",
+                        Query(
+                            sql="SELECT table_version, partition, published_at FROM ops.publications "
+                            f"WHERE dataset = '{dataset}' ORDER BY 1"
+                        ),
+                    ),
+                )
+        return visible
+
+    def versions(self, datasets: Iterable[str]) -> dict[str, int]:
+        """Return the newest version of each dataset that exists; a main table and its companions agree."""
+        return companions.agreeing(self, list(datasets))
+
+
+def _of(rows: DataFrame, column: str | None, partitions: Collection[str] | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return rows if column is None or partitions is None else rows.where(F.col(column).isin(*partitions))
+
+
+def _among(column: str, values: Iterable[str]) -> str:
+    return f'"{column}" IN ({", ".join(map(arrow.text, sorted(values)))})'
+
+
+def _counted(table: DeltaTable, column: str | None) -> list[tuple[str, int]]:
+    if marks_rows(table):
+        # The log's row counts include rows that are marked as removed, so a query counts the others.
+        by = "''" if column is None else f'"{column}"'
+        found = arrow.select(table, f"SELECT {by} AS key, count(*) AS rows FROM t GROUP BY 1")
+        return [(str(row["key"]), int(row["rows"])) for row in found]
+    key = [] if column is None else [f"partition.{column}"]
+    actions = arrow.rows_of(table.get_add_actions(flatten=True), ["num_records", *key])
+    return [
+        ("" if column is None else str(action[f"partition.{column}"]), int(action["num_records"])) for action in actions
+    ]
+
+
+def marks_rows(table: DeltaTable) -> bool:
+    """Check whether rows of a table are marked as removed in place (deletion vectors)."""
+    features = table.protocol().reader_features or []
+    return "deletionVectors" in features and bool(table.deletion_vectors().read_all().num_rows)
+
+
+def _only(member: Member) -> frozenset[str] | None:
+    return frozenset(member.partitions) if member.frozen else None
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    # A balanced tree: a chain would be as deep as the number of members, and Spark refuses very deep plans.
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return _union(frames[:half]).union(_union(frames[half:]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    lake: Lake
+    dataset: str
+    version: int
+    partitions: Sequence[str]

@@ -1,0 +1,247 @@
+"""Datasets whose rows live in several tables behind one name: the members, and the pointer to the visible ones.
+
+The pointer is a small Delta table at the path of the dataset. It has one row for each period in which a member was
+visible. The members are beside it, in `<layer>/_<name>/`; the underscore keeps them from being taken for datasets. A
+member is filled and audited before the pointer names it. The pointer names one version of the member, so readers never
+see later changes of the member's table. A commit of the pointer carries the metadata of the members' commits: versions,
+accounts, events and staleness work as for any other table.
+
+The pointer is changed by compare-and-set: a commit fails unless it directly follows the state it was computed from.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from blogdata.errors import PlatformError
+from blogdata.table import arrow
+from blogdata.table.store import ZSTD, Store
+from blogdata.table.store_faults import store_faults
+
+SCHEMA = pa.schema(
+    [
+        pa.field("member", pa.string(), nullable=False),
+        pa.field("location", pa.string(), nullable=False),
+        pa.field("member_version", pa.int64(), nullable=False),
+        pa.field("partition_column", pa.string()),
+        pa.field("columns", pa.string(), nullable=False),
+        pa.field("frozen", pa.bool_(), nullable=False),
+        pa.field("rows", pa.string(), nullable=False),
+        pa.field("run_id", pa.string(), nullable=False),
+        pa.field("since_version", pa.int64(), nullable=False),
+        pa.field("visible_from", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("visible_until", pa.timestamp("us", tz="UTC")),
+        pa.field("removed_at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+_CALLED = {"name": "member", "version": "member_version", "rows_of": "rows"}
+"""Columns that are called otherwise than the member's field."""
+CLOSED = "delta.appendOnly"
+"""Table property of a complete member: Delta itself refuses commits that change or remove its rows."""
+_REMEMBERED = {
+    # As for every table: a commit is idempotent for as long as its transaction identifier is retained.
+    "delta.setTransactionRetentionDuration": "interval 7 days",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A table with a part of a dataset's rows, and the period in which readers saw it.
+
+    Args:
+        partition_column: Column of the partition keys; None for an unpartitioned dataset.
+        columns: Name to Spark SQL type, in order, as declared by the contract it was written under.
+        rows_of: Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned.
+        visible_until: When another member took its place, UTC; None while it is visible.
+        removed_at: When retention removed its files, UTC; None while they are kept.
+    """
+
+    name: str
+    location: str
+    version: int
+    partition_column: str | None
+    columns: Mapping[str, str]
+    frozen: bool
+    rows_of: Mapping[str, int]
+    run_id: str
+    since_version: int
+    visible_from: datetime
+    visible_until: datetime | None = None
+    removed_at: datetime | None = None
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return tuple(sorted(self.rows_of))
+
+    @property
+    def rows(self) -> int:
+        return sum(self.rows_of.values())
+
+    @property
+    def visible(self) -> bool:
+        return self.visible_until is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Members:
+    """The pointer at one version: all members that were ever visible, in the order in which they became visible."""
+
+    version: int
+    all: tuple[Member, ...]
+
+    @property
+    def visible(self) -> tuple[Member, ...]:
+        return tuple(member for member in self.all if member.visible)
+
+    def covering(self, partitions: Collection[str]) -> tuple[Member, ...]:
+        return tuple(member for member in self.visible if not set(partitions).isdisjoint(member.partitions))
+
+    def superseded(self, partitions: Collection[str], version: int, moment: datetime) -> tuple[Member, ...]:
+        """Compute the pointer's rows after other members take over some partitions at a moment (UTC).
+
+        A member that also has other partitions stays visible with those.
+        """
+        gone = set(partitions)
+        rows: list[Member] = []
+        for member in self.all:
+            if not member.visible or gone.isdisjoint(member.partitions):
+                rows.append(member)
+                continue
+            rows.append(replace(member, visible_until=moment))
+            left = {key: count for key, count in member.rows_of.items() if key not in gone}
+            if left:
+                rows.append(replace(member, rows_of=left, since_version=version, visible_from=moment))
+        return tuple(rows)
+
+
+NONE_YET = Members(version=-1, all=())
+
+
+def is_pointer(table: DeltaTable) -> bool:
+    # Checked by the columns: delta-rs refuses to create a table with properties that Delta does not know.
+    names: list[str] = SCHEMA.names
+    return names == [field.name for field in table.schema().fields]
+
+
+def members_of(table: DeltaTable) -> Members:
+    with store_faults(table.table_uri):
+        rows = arrow.select(table, "SELECT * FROM t")
+    found = sorted(map(_member, rows), key=lambda member: (member.since_version, member.name))
+    return Members(version=table.version(), all=tuple(found))
+
+
+def columns_of(chosen: Collection[Member]) -> dict[str, str]:
+    """Merge the columns of some members, name to Spark SQL type, in the order of the widest member."""
+    # Sorted by schema, not by time: clocks go back, and the remainder of a frozen member is as new as the member that
+    # took over its partitions. No member loses a column that others keep (Schema Compatibility Enforcer), so the
+    # widest schema is the newest.
+    columns: dict[str, str] = {}
+    for member in sorted(chosen, key=lambda member: len(member.columns), reverse=True):
+        for name, kind in member.columns.items():
+            columns.setdefault(name, kind)
+    return columns
+
+
+def table_of(dataset: str, location: str) -> str:
+    """Build the dataset name of a member's table: `bronze._devices/v2026-01-05-1f3a`."""
+    layer, name = dataset.split(".", 1)
+    return f"{layer}._{name}/{location}"
+
+
+def dataset_of(table: str) -> str:
+    """Return the dataset a table belongs to: for a member the dataset of its pointer, for any other table itself."""
+    layer, name = table.split(".", 1)
+    return f"{layer}.{name[1:].split('/', 1)[0]}" if name.startswith("_") else table
+
+
+def refuse_direct(table: DeltaTable | None, dataset: str) -> None:
+    if table is None:
+        return
+    if table.metadata().configuration.get(CLOSED) == "true":
+        raise PlatformError(
+            what="this copy is complete and is never written again",
+            where=dataset,
+            next_step=f"publish {dataset_of(dataset)}: every load is a copy of its own, and readers see the newest",
+        )
+    if is_pointer(table):
+        raise PlatformError(
+            what="the dataset lives in several tables behind its name; none of them is at its own path",
+            where=dataset,
+            next_step="publish it by blogdata.patterns.idempotency.proxy or "
+            "blogdata.patterns.idempotency.fast_metadata_cleaner",
+        )
+
+
+def seen(store: Store, dataset: str) -> Members:
+    """Read the newest state of a dataset's pointer; :data:`NONE_YET` before its first publication."""
+    table = store.table(dataset)
+    if table is None:
+        return NONE_YET
+    if not is_pointer(table):
+        raise PlatformError(
+            what="the dataset is one table, not a pointer to several",
+            where=f"{dataset} at {store.path(dataset)}",
+            next_step="move the folder of the table away, and publish the dataset again",
+        )
+    return members_of(table)
+
+
+def commit(
+    store: Store,
+    dataset: str,
+    base: Members,
+    rows: Sequence[Member],
+    info: Mapping[str, Any],
+    *,
+    transaction_id: str | None = None,
+) -> int | None:
+    """Change a pointer; return the new version, or None if another writer has changed it since its state was read.
+
+    By the transaction identifier a repeated commit is recognized.
+    """
+    data = pa.Table.from_pylist([_row(member) for member in rows], schema=SCHEMA)
+    transactions = None if transaction_id is None else [Transaction(transaction_id, 1, int(time.time() * 1000))]
+    properties = CommitProperties(
+        custom_metadata={"userMetadata": json.dumps(info, default=str)},
+        max_commit_retries=0,
+        app_transactions=transactions,
+    )
+    path, options = store.path(dataset), dict(store.storage_options)
+    try:
+        if base.version < 0:
+            write_deltalake(
+                path,
+                data,
+                mode="error",
+                configuration=_REMEMBERED,
+                storage_options=options,
+                commit_properties=properties,
+                writer_properties=ZSTD,
+            )
+        else:
+            table = DeltaTable(path, version=base.version, storage_options=options)
+            write_deltalake(table, data, mode="overwrite", commit_properties=properties, writer_properties=ZSTD)
+    except (CommitFailedError, DeltaError) as error:
+        if isinstance(error, CommitFailedError) or "already exists" in str(error):
+            return None
+        raise
+    return base.version + 1
+
+
+def _row(member: Member) -> dict[str, Any]:
+    values = {_CALLED.get(name, name): value for name, value in vars(member).items()}
+    return {**values, "columns": json.dumps(dict(member.columns)), "rows": json.dumps(dict(member.rows_of))}
+
+
+def _member(row: Mapping[str, Any]) -> Member:
+    values = {one.name: row[_CALLED.get(one.name, one.name)] for one in fields(Member)}
+    return Member(**{**values, "columns": json.loads(row["columns"]), "rows_of": json.loads(row["rows"])})

@@ -1,0 +1,158 @@
+"""Paths, logs and files of Delta tables, read and compacted without a JVM (delta-rs)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileType, PyFileSystem
+
+from blogdata.table.checksums import local_folder, mismatch
+from blogdata.table.store_faults import log_damaged, store_faults
+
+ZSTD = WriterProperties(compression="ZSTD", compression_level=3)
+"""How data files are written without a JVM: with the compression that Spark uses for the tables."""
+COMPACT_EVERY = 100
+"""Number of appends after which the small files of a table are compacted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """A folder or bucket (absolute path or address) of Delta tables, `<root>/<layer>/<table>`."""
+
+    root: str
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    def path(self, dataset: str) -> str:
+        return f"{self.root}/{dataset.replace('.', '/', 1)}"
+
+    def folder(self, dataset: str) -> Path | None:
+        """Return the local folder of a table; None if the lake is in an object store."""
+        path = self.path(dataset)
+        return Path(plain(path)) if "://" not in path or path.startswith("file:") else None
+
+    def table(self, dataset: str) -> DeltaTable | None:
+        """Open a table's log at its newest version, without a JVM; None if the table does not exist."""
+        options = dict(self.storage_options)
+        if not DeltaTable.is_deltatable(self.path(dataset), storage_options=options):
+            return None
+        try:
+            with store_faults(dataset):
+                return DeltaTable(self.path(dataset), storage_options=options)
+        except TableNotFoundError:
+            return None
+
+    def at(self, table: str, version: int) -> DeltaTable:
+        with store_faults(table):
+            return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
+
+    def commits(self, table: DeltaTable, after: int = -1) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Read version and `commitInfo` of a table's commits, the newest first, as far back as its log goes.
+
+        The version is read from the file name of each commit. `DeltaTable.history` instead starts with the newest
+        commit and counts down from the opened version: a commit made in between shifts all versions
+        (https://github.com/delta-io/delta-rs/issues/4488).
+        """
+        store, folder = self.files(table.table_uri), local_folder(table)
+        for version in range(table.version(), after, -1):
+            file = f"_delta_log/{version:020d}.json"
+            try:
+                with store_faults(table.table_uri), store.open_input_stream(file) as stream:
+                    lines = stream.read().splitlines()
+            except FileNotFoundError:
+                return
+            if folder is not None and mismatch(folder / file):
+                raise log_damaged(table.table_uri, file)
+            try:
+                found = [json.loads(line) for line in lines if b'"commitInfo"' in line]
+            except ValueError as error:
+                raise log_damaged(table.table_uri, file) from error
+            yield from ((version, action["commitInfo"]) for action in found if "commitInfo" in action)
+
+    def is_whole(self, dataset: str, version: int) -> bool:
+        """Check, without a JVM, whether a version can still be read: the log has it, and all of its files exist."""
+        options = dict(self.storage_options)
+        try:
+            table = DeltaTable(self.path(dataset), version=version, storage_options=options)
+            # Deletion vectors are not listed below. Their files are few and small, so reading them is the check.
+            table.deletion_vectors()
+        except DeltaError:
+            return False
+        paths = [str(path) for path in table.get_add_actions(flatten=True).column("path").to_pylist()]
+        store = self.files(self.path(dataset))
+        found = store.get_file_info(paths) if paths else []
+        return all(info.type != FileType.NotFound for info in found)
+
+    def files(self, address: str) -> PyFileSystem:
+        return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))
+
+
+class NewestLog:
+    """A table that is opened for reading, again only when it has changed.
+
+    Opening one takes milliseconds of processor time, and a plan asks the event log about every dataset, hundreds of
+    times in an hour's run. Delta names the file of each commit by its version, so the file system tells whether there
+    is a newer one. A write moves the handle it is given, so writers open their own.
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        self._table: DeltaTable | None = None
+        self._commit, self._seen = Path(), tuple[int, ...]()
+
+    def table(self) -> DeltaTable | None:
+        """Return the table at its newest version; None if it does not exist."""
+        if self._table is not None and self._is_newest(self._table):
+            return self._table
+        self._table = table = self._store.table(self._name)
+        folder = None if table is None else local_folder(table)
+        if table is None or folder is None:
+            self._table = None
+            return table
+        self._commit = folder / "_delta_log" / f"{table.version():020d}.json"
+        self._seen = _seen(self._commit)
+        return table
+
+    def _is_newest(self, table: DeltaTable) -> bool:
+        following = self._commit.with_name(f"{table.version() + 1:020d}.json")
+        return bool(self._seen) and _seen(self._commit) == self._seen and not following.exists()
+
+
+def _seen(file: Path) -> tuple[int, ...]:
+    """Return what tells a file from another one that took its place; empty if it is not there."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def compact_if_due(table: DeltaTable) -> None:
+    """Rewrite the many small files of a table that grows by appends, at every hundredth of its versions."""
+    if table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+        compact(table)
+
+
+def compact(table: DeltaTable) -> bool:
+    """Rewrite a table's many small files as few; return False if another process has committed since it was opened.
+
+    `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
+    Instead the table is overwritten with its own rows, which is refused if another commit was added.
+    """
+    rows = table.to_pyarrow_dataset().to_table()
+    try:
+        once = CommitProperties(max_commit_retries=0)
+        write_deltalake(table, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
+    except CommitFailedError:
+        return False
+    return True
+
+
+def plain(path: str) -> str:
+    return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path

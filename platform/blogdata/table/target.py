@@ -1,0 +1,139 @@
+"""The inputs of a write: its target (lake, contract, run), its provenance, and its companions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.publication import Account, Added, Execution
+from blogdata.table.audit import FileFigures
+from blogdata.table.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """The run that produces a commit.
+
+    Args:
+        trigger: What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside.
+    """
+
+    run_id: str
+    job: str
+    code_version: str
+    trigger: str = "manual"
+    attempt: int = 1
+    event: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """The table, contract and run of a write.
+
+    Args:
+        probe: Folder through which a test steps a write through its phases; None in real use.
+        may_read: Datasets of the lake that the rows may be computed from; None: any.
+    """
+
+    lake: Lake
+    contract: Contract
+    run: RunContext
+    probe: str | None = None
+    lifted: frozenset[str] = frozenset()
+    may_read: frozenset[str] | None = None
+
+
+class Probe:
+    """Lets a test step a write through its phases, which are moments between what it does outside of this process.
+
+    In its folder `<phase>.reached` appears at each phase, `<phase>.hold` is waited for, `<phase>.fail` fails.
+    """
+
+    def __init__(self, folder: str | None, prefix: str = "") -> None:
+        self._folder, self._prefix = folder, prefix
+
+    def reached(self, name: str) -> None:
+        if self._folder is None:
+            return
+        phase, folder = f"{self._prefix}{name}", Path(self._folder)
+        reached = folder / f"{phase}.reached"
+        if reached.exists():
+            # Only the first attempt of a repeated write is stepped through.
+            return
+        reached.touch()
+        while (folder / f"{phase}.hold").exists():
+            time.sleep(0.02)
+        if (folder / f"{phase}.fail").exists():
+            raise RuntimeError(f"the write was ended at {phase}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Companion:
+    """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer).
+
+    Args:
+        frame: All its rows for the partitions; evaluated only if there are any.
+    """
+
+    contract: Contract
+    frame: DataFrame
+    counted_measure: str
+    kept_measure: str
+    dropped_reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Additions:
+    """The partitions of a batch to which rows are only added; all others are replaced.
+
+    Args:
+        again: Of the others, those that only get rows, too; but rows that were there are written again.
+    """
+
+    at: int = -1
+    of: Mapping[str, Added] = field(default_factory=dict)
+    again: Mapping[str, Added] = field(default_factory=dict)
+
+    @property
+    def told(self) -> Mapping[str, Added]:
+        """Return what the commit tells of its partitions, for those who read them by slices."""
+        return {**self.of, **self.again}
+
+    def rewriting(self, keys: Collection[str]) -> Additions:
+        again = {key: replace(added, times=0, rewritten=True) for key, added in self.of.items() if key in keys}
+        return replace(self, of=_without(self.of, keys), again={**self.again, **again})
+
+    def without(self, keys: Collection[str]) -> Additions:
+        return replace(self, of=_without(self.of, keys), again=_without(self.again, keys))
+
+
+def _without(added: Mapping[str, Added], keys: Collection[str]) -> dict[str, Added]:
+    return {key: one for key, one in added.items() if key not in keys}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """The inputs from which the rows were computed, and the figures they must match.
+
+    Args:
+        files: Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are
+            read.
+        refreshed: How much of a materialized view was computed, and why, in words; empty for other datasets.
+    """
+
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
+    landed: Mapping[str, str] = field(default_factory=dict)
+    execution: Execution | None = None
+    judged_by: Mapping[str, str] = field(default_factory=dict)
+    additions: Additions = field(default_factory=Additions)
+    refreshed: str = ""

@@ -1,0 +1,1 @@
+"""What people look at: detectors, findings, metrics, alerts, the report, profiles, the doctor."""

@@ -1,0 +1,129 @@
+"""The part about the data: what a person on call looks at, from recorded metadata alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.partitions import Grain
+from blogdata.ledger import ledger
+from blogdata.ledger.ledger import LedgerLine
+from blogdata.planning.clock import newest_end
+from blogdata.planning.snapshot import Observed, landed_tables
+from blogdata.watch.findings import standing
+
+_WHOLE_TABLE = timedelta(days=1)
+"""How often a table without partitions is expected to be published."""
+_PROBLEMS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A finding as the page shows it."""
+
+    severity: str
+    source: str
+    dataset: str
+    partition: str | None
+    owner: str
+    what: str
+    remedy: str
+
+
+class Freshness(str, Enum):
+    FRESH = "in time"
+    LATE = "late"
+    UNPROMISED = "no promise"
+    NEVER = "never published"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetState:
+    """A dataset now; below zero, `reasons` are rows that it holds beyond its rows in."""
+
+    dataset: str
+    description: str
+    owner: str
+    freshness: Freshness
+    promise_hours: float | None
+    published_at: datetime | None
+    newest: str | None
+    partitions: int
+    rows_in: int
+    rows_out: int
+    rows_there: int
+    reasons: Mapping[str, int]
+    unbalanced: int
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPart:
+    """The state of the data; `data_until` is the end of the newest hour that is published."""
+
+    findings: Sequence[Standing]
+    data_until: datetime | None
+    datasets: Sequence[DatasetState]
+
+
+def data_part(deployment: Observed, contracts: Mapping[str, Contract]) -> DataPart:
+    """Compute the part about the data; the contracts are those of every dataset of the lake, streams among them."""
+    look, graph = deployment.look, deployment.graph
+    # An audit reads again when another run publishes meanwhile; what it read last is what the other figures are of.
+    lines = {name: ledger.audit(look.events.lake, look.events, contract) for name, contract in contracts.items()}
+    published = frozenset(name for name in contracts if lines[name])
+    shown = published | graph.with_input([*published, *landed_tables(graph, look)])
+    ends = [newest_end(one, look.published(name)) for name, one in contracts.items() if one.grain is Grain.HOUR]
+    # After the end of a simulation nothing is expected.
+    now = deployment.ended_at or deployment.now
+    return DataPart(
+        findings=[
+            Standing(**{**vars(one), "severity": one.severity.value, "remedy": str(one.remedy)})
+            for one in standing(deployment)
+        ],
+        data_until=max(filter(None, ends), default=None),
+        datasets=[state_of(contracts[name], lines[name], now) for name in contracts if name in shown],
+    )
+
+
+def state_of(contract: Contract, lines: Sequence[LedgerLine], now: datetime) -> DatasetState:
+    """Describe a dataset from its audited ledger.
+
+    It is late when nothing was published for the length of a partition (a table without: a day) and its promise.
+    """
+    times = [line.entry.committed_at for line in lines if line.entry.committed_at is not None]
+    published_at = max(times, default=None)
+    reasons: Counter[str] = Counter()
+    for line in lines:
+        reasons.update(line.entry.reasons)
+    problems = [f"{line.entry.partition or 'whole table'}: {line.problem}" for line in lines if line.problem]
+    return DatasetState(
+        dataset=contract.dataset,
+        description=contract.description,
+        owner=contract.owner,
+        freshness=_freshness(contract, published_at, now),
+        promise_hours=contract.freshness_hours,
+        published_at=published_at,
+        newest=max((line.entry.partition for line in lines), default="") or None,
+        partitions=len(lines),
+        rows_in=sum(line.entry.rows_in for line in lines),
+        rows_out=sum(line.entry.rows_out for line in lines),
+        rows_there=sum(line.rows_there for line in lines),
+        reasons={reason: rows for reason, rows in sorted(reasons.items()) if rows},
+        unbalanced=len(problems),
+        problems=problems[:_PROBLEMS],
+    )
+
+
+def _freshness(contract: Contract, published_at: datetime | None, now: datetime) -> Freshness:
+    if published_at is None:
+        return Freshness.NEVER
+    if contract.freshness_hours is None:
+        return Freshness.UNPROMISED
+    between = contract.grain.length if contract.grain is not None else _WHOLE_TABLE
+    due = published_at + between + timedelta(hours=contract.freshness_hours)
+    return Freshness.FRESH if now <= due else Freshness.LATE

@@ -1,0 +1,148 @@
+"""ops: the lineage export, the report, and the maintenance of the tables, by what their logs tell of their files."""
+
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import Any
+
+import dagster as dg
+
+from assets.code_version import version
+from blogdata.errors import PlatformError
+from blogdata.patterns.observability import dataset_tracker
+from blogdata.patterns.observability.dataset_tracker import Lineage
+from blogdata.runs.computation import run_context
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.retries import failure
+from blogdata.runs.run_values import table
+from blogdata.runs.upkeep import OWN, Done, Fault, Upkeep, maintain
+from blogdata.watch import report as report_figures
+from blogdata.watch.report_page import FILE
+from quality.contracts import DECLARED, EVERY
+
+LINEAGE = dg.AssetKey(["ops", "lineage"])
+FOLDER = "openlineage"
+
+
+@dg.asset(
+    key=LINEAGE,
+    description="Which publication read which versions of what, as OpenLineage events for a company's catalog: of "
+    "every dataset, those of streams and what databases are served among them",
+    group_name="ops",
+    owners=["team:platform"],
+    kinds={"openlineage"},
+    tags={"pattern/dataset-tracker": "", "pattern/fine-grained-tracker": ""},
+    required_resource_keys={"lake"},
+)
+def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Export the publications not exported yet, and show the lineage graph of the newest ones."""
+    access: LakeResource = context.resources.lake
+    landing = access.landing_path
+    folder = landing.parent / FOLDER
+    try:
+        written = dataset_tracker.export_openlineage(
+            access.lake, access.events, DECLARED, landing=str(landing), folder=folder
+        )
+        graph = dataset_tracker.track(access.lake, access.events, DECLARED, landing=str(landing))
+    except PlatformError as error:
+        raise failure(context, error) from error
+    return dg.MaterializeResult(
+        metadata={
+            "exported": written,
+            "folder": dg.MetadataValue.path(str(folder)),
+            **table(
+                "edges",
+                [{"from": edge.source, "to": edge.target, "newest_version_read": edge.version} for edge in graph.edges],
+            ),
+            **table("datasets", [_dataset(graph, name) for name in graph.nodes]),
+        }
+    )
+
+
+def _dataset(graph: Lineage, name: str) -> dict[str, Any]:
+    node = graph.nodes[name]
+    lists = {
+        "used_by": node.consumers,
+        "made_of": graph.upstream(name),
+        "made_of_it": graph.downstream(name),
+        "tell_before_a_change": graph.affected_teams(name),
+    }
+    return {"dataset": name, "owner": node.owner or "", **{key: ", ".join(sorted(of)) for key, of in lists.items()}}
+
+
+REPORT = dg.AssetKey(["ops", "report"])
+
+
+@dg.asset(
+    key=REPORT,
+    description="One page about the blog and its data: who reads what, what waits for a person, where every row went",
+    group_name="ops",
+    owners=["team:platform"],
+    kinds={"html"},
+    required_resource_keys={"lake", "deployment"},
+)
+def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Compute the figures from the tables and the event log, without Spark, and write the page."""
+    access: LakeResource = context.resources.lake
+    # The checkpoints lie in the deployment's home.
+    file = access.checkpoints_path.parent / FILE
+    try:
+        found = report_figures.compute(
+            access.lake,
+            access.landing_zone,
+            access.checkpoints_path,
+            now=datetime.now(timezone.utc),
+            own_hosts=context.resources.deployment.settings().site_hosts,
+        )
+    except PlatformError as error:
+        raise failure(context, error) from error
+    report_figures.write(found, file)
+    return dg.MaterializeResult(
+        metadata={
+            "page": dg.MetadataValue.path(str(file)),
+            "findings": len(found.data.findings),
+            "bytes": file.stat().st_size,
+        }
+    )
+
+
+MAINTAINED = dg.AssetKey(["ops", "maintained_tables"])
+
+
+@dg.asset(
+    key=MAINTAINED,
+    description="Small files that were compacted, and files that were removed because nobody needs them",
+    group_name="ops",
+    owners=["team:platform"],
+    kinds={"spark", "deltalake"},
+    tags={"pattern/compactor": ""},
+    required_resource_keys={"spark", "lake"},
+)
+def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Do what is due, and report it; a table that another run publishes is left for the next time.
+
+    A table that cannot be read fails the run when all others are done.
+    """
+    access: LakeResource = context.resources.lake
+    upkeep = Upkeep(
+        lake=access.lake,
+        events=access.events,
+        contracts=(*EVERY.values(), *OWN),
+        now=datetime.now(timezone.utc),
+        run=run_context(context, version()),
+        spark=context.resources.spark.guard,
+        probe=access.probe,
+    )
+    found = list(maintain(upkeep))
+    faults = [one for one in found if isinstance(one, Fault)]
+    for fault in faults:
+        context.log.error(f"{fault.dataset} is left: {fault.error}")
+    if faults:
+        raise failure(context, faults[0].error)
+    done = [one for one in found if isinstance(one, Done)]
+    return dg.MaterializeResult(
+        metadata={
+            "done": sum(not one.left for one in done),
+            "left": sum(bool(one.left) for one in done),
+            **table("tables", [asdict(one) for one in done]),
+        }
+    )

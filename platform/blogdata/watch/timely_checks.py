@@ -1,0 +1,121 @@
+"""Asset checks that depend on the time: due partitions have landed; data comes, is read, and is published in time.
+
+Nothing has to run for them to change, so the sensor `detectors` reports their evaluations, and a person can
+execute them at any time.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+
+import dagster as dg
+
+from blogdata.contract.contract import Contract
+from blogdata.planning.arrivals import Arrivals, Overdue
+from blogdata.planning.reach import landed_input
+from blogdata.planning.snapshot import Observed, Snapshot
+from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.names import asset_key
+from blogdata.watch import detectors
+from blogdata.watch.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN, Reading
+from quality.contracts import EVERY, GRAPH, LANDED
+from quality.contracts.streams import streamed_inputs
+
+OVERDUE = "overdue"
+CHECKED: Mapping[str, str] = {
+    FLOW: "New data has come about as often as before (warning)",
+    SKEW: "The newest partitions have about as many rows as comparable ones, and keys are as even (warning)",
+    LAG: "What is there to be read has been read within the promised time (warning)",
+    SLA: "Partitions due since yesterday were published within the promise, by jobs of usual duration (warning)",
+}
+"""The detectors, each with the description of its check."""
+
+
+def deployment_of(access: LakeResource, now: datetime) -> Observed:
+    streams = streamed_inputs(access.checkpoints_path)
+    return Observed(graph=GRAPH, look=Snapshot(access.landing_zone, access.events), now=now, streams=streams)
+
+
+def evaluation_of(reading: Reading) -> dg.AssetCheckEvaluation:
+    description = f"{reading.what}; {reading.remedy}" if reading.stands else None
+    return dg.AssetCheckEvaluation(
+        asset_key=asset_key(reading.dataset),
+        check_name=reading.detector,
+        passed=not reading.stands,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"not judged: {reading.what}" if reading.verdict == UNKNOWN else description,
+        metadata={
+            "verdict": reading.verdict,
+            "value": reading.value,
+            "bound": reading.bound,
+            **dict(reading.figures),
+            **({"partitions": list(reading.partitions[:100])} if reading.partitions else {}),
+        },
+    )
+
+
+def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
+    """Return the key of the check on a dataset's landed table.
+
+    No run materializes the external assets of the landing zone, so Dagster never considers an evaluation older than the
+    data, and its pages show the newest one.
+    """
+    landed = landed_input(contract)
+    assert landed is not None, f"{contract.dataset} reads nothing that lands"
+    return dg.AssetCheckKey(dg.AssetKey(["landing", landed.table]), OVERDUE)
+
+
+def overdue_evaluation(contract: Contract, found: Overdue) -> dg.AssetCheckEvaluation:
+    key = overdue_check_key(contract)
+    return dg.AssetCheckEvaluation(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=found.warning is None,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=found.warning,
+        metadata={
+            "verdict": found.warning or QUIET,
+            OVERDUE: len(found.keys),
+            **{why: list(keys) for why, keys in found.without.items()},
+        },
+    )
+
+
+def _check(
+    key: dg.AssetCheckKey, description: str, evaluate: Callable[[LakeResource], dg.AssetCheckEvaluation]
+) -> dg.AssetChecksDefinition:
+    @dg.asset_check(asset=key.asset_key, name=key.name, description=description, required_resource_keys={"lake"})
+    def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        made = evaluate(context.resources.lake)
+        return dg.AssetCheckResult(
+            passed=made.passed, severity=made.severity, description=made.description, metadata=made.metadata
+        )
+
+    return check
+
+
+def _of_arrivals(contract: Contract) -> dg.AssetChecksDefinition:
+    def evaluate(access: LakeResource) -> dg.AssetCheckEvaluation:
+        found = Arrivals.of(contract, access.landing_zone).overdue(access.events, datetime.now(timezone.utc))
+        return overdue_evaluation(contract, found)
+
+    due = f"What is due {contract.freshness_hours:g} h after its end has come, and is complete (warning)"
+    return _check(overdue_check_key(contract), due, evaluate)
+
+
+def _of_detector(contract: Contract, detector: str) -> dg.AssetChecksDefinition:
+    def evaluate(access: LakeResource) -> dg.AssetCheckEvaluation:
+        reading = detectors.READERS[detector](deployment_of(access, datetime.now(timezone.utc)), contract)
+        return evaluation_of(reading)
+
+    return _check(dg.AssetCheckKey(asset_key(contract.dataset), detector), CHECKED[detector], evaluate)
+
+
+CHECKS: Sequence[dg.AssetChecksDefinition] = (
+    *map(_of_arrivals, LANDED.values()),
+    *(
+        _of_detector(contract, detector)
+        for contract in EVERY.values()
+        for detector in CHECKED
+        if getattr(contract.watch, detector) is not None
+    ),
+)

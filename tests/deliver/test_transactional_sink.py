@@ -1,0 +1,309 @@
+"""Two tables of a database are served together or not at all: refused and lost rows, kills, retries, duplicates.
+
+Pattern: Transactional Writer.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import string
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schema import Column, Migration, Partitioning
+from blogdata.deliver import transactional_sink
+from blogdata.deliver.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
+from blogdata.errors import PlatformError, TransientError
+from blogdata.operate import postgres_connection
+from blogdata.operate.postgres_connection import PostgresUnreachable
+from toy import declared
+
+SCHEMA = "shop"
+DAY = "2026-01-05"
+OTHER_DAY = "2026-01-06"
+
+
+def contract(name: str) -> Contract:
+    """A contract of rows by day with a text and a number."""
+    by_day = Partitioning(column="day", grain=Grain.DAY)
+    fields = "day STRING NOT NULL, item STRING NOT NULL, sold BIGINT"
+    return declared(f"gold.{name}", fields, key=("day", "item"), partitioning=by_day)
+
+
+def part(
+    name: str,
+    version: int,
+    items: Mapping[str, int | None],
+    day: str = DAY,
+    rows: int | None = None,
+    table_id: str = "table",
+) -> ServedTable:
+    """One table of a delivery, in batches of two rows."""
+    table = pa.Table.from_pylist([{"day": day, "item": item, "sold": sold} for item, sold in items.items()])
+    return ServedTable(
+        contract=contract(name),
+        table_id=table_id,
+        version=version,
+        rows=len(items) if rows is None else rows,
+        batches=table.to_batches(max_chunksize=2) if items else [],
+    )
+
+
+def delivery(version: int, day: str = DAY, table_id: str = "table", **more: Any) -> SinkDelivery:
+    """Sales and returns of one day, whose rows name their version."""
+    items = {f"item {number}": version for number in range(3)}
+    return SinkDelivery(
+        partition=day,
+        parts=[
+            part("sales", version, items, day, table_id=table_id, **more),
+            part("returns", version, items, day, table_id=table_id),
+        ],
+        run_id="run",
+    )
+
+
+def deliver(url: str, what: SinkDelivery) -> Receipt:
+    with postgres_connection.connected(url) as connection:
+        connection.autocommit = True
+        return transactional_sink.deliver(connection, SCHEMA, what)
+
+
+def shown(url: str) -> dict[tuple[str, str], list[int | None]]:
+    """Read the visible versions, per table and day."""
+    found: dict[tuple[str, str], list[int | None]] = {}
+    with psycopg.connect(url, autocommit=True) as connection:
+        for name in ("sales", "returns"):
+            for day, sold in connection.execute(f"SELECT day, sold FROM {SCHEMA}.{name} ORDER BY 1, 2"):
+                found.setdefault((name, day), []).append(sold)
+    return found
+
+
+def both(version: int, day: str = DAY) -> dict[tuple[str, str], list[int | None]]:
+    return {("sales", day): [version] * 3, ("returns", day): [version] * 3}
+
+
+def test_a_day_of_both_tables_is_replaced_whole(database: str) -> None:
+    deliver(database, delivery(1))
+    deliver(database, delivery(1, OTHER_DAY))
+    deliver(database, delivery(2))
+    assert shown(database) == {**both(2), **both(1, OTHER_DAY)}
+    with psycopg.connect(database) as connection:
+        assert transactional_sink.served(connection, SCHEMA)["gold.sales", "table", DAY] == 2
+
+
+def test_a_retry_changes_nothing_despite_other_rows(database: str) -> None:
+    first = deliver(database, delivery(1))
+    changed = delivery(1)
+    again = deliver(database, replace(changed, parts=[part("sales", 1, {"else": 9}), changed.parts[1]]))
+    assert (first.repeated, again.repeated) == (False, True)
+    assert again.batch_id == first.batch_id
+    assert shown(database) == both(1)
+
+
+def test_a_row_one_table_refuses_rolls_back_both(database: str) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute("ALTER TABLE shop.returns ADD CHECK (sold < 2)")
+    with pytest.raises(RowsRefused, match=r"CheckViolation.*table: returns, constraint: returns_sold_check"):
+        deliver(database, delivery(2))
+    assert shown(database) == both(1)
+
+
+def test_rows_that_contradict_the_ledger_are_not_served(database: str) -> None:
+    deliver(database, delivery(1))
+    with pytest.raises(RowsRefused, match="has 4 rows by its ledger, but 3 arrived"):
+        deliver(database, delivery(2, rows=4))
+    assert shown(database) == both(1)
+
+
+def test_an_older_version_never_replaces_a_newer_one(database: str) -> None:
+    deliver(database, delivery(2))
+    with pytest.raises(TransientError) as refused:
+        deliver(database, delivery(1))
+    assert refused.value.transient
+    assert shown(database) == both(2)
+
+
+def test_an_older_table_gains_the_new_column(database: str) -> None:
+    older = replace(contract("sales"), columns=contract("sales").columns[:2])
+    for day in (DAY, OTHER_DAY):
+        first = delivery(1, day)
+        deliver(database, replace(first, parts=[replace(first.parts[0], contract=older), first.parts[1]]))
+    deliver(database, delivery(2))
+    nothing = {("sales", OTHER_DAY): [None] * 3}
+    assert shown(database) == {**both(2), **both(1, OTHER_DAY), **nothing}
+
+    # If a dataset has not been published again, there is nothing to serve there.
+    sales, returns = delivery(3).parts
+    rows = pa.Table.from_batches(sales.batches).drop_columns("sold").to_batches()
+    deliver(database, SinkDelivery(partition=DAY, parts=[replace(sales, batches=rows), returns], run_id="run"))
+    assert shown(database)["sales", DAY] == [None] * 3
+
+
+def test_a_renamed_column_is_served_under_both_names(database: str) -> None:
+    for day in (DAY, OTHER_DAY):
+        deliver(database, delivery(1, day))
+    sales, returns = delivery(2).parts
+    renamed = Migration(old="sold", new="quantity", since=date(2026, 1, 1), grace=timedelta(days=9))
+    new = Column(name="quantity", type="BIGINT", description="How often")
+    columns = (*sales.contract.columns, new)
+
+    def served(version: int, columns: tuple[Column, ...]) -> set[tuple[Any, ...]]:
+        of = replace(sales.contract, columns=columns, migrations=(renamed,))
+        rows = [{"day": DAY, "item": "one", "sold": version, "quantity": version}]
+        part = replace(sales, contract=of, version=version, rows=1, batches=pa.Table.from_pylist(rows).to_batches())
+        deliver(database, SinkDelivery(partition=DAY, parts=[part, replace(returns, version=version)], run_id="run"))
+        with psycopg.connect(database) as connection:
+            names = ", ".join(column.name for column in columns)
+            return set(connection.execute(f"SELECT {names} FROM shop.sales"))
+
+    older = {(OTHER_DAY, f"item {number}", 1, 1) for number in range(3)}
+    assert served(2, columns) == {(DAY, "one", 2, 2), *older}
+    assert served(3, (*columns[:2], new)) == {(DAY, "one", 3), *(row[:3] for row in older)}
+    with psycopg.connect(database) as connection, pytest.raises(psycopg.errors.UndefinedColumn):
+        connection.execute("SELECT sold FROM shop.sales")
+
+
+def test_two_deliveries_of_a_day_are_serialized(database: str) -> None:
+    deliver(database, delivery(1))
+    halfway, go_on = threading.Event(), threading.Event()
+
+    def slow(batches: Any) -> Iterator[Any]:
+        halfway.set()
+        assert go_on.wait(300)
+        yield from batches
+
+    first = delivery(2)
+    held = replace(first, parts=[first.parts[0], replace(first.parts[1], batches=slow(first.parts[1].batches))])
+    errors: list[BaseException] = []
+
+    def run(what: SinkDelivery) -> None:
+        try:
+            deliver(database, what)
+        except BaseException as error:  # noqa: BLE001 - checked by the test
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=[what]) for what in (held, delivery(3))]
+    threads[0].start()
+    assert halfway.wait(300)
+    threads[1].start()
+    assert shown(database) == both(1), "readers never see one half"
+    threads[1].join(0.3)
+    assert threads[1].is_alive(), "the other delivery waits"
+    go_on.set()
+    for thread in threads:
+        thread.join(300)
+    assert (errors, shown(database)) == ([], both(3))
+
+
+def test_a_writer_killed_between_tables_changes_neither(database: str) -> None:
+    deliver(database, delivery(1))
+    program = (
+        "import os, sys, time\n"
+        f"sys.path[:0] = {sys.path!r}\n"
+        "from dataclasses import replace\n"
+        "from idempotency.test_transactional_sink import deliver, delivery\n"
+        "def stuck():\n"
+        "    print('between', flush=True)\n"
+        "    time.sleep(600)\n"
+        "    yield\n"
+        "what = delivery(2)\n"
+        "deliver(sys.argv[1], replace(what, parts=[what.parts[0], replace(what.parts[1], batches=stuck())]))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, database], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "between\n"
+        os.kill(writer.pid, signal.SIGKILL)
+    assert shown(database) == both(1)
+    assert not deliver(database, delivery(2)).repeated
+    assert shown(database) == both(2)
+
+
+def test_a_lost_database_is_a_transient_fault(database: str) -> None:
+    deliver(database, delivery(1))
+
+    def cut_off() -> Iterator[Any]:
+        with psycopg.connect(database, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%' OR "
+                          "(state = 'active' AND query LIKE 'COPY%')")  # fmt: skip
+        yield from part("returns", 2, {"item": 2}).batches
+
+    first = delivery(2)
+    broken = replace(first, parts=[first.parts[0], replace(first.parts[1], batches=cut_off())])
+    with pytest.raises(PostgresUnreachable) as lost:
+        deliver(database, broken)
+    assert lost.value.transient
+    assert shown(database) == both(1)
+    deliver(database, delivery(2))
+    assert shown(database) == both(2)
+
+
+LONG = "/" + "".join(random.Random(1).choices(string.ascii_letters, k=8000))
+"""More than PostgreSQL indexes, also when it is compressed."""
+
+
+def texts(*items: str, version: int = 1) -> SinkDelivery:
+    return SinkDelivery(
+        partition=DAY,
+        parts=[
+            part(name, version, {item: number for number, item in enumerate(items)}) for name in ("sales", "returns")
+        ],
+        run_id="run",
+    )
+
+
+def test_any_text_that_a_visitor_sends_is_served(database: str) -> None:
+    deliver(database, texts("/\0", LONG, "\\x41"))
+    with psycopg.connect(database) as connection:
+        for name in ("sales", "returns"):
+            found = [item for (item,) in connection.execute(f"SELECT item FROM {SCHEMA}.{name} ORDER BY sold")]
+            assert found == ["/\u2400", LONG, "\\x41"]
+
+
+def test_texts_too_long_for_an_index_are_refused(database: str) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE INDEX ON shop.sales (item)")
+    with pytest.raises(RowsRefused, match="ProgramLimitExceeded"):
+        deliver(database, texts(LONG, version=2))
+    assert shown(database) == both(1)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "transient"),
+    [
+        ("53100", PlatformError, False),
+        ("57014", PlatformError, False),
+        ("40P01", TransientError, True),
+        ("57P01", PostgresUnreachable, True),
+        ("08006", PostgresUnreachable, True),
+    ],
+)
+def test_only_a_lost_server_is_reported_as_unreachable(
+    database: str, code: str, error: type[PlatformError], transient: bool
+) -> None:
+    deliver(database, delivery(1))
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE 'it fails' USING ERRCODE = '{code}'; END $$"
+        )
+        connection.execute("CREATE TRIGGER fails BEFORE INSERT ON shop.returns EXECUTE FUNCTION fails()")
+    with pytest.raises(error, match="it fails") as failed:
+        deliver(database, delivery(2))
+    assert failed.value.transient is transient
+    assert ("disk" in str(failed.value)) == (code == "53100")
+    assert shown(database) == both(1)

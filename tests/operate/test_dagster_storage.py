@@ -1,0 +1,104 @@
+"""Dagster's event log with open connections stores the same data as Dagster's own, in the same files."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from blogdata.operate import dagster_home
+from blogdata.operate.config import Settings
+from blogdata.operate.dagster_storage import KeptEventLog
+
+KEY = dg.AssetKey("thing")
+
+
+@pytest.fixture(scope="module")
+def home(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return dagster_home.render(replace(settings, home=tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture(scope="module")
+def instance(home: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.from_config(str(home)) as found:
+        yield found
+
+
+def tell(instance: dg.DagsterInstance, run: str, count: int = 1) -> None:
+    for number in range(count):
+        instance.report_engine_event(str(number), job_name="job", run_id=run)
+
+
+def messages(instance: dg.DagsterInstance, run: str) -> list[str]:
+    return [entry.get_dagster_event().message or "" for entry in instance.all_logs(run)]
+
+
+def materialized(instance: dg.DagsterInstance, key: dg.AssetKey) -> int:
+    return len(instance.fetch_materializations(key, limit=1000).records)
+
+
+def run_once(instance: dg.DagsterInstance) -> str:
+    @dg.asset(name="thing", check_specs=[dg.AssetCheckSpec("fine", asset="thing")])
+    def thing() -> dg.MaterializeResult:  # type: ignore[type-arg]
+        return dg.MaterializeResult(check_results=[dg.AssetCheckResult(check_name="fine", passed=True)])
+
+    return dg.materialize([thing], instance=instance).run_id
+
+
+def test_dagsters_own_storage_shares_the_same_files(instance: dg.DagsterInstance, home: Path, tmp_path: Path) -> None:
+    first = run_once(instance)
+    (tmp_path / "dagster.yaml").write_text(json.dumps({"storage": {"sqlite": {"base_dir": str(home)}}}))
+    with dg.DagsterInstance.from_config(str(tmp_path)) as own:
+        assert isinstance(instance.event_log_storage, KeptEventLog)
+        assert not isinstance(own.event_log_storage, KeptEventLog)
+        assert materialized(own, KEY) == 1
+        assert messages(own, first) == messages(instance, first)
+        run = own.get_run_by_id(first)
+        assert run is not None
+        assert run.status == dg.DagsterRunStatus.SUCCESS
+        second = run_once(own)
+    assert materialized(instance, KEY) == 2
+    assert messages(instance, second)
+    checks = instance.event_log_storage.get_asset_check_execution_history(dg.AssetCheckKey(KEY, "fine"), limit=9)
+    assert [check.status.value for check in checks] == ["SUCCEEDED", "SUCCEEDED"]
+
+
+def test_run_watchers_receive_each_event(instance: dg.DagsterInstance, home: Path) -> None:
+    heard: list[str] = []
+    all_there = threading.Event()
+
+    def hear(entry: dg.EventLogEntry, _cursor: str) -> None:
+        heard.append(entry.get_dagster_event().message or "")
+        if len(heard) == 3:
+            all_there.set()
+
+    with dg.DagsterInstance.from_config(str(home)) as other:
+        tell(instance, "watched")
+        other.watch_event_logs("watched", None, hear)
+        tell(instance, "watched", 2)
+        assert all_there.wait(20), heard
+        other.end_watch_event_logs("watched", hear)
+
+
+def test_events_of_a_run_share_their_connections(instance: dg.DagsterInstance) -> None:
+    opened: list[object] = []
+    tell(instance, "run")
+
+    def count(connection: object, _record: object) -> None:
+        opened.append(connection)
+
+    event.listen(Engine, "connect", count)
+    try:
+        tell(instance, "run", 20)
+        instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
+        instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
+    finally:
+        event.remove(Engine, "connect", count)
+    assert len(opened) < 10

@@ -1,0 +1,144 @@
+"""Operations as Dagster jobs: each is launched once on one deployment, and says what it did.
+
+Pseudo-Anonymizer: a replaced key of tokens is noticed, and a rotation leaves joins and histories as they were.
+"""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from blogdata.deliver import exports
+from blogdata.deliver.copies import READER, ROLES
+from lineage.command_line import Said
+from lineage.conftest import Deploy, deploy, said
+from lineage.deployment import Deployment
+from lineage.tokens import OF_USERS, deliver, joined, marks, refused, replace_key, tokens
+from quality.contracts.keys import VISITOR_KEY
+
+__all__ = ["deploy", "said"]
+PERSON, OTHER, THEIR_LOGIN = "user-zq4711canary", "user-zq4712canary", "login-zq4711canary"
+SAME = "user-zq4710"
+GROUP = grp.getgrgid(os.getgid()).gr_name
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """Three users, of whom the second gets the login of the first on the second day, which a later test lands."""
+    made = deploy("jobs")
+    deliver(made, "2026-01-05", {PERSON: THEIR_LOGIN, OTHER: "bob", SAME: "carl"})
+    assert made.run(for_=OF_USERS).problems == []
+    return made
+
+
+@pytest.fixture
+def stats(deployment: Deployment) -> Iterator[str]:
+    folder = deployment.lake.path("gold.page_stats")
+    numbers = {name: [9] for name in ("events", "visits", "users", "hours_present")}
+    rows = pa.table({"event_date": ["2026-01-05"], "page": ["/a"], "share": [1.0], **numbers})
+    write_deltalake(folder, rows, partition_by=["event_date"])
+    yield "gold.page_stats"
+    shutil.rmtree(folder)
+
+
+class Started:
+    def __init__(self, said: Said) -> None:
+        self._said = said
+
+    def __call__(self, *words: str) -> tuple[bool, dict[str, Any], str]:
+        code, out, errors = self._said("job", *words, "--json")
+        assert errors == ""
+        answer = json.loads(out)
+        assert code == (not answer["ok"])
+        return answer["ok"], answer["result"], "\n".join(answer["problems"])
+
+
+@pytest.fixture
+def started(said: Said) -> Started:
+    return Started(said)
+
+
+def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: Said) -> None:
+    listed = json.loads(said("job", "--json")[1])
+    assert listed["retention"]["config"] == {"only_plan": "Only show which partitions have expired, and remove nothing"}
+    assert listed.keys() >= {"data_docs", "freeze", "lineage", "maintain", "profiles", "replay", "report"}
+    assert "refresh" not in listed
+    for words, fault in {
+        ("retentoin",): "did you mean retention",
+        ("rotate",): "key is missing",
+        ("rotate", "key"): "is no KEY=VALUE",
+        ("data_docs", "newest=many"): "'many' is no number",
+    }.items():
+        code, _, errors = said("job", *words)
+        assert (code, fault in errors) == (2, True), errors
+
+
+def test_copies_go_where_the_settings_say_and_nowhere_else(
+    deployment: Deployment, started: Started, stats: str, tmp_path: Path
+) -> None:
+    done, _, why = started("export")
+    assert (done, "a run cannot choose where copies go" in why) == (False, True)
+    *_, role = ROLES
+    file = deployment.settings.home / "blogdata.toml"
+    before = file.read_text() if file.exists() else ""
+    sections = [f'[copies.{reader}]\nfolder = "{tmp_path / reader}"\ngroup = "{GROUP}"\n' for reader in (role, READER)]
+    file.write_text("\n".join([before, *sections]))
+    for job, reader in (("export", role), (f"replicate datasets={stats}", READER)):
+        done, result, why = started(*job.split())
+        assert (done, why, result["written"]) == (True, "", 1)
+        assert {copy["folder"] for copy in result["copies"]} == {str(tmp_path / reader)}
+    file.write_text(before)
+    for job in ("export", "replicate"):
+        assert started(job)[1]["files_withdrawn"] > 0
+    assert exports.known(deployment.settings) == ()
+
+
+def test_a_dataset_is_shared(deployment: Deployment, started: Started, stats: str) -> None:
+    _, result, _ = started("share", f"dataset={stats}")
+    (share,) = result["shares"]
+    assert (share["dataset"], share["rows"], Path(share["manifest"]).is_dir()) == (stats, 1, True)
+    assert (Path(deployment.lake.root) / "views.sql").is_file()
+    assert started("share", f"dataset={stats}", "withdraw=true")[1]["shared"] == 0
+
+
+def test_a_replaced_key_is_noticed_before_anything_is_written(deployment: Deployment) -> None:
+    before = {name: deployment.lake.version(name) for name in OF_USERS}
+    deliver(deployment, "2026-01-06", {PERSON: "ann", OTHER: THEIR_LOGIN, SAME: "carl"})
+    key = replace_key(deployment, "another-key-of-the-same-version-" * 2)
+    problems = deployment.run(for_=OF_USERS).problems
+    assert all(refused(problems, dataset) for dataset in OF_USERS)
+    assert {name: deployment.lake.version(name) for name in OF_USERS} == before
+    replace_key(deployment, key)
+    assert deployment.run(for_=OF_USERS).problems == []
+    whose = "whose login is as it was, has one version"
+    assert sorted(deployment.rows("silver.users", "user_id")) == [SAME, PERSON, PERSON, OTHER, OTHER], whose
+
+
+def test_joins_and_histories_are_the_same_by_another_key(deployment: Deployment, started: Started) -> None:
+    old, known = tokens(deployment), joined(deployment)
+    logins = [(SAME, "carl"), (PERSON, THEIR_LOGIN), (PERSON, "ann"), (OTHER, "bob"), (OTHER, THEIR_LOGIN)]
+    assert [row[:2] for row in known["history"]] == logins
+    assert [row[2] for row in known["current"]] == ["2026-01-05", "2026-01-06", "2026-01-06"]
+    _, planned, _ = started("rotate", f"key={VISITOR_KEY}", "only_plan=true")
+    assert {name for row in planned["plan"] for name in row["datasets"].split(", ")} >= {"silver.users"}
+    assert {version for name in OF_USERS for version in marks(deployment, name)} == {"1"}
+    done, _, why = started("rotate", f"key={VISITOR_KEY}")
+    assert (done, why) == (True, "")
+    assert {version for name in OF_USERS for version in marks(deployment, name)} == {"2"}
+    assert joined(deployment) == known
+    new = tokens(deployment)
+    assert (len(new), old & new) == (len(old), set())
+    (deployment.settings.home / "secrets" / VISITOR_KEY).unlink()
+    deliver(deployment, "2026-01-07", {PERSON: "ann", OTHER: THEIR_LOGIN, SAME: "carl"})
+    assert deployment.run(for_=OF_USERS).problems == [], "the first version is needed by nobody"
+    assert len(deployment.rows("silver.users", "user_id")) == len(logins), "nobody got another version"
+    assert deployment.problems() == []

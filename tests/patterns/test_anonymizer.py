@@ -1,0 +1,188 @@
+"""Shared rows are k-anonymous and l-diverse by an independent measure, add up, and lead an attacker to nobody."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pycanon import anonymity
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from assets.gold import visits_shared
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.table.audit import guard_of, lifted_audits
+from blogdata.table.target import Provenance
+from blogdata.table.write_faults import AuditFailed
+from patterns.linkage import attack
+from quality.contracts.visits_shared import PROMISED, VISITS_SHARED
+from toy import target
+
+WEEK, LONELY, SECRET = "2026-01-05", "2026-01-12", "s" * 32
+BY = [*PROMISED.alike]
+COLUMNS = [*BY, PROMISED.number, PROMISED.sensitive, PROMISED.count]
+VIEW = (
+    "event_week STRING, event_hour STRING, keep_private BOOLEAN, user_id STRING, visit_id STRING, page STRING, "
+    "browser STRING, country STRING, referral_host STRING"
+)
+
+
+def page_views() -> list[tuple[Any, ...]]:
+    """Two days of 160 visitors; a few browsers, countries and hosts are rare, and so is a page with a name."""
+    draw, found = random.Random(7), []
+    hosts = ["direct", "news.example", "duckduckgo.com"]
+    for number in range(160):
+        browser = draw.choice(["Firefox", "Chrome", "Chrome", "Safari"]) if number % 20 else f"Rare {number}"
+        country = draw.choice(["DE", "JP", None]) if number % 25 else f"C{number}"
+        host = draw.choice(hosts) if number % 30 else f"blog-{number}.example"
+        for at in range(40 if number == 3 else draw.randint(1, 9)):
+            day, hour = f"2026-01-0{draw.choice([5, 6])}", draw.randrange(24) if number != 3 else 9
+            page = f"/{draw.choice([2025, 2026])}/post-{draw.randrange(150)}" if number != 9 else "/ada-lovelace/cv"
+            visit = f"v{number}-{day}-{hour // 6}"
+            private = number % 8 == 0
+            row = (WEEK, f"{day}T{hour:02d}", private, f"u{number}", visit, page, browser, country, host)
+            found.append((*row[:-1], host if at % 3 == 0 else "blog.example.org"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def visits(spark: Any) -> Any:
+    return spark.createDataFrame(page_views(), VIEW).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def persons(visits: Any) -> Any:
+    return visits_shared.grouped(visits).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def shared(persons: Any) -> Any:
+    return visits_shared.shared(persons, SECRET).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def table(shared: Any) -> Any:
+    return shared.select(*COLUMNS).toPandas()
+
+
+def known_rows() -> list[dict[str, Any]]:
+    """What an attacker knows, of each visitor who may be shared: their first page view."""
+    first: dict[str, dict[str, Any]] = {}
+    for _, hour, private, user, visit, page, browser, country, host in page_views():
+        if not private:
+            part = int(hour[11:]) // 6 * 6
+            values = (hour[:10], f"{part:02d}-{part + 6:02d}", page.split("/")[1], browser, country or "unknown")
+            row = {**dict(zip(BY, values, strict=True)), "visit": visit, "page": page, PROMISED.sensitive: host}
+            first.setdefault(user, row)
+    return list(first.values())
+
+
+def test_k_and_l_hold_by_the_independent_measure(persons: Any, table: Any) -> None:
+    assert len(table) > 100
+    assert anonymity.k_anonymity(table, BY) >= PROMISED.k
+    assert anonymity.l_diversity(table, BY, [PROMISED.sensitive]) >= PROMISED.l
+    # Without withholding, the same measure finds too few who look alike.
+    everybody = persons.toPandas()
+    assert anonymity.k_anonymity(everybody, BY) < PROMISED.k
+    assert (everybody["shared"].sum(), len(everybody) > len(table)) == (len(table), True)
+
+
+def test_what_identifies_somebody_is_not_there(table: Any) -> None:
+    said = {str(value) for column in (*BY, PROMISED.sensitive) for value in table[column]}
+    assert said >= {"2026-01-05", "2025", "Firefox", "any", "direct"}
+    assert not [value for value in said if value.startswith(("Rare", "C", "blog-", "u", "v")) and len(value) > 7]
+    assert "ada-lovelace" not in said
+    assert [column.name for column in VISITS_SHARED.columns if column.of_a_person or column.personal] == []
+    assert table[PROMISED.count].between(1, PROMISED.most + PROMISED.noise).all()
+
+
+def test_page_views_are_shared_or_counted_as_left_out(visits: Any, persons: Any, table: Any) -> None:
+    left_out = visits_shared.left_out(visits, persons)[WEEK]
+    rows = page_views()
+    assert left_out["private"] == sum(row[2] for row in rows) > 0
+    assert min(left_out.values()) > 0
+    assert table[PROMISED.count].sum() + sum(left_out.values()) == len(rows)
+
+
+def test_counts_are_shifted_within_bounds_and_groups_keep_their_sum(persons: Any, table: Any) -> None:
+    exact = persons.where("shared").withColumn("page_views", F.least("page_views", F.lit(PROMISED.most))).toPandas()
+    shifted = 0
+    for key, rows in table.groupby(BY):
+        true = exact[(exact[BY] == list(key)).all(axis=1)]
+        assert rows[PROMISED.count].sum() == true["page_views"].sum()
+        assert Counter(rows[PROMISED.sensitive]) == Counter(true[PROMISED.sensitive])
+        pairs = list(zip(sorted(rows[PROMISED.count]), sorted(true["page_views"]), strict=True))
+        assert all(abs(now - before) <= PROMISED.noise for now, before in pairs)
+        shifted += any(now != before for now, before in pairs)
+    assert shifted > 0
+
+
+def test_rows_are_the_same_when_they_are_computed_again(persons: Any, table: Any) -> None:
+    def rows(secret: str) -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, visits_shared.shared(persons.repartition(3), secret).select(*COLUMNS).collect()))
+
+    ours = sorted(table.itertuples(index=False, name=None))
+    assert rows(SECRET) == ours
+    assert rows("t" * 32) != ours, "without the secret nobody computes the numbers and shifts"
+
+
+def test_the_attack_finds_persons_in_the_plain_table_and_nobody_in_the_shared_one(table: Any) -> None:
+    known = known_rows()
+    plain = [
+        {**dict(zip(("hour", "visit", "page", "browser", "host"), (hour, visit, page, browser, host), strict=True))}
+        for _, hour, _, _, visit, page, browser, _, host in page_views()
+    ]
+    for row in plain:
+        row["event_date"], row["part_of_day"] = row["hour"][:10], int(row["hour"][11:]) // 6
+    looked_for = [{**row, "part_of_day": int(row["part_of_day"][:2]) // 6} for row in known]
+    by = ("event_date", "part_of_day", "page", "browser")
+    found = attack(looked_for, plain, by, candidate="visit", sensitive="host")
+    assert found.one / found.persons > 0.8
+
+    rows: list[Mapping[str, Any]] = table.to_dict("records")
+    shared = attack(known, rows, BY, candidate=PROMISED.number, sensitive=PROMISED.sensitive)
+    assert (shared.one, shared.told, shared.persons) == (0, 0, found.persons)
+    assert shared.least >= PROMISED.k
+
+
+def test_rows_that_are_not_anonymous_are_refused_and_nobody_can_lift_it(shared: Any, tmp_path: Path) -> None:
+    one = shared.first()
+    spoiled = reduce(and_, [F.col(name) == one[name] for name in BY])
+    alike = F.when(spoiled, "direct").otherwise(F.col(PROMISED.sensitive))
+    # Numbers that hide that somebody is missing: one of them comes twice.
+    doubled = F.when(spoiled & (F.col(PROMISED.number) == 2), 1).otherwise(F.col(PROMISED.number))
+    weeks = {
+        LONELY: shared.where(~spoiled | (F.col(PROMISED.number) < PROMISED.k)),
+        "2026-01-19": shared.withColumn(PROMISED.sensitive, alike),
+        "2026-01-26": shared.withColumn(PROMISED.number, doubled),
+    }
+    rows = reduce(DataFrame.unionByName, [shared, *[moved(frame, week) for week, frame in weeks.items()]])
+    distinct = f"count(1) = count(distinct struct({', '.join(VISITS_SHARED.key)}))"
+    judged = [F.expr(audit.expression) for audit in VISITS_SHARED.audits]
+    found = rows.groupBy("event_week").agg(*judged, F.expr(distinct)).collect()
+    assert {week: holds for week, *holds in found} == {
+        WEEK: [True, True, True],
+        LONELY: [False, True, True],
+        "2026-01-19": [True, False, True],
+        "2026-01-26": [True, True, False],
+    }
+
+    guards = [guard_of(VISITS_SHARED.dataset, audit.name) for audit in VISITS_SHARED.audits]
+    lifted = target(tmp_path, contract=VISITS_SHARED, lifted=lifted_audits(guards, VISITS_SHARED.dataset))
+    with pytest.raises(AuditFailed, match="k_anonymous") as refused:
+        overwrite_partitions(moved(weeks[LONELY], LONELY), lifted, [LONELY], Provenance())
+    assert guards[0] not in refused.value.next_step, "unlike with other audits, no flag is offered"
+    assert not lifted.lake.columns(VISITS_SHARED.dataset, ["event_week"]).num_rows, "no row was published"
+
+
+def moved(rows: Any, week: str) -> Any:
+    """Move rows of the first week to another one."""
+    days = F.datediff(F.lit(week), F.lit(WEEK))
+    later = F.date_add(F.col("event_date").cast("date"), days).cast("string")
+    return rows.withColumns({"event_week": F.lit(week), "event_date": later})

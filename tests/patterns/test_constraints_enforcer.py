@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schema import Partitioning, RowRule
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.quality.constraints_enforcer import orphans
+from blogdata.table.audit import specify
+from blogdata.table.lake import Lake
+from blogdata.table.tables import constraints, enforce
+from blogdata.table.target import Provenance
+from blogdata.table.write_faults import AuditFailed
+from quality.contracts import CONTRACTS
+from toy import declared, target
+
+ORDERS = declared(
+    "silver.orders",
+    "day STRING NOT NULL, id BIGINT NOT NULL, at TIMESTAMP, amount BIGINT",
+    key=("id",),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    rules=(
+        RowRule(name="positive", expression="amount > 0", description="An order has an amount"),
+        RowRule(name="small", expression="amount < 1000", description="Large orders go elsewhere"),
+    ),
+)
+DAY, *OTHERS = ORDERS.columns
+GENERATED = replace(ORDERS, columns=(replace(DAY, generated="date_format(at, 'yyyy-MM-dd')"), *OTHERS))
+ROWS = "day STRING, id BIGINT, at TIMESTAMP, amount BIGINT"
+
+
+@pytest.mark.parametrize("contract", CONTRACTS.values(), ids=CONTRACTS)
+def test_audits_have_all_that_the_table_enforces(contract: Contract) -> None:
+    """Files are committed without Delta's writer, which would enforce it."""
+    counted = set(specify(contract, (), {}, {}).violations.values())
+    conditions = [f"count_if(not coalesce({sql}, false))" for sql in constraints(contract).values()]
+    required = [f"count_if(`{column.name}` is null)" for column in contract.columns if not column.nullable]
+    assert counted >= {*conditions, *required}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+@pytest.fixture(scope="module")
+def orders(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with an empty table that enforces its contract."""
+    root = tmp_path_factory.mktemp("orders") / "lake"
+    enforce(spark, Lake(root=str(root)), ORDERS)
+    return root
+
+
+@pytest.fixture
+def enforced(orders: Path, tmp_path: Path) -> Lake:
+    """A copy of that lake for each test."""
+    return Lake(root=str(shutil.copytree(orders, tmp_path / "enforced")))
+
+
+@pytest.mark.parametrize(
+    ("key", "amount", "said"), [(None, 5, "NOT_NULL_CONSTRAINT"), (1, None, "DELTA_VIOLATE_CONSTRAINT")]
+)
+def test_the_table_refuses_nulls_and_rules_that_are_null(
+    spark: Any, enforced: Lake, key: int | None, amount: int | None, said: str
+) -> None:
+    plain = spark.createDataFrame([("2026-01-05", key, None, amount)], ROWS).write.format("delta").mode("append")
+    with pytest.raises(PySparkException, match=said):
+        plain.save(enforced.path(ORDERS.dataset))
+
+
+@pytest.mark.matrix(100)
+def test_generated_columns_are_computed_and_wrong_values_refused(spark: Any, lake: Lake) -> None:
+    enforce(spark, lake, GENERATED)
+    path = lake.path(ORDERS.dataset)
+    made = spark.sql("SELECT 1L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
+    made.write.format("delta").mode("append").save(path)
+    assert lake.read(spark, ORDERS.dataset).head(1)[0]["day"] == "2026-01-05"
+    wrong = spark.sql("SELECT '2020-01-01' AS day, 2L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
+    with pytest.raises(PySparkException, match="Generated Column"):
+        wrong.write.format("delta").mode("append").save(path)
+    enforce(spark, lake, GENERATED)
+    assert lake.read(spark, ORDERS.dataset).count() == 1
+
+
+def test_a_dropped_constraint_is_restored_before_writing(spark: Any, enforced: Lake) -> None:
+    spark.sql(f"ALTER TABLE delta.`{enforced.path(ORDERS.dataset)}` DROP CONSTRAINT positive")
+    enforce(spark, enforced, ORDERS)
+    table = enforced.caught_up(ORDERS.dataset)
+    assert table is not None
+    assert table.metadata().configuration["delta.constraints.positive"] == "amount > 0"
+
+
+def test_audit_lists_all_violations_with_their_counts(spark: Any, lake: Lake) -> None:
+    rows = [("2026-01-05", 1, None, -1), ("2026-01-05", 1, None, 5000), ("2026-01-05", None, None, None)]
+    with pytest.raises(AuditFailed) as refused:
+        overwrite_partitions(
+            spark.createDataFrame(rows, ROWS), target(Path(lake.root), contract=ORDERS), ["2026-01-05"], Provenance()
+        )
+    assert {(item.rule, item.partition, item.found) for item in refused.value.violations} == {
+        ("positive", "2026-01-05", 2),
+        ("small", "2026-01-05", 2),
+        ("not_null.id", "2026-01-05", 1),
+        ("unique.id", "2026-01-05", 1),
+    }
+
+
+def test_orphans_are_found_and_null_references_ignored(spark: Any) -> None:
+    facts = spark.createDataFrame([(1, "a", 1), (2, "a", 2), (3, "x", 1), (4, None, 1)], "n INT, t STRING, v INT")
+    dimension = spark.createDataFrame([("a", 1), ("a", 1), ("b", 2)], "type STRING, version INT")
+    on = {"t": "type", "v": "version"}
+    assert sorted(row["n"] for row in orphans(facts, dimension, on).collect()) == [2, 3]

@@ -1,0 +1,177 @@
+"""What is stored encrypted is of no use without the key, and a value that is not what was encrypted is an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from blogdata.operate import config, secrets
+from blogdata.operate.config import Settings
+from blogdata.patterns.security import encryptor
+from blogdata.patterns.security.encryptor import CannotDecrypt
+from blogdata.patterns.security.secrets_pointer import Pointer, Secret
+from blogdata.runs import deployment_keys
+from lineage.conftest import Deploy, deploy
+from lineage.deployment import Deployment
+from quality.contracts.users import IDENTITIES
+
+__all__ = ["deploy"]
+KEY = "identities-key"
+LOGINS = ("annabelle-1", "bartholomew", "annabelle-1")
+ROWS = [("a" * 32, LOGINS[0], "ann@mail.example"), ("b" * 32, LOGINS[1], None), ("c" * 32, LOGINS[2], "")]
+DDL = "identity STRING, login STRING, email STRING"
+DAY, NEXT = "2026-01-05", "2026-01-06"
+
+
+STORED = (
+    ("annabelle-1", "login", "a", "1.j-45rbfxYi3WUPVRMeqY0LWVYWG9hLx3LeBKf1beoWcnCzJ7pJpO"),
+    ("Zoë 🐘@mail.example", "email", "b", "2.jx8oQA9Y4ZBNJvtZDgH2FbGwsWKCrs48MBw9LGMDUBNAeKJ6cEhUv46lzUBNju-LwGc"),
+    ("", "email", "c", "1.jVOekJ64l9SOB6FFyEi59F_Fs24vBIpVdNe1NA"),
+)
+"""What a table has, with a key of 64 times `s` and then `1`: text, column, identity, ciphertext."""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Settings:
+    return config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")})
+
+
+def key(own: Settings) -> Pointer:
+    return secrets.own(own, KEY)
+
+
+def stored(spark: Any, own: Settings) -> Any:
+    """Return the encrypted rows, as a table has them."""
+    rows = encryptor.encrypted(
+        spark.createDataFrame(ROWS, DDL), IDENTITIES, key(own), deployment_keys.current(own, KEY).version
+    )
+    return spark.createDataFrame(rows.toArrow())
+
+
+def opened(rows: Any, own: Settings) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in encryptor.decrypted(rows, IDENTITIES, key(own)).collect()]
+
+
+def refused(rows: Any, own: Settings) -> CannotDecrypt:
+    with pytest.raises(PySparkException) as error:
+        opened(rows, own)
+    assert not any(login in str(error.value) for login in LOGINS)
+    found = encryptor.explained(str(error.value), own.home / "secrets")
+    assert found is not None
+    return found
+
+
+def rotate(own: Settings) -> int:
+    pointer = secrets.pointer(own, KEY)
+    last = pointer.versions()[-1]
+    assert pointer.add(Secret(f"{last}" * 64), after=last)
+    return last + 1
+
+
+def test_what_is_stored_is_read_and_written_as_it_was(own: Settings) -> None:
+    assert secrets.pointer(own, KEY).add(Secret("s" * 64), after=0)
+    assert secrets.pointer(own, KEY).add(Secret("1" * 64), after=1)
+    for text, column, identity, ciphertext in STORED:
+        place = pa.array([f"silver.identities.{column}\n{identity * 32}"] * 2)
+        assert encryptor._decrypted(pa.array([ciphertext, None]), place, key(own)).to_pylist() == [text, None]
+        again = encryptor._encrypted(pa.array([text, None]), place, key(own), int(ciphertext[0]))
+        assert again.to_pylist() == [ciphertext, None]
+
+
+def test_a_ciphertext_is_of_its_text_row_and_column_alone(spark: Any, own: Settings) -> None:
+    rows = stored(spark, own)
+    assert opened(rows, own) == ROWS
+    assert rows.exceptAll(stored(spark, own)).isEmpty(), "a table that is derived anew equals it"
+    first, second, third = rows.select("login", "email").collect()
+    assert len({first.login, third.login}) == 2, "one login, of two rows"
+    assert (second.email, third.email[:2]) == (None, "1.")
+
+
+def test_no_plan_has_the_key(spark: Any, own: Settings, capfd: pytest.CaptureFixture[str]) -> None:
+    rows: Any = encryptor.decrypted(stored(spark, own), IDENTITIES, key(own))
+    rows.explain("extended")
+    sent = f"{capfd.readouterr().out} {rows._plan.to_proto(spark.client)}"
+    assert KEY in sent, "its name, and where it is"
+    secret = secrets.read(own, KEY).reveal()
+    for purpose in (b"encryption", b"nonce"):
+        derived = encryptor._hash(secret.encode(), purpose)
+        assert not any(form in sent for form in (secret, derived.hex(), str(derived)[2:-1]))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        ("login", "translate(login, 'ABCDEFGHIJKLM', 'NOPQRSTUVWXYZ')", "it was changed or moved"),
+        ("identity", "repeat('d', 32)", "it was changed or moved"),
+        ("email", "login", "it was changed or moved"),
+        ("login", "substring(login, 1, 12)", "it was cut"),
+        ("login", f"'{LOGINS[0]}'", "it is no encrypted text"),
+    ],
+    ids=["changed", "of another row", "of another column", "cut", "in the clear"],
+)
+def test_a_value_that_is_not_what_was_encrypted_is_an_error(
+    spark: Any, own: Settings, column: str, value: str, why: str
+) -> None:
+    found = refused(stored(spark, own).withColumn(column, F.expr(value)), own)
+    assert why in found.what
+
+
+def test_a_key_is_rotated_and_shredded(spark: Any, own: Settings) -> None:
+    old = stored(spark, own)
+    assert rotate(own) == 2
+    new = stored(spark, own)
+    assert opened(new, own) == opened(old, own) == ROWS, (
+        "until it is shredded, each version decrypts what it has encrypted"
+    )
+    assert {row.login[:2] for row in new.collect()} == {"2."}
+
+    (own.home / "secrets" / KEY).unlink()
+    assert deployment_keys.current(own, KEY).version == 2
+    assert opened(new, own) == ROWS
+    found = refused(old, own)
+    assert found.what.endswith(f"version 1 of the key {KEY}")
+    assert str(own.home / "secrets" / KEY) in found.where
+
+
+@pytest.fixture
+def made(deploy: Deploy) -> Deployment:
+    return deploy("encrypted")
+
+
+def deliver(made: Deployment, day: str, *logins: str) -> None:
+    folder = made.landing / "users" / f"date={day}"
+    folder.mkdir(parents=True)
+    lines = [json.dumps({"id": f"u-{name}", "login": name, "email": f"{name}@mail.example"}) for name in logins]
+    (folder / "users.json").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "_SUCCESS").touch()
+
+
+def versions_of_key(made: Deployment) -> set[str]:
+    return {login.partition(".")[0] for login in made.rows(IDENTITIES.dataset, "login")}
+
+
+def test_no_file_of_the_table_has_a_login_and_it_goes_on_by_another_key(made: Deployment) -> None:
+    query = "SELECT login, email FROM silver.identities ORDER BY login"
+    selected = ["bronze.users", IDENTITIES.dataset]
+    deliver(made, DAY, *LOGINS[:2])
+    assert made.run(select=selected).problems == []
+    deliver(made, NEXT, LOGINS[0], "christabel")
+    assert made.run(select=selected).problems == []
+    everybody = [(name, f"{name}@mail.example") for name in (*LOGINS[:2], "christabel")]
+    assert made.asked(query) == everybody
+    assert versions_of_key(made) == {"1"}
+    files = [file.read_bytes() for file in Path(made.lake.path(IDENTITIES.dataset)).rglob("*") if file.is_file()]
+    assert len(files) > 3
+    assert not any(name.encode() in content for name in (*LOGINS, "christabel", "mail.example") for content in files)
+
+    assert rotate(made.settings) == 2
+    assert made.run(select=[IDENTITIES.dataset]).problems == [], "requested again, it is derived from all deliveries"
+    assert (made.asked(query), versions_of_key(made)) == (everybody, {"2"})
+    (made.settings.home / "secrets" / KEY).unlink()
+    assert made.asked(query) == everybody

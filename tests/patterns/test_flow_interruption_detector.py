@@ -1,0 +1,90 @@
+"""Flow Interruption Detector: unusual silence is found on each layer; empty commits and flags do not count as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from blogdata.contract.partitions import Grain
+from blogdata.contract.publication import Entry
+from blogdata.contract.watch import Flow
+from blogdata.landing.readiness_marker import LandedFile, LandedPartition
+from blogdata.watch import flow_interruption_detector as detector
+from blogdata.watch.reading import Reading
+
+START = datetime(2026, 1, 5, tzinfo=timezone.utc)
+HOUR = timedelta(hours=1)
+IRREGULAR = Flow()
+
+
+def hourly(count: int, *, without: Sequence[int] = ()) -> list[datetime]:
+    return [START + HOUR * number for number in range(count) if number not in without]
+
+
+def read(came: Sequence[datetime], now: datetime, spec: Flow = IRREGULAR) -> Reading:
+    return detector.detect("silver.views", spec, came, least=2 * HOUR, now=now)
+
+
+def entry(key: str, rows: int, at: datetime, *, appended: bool = False) -> Entry:
+    return Entry(
+        dataset="silver.views",
+        partition=key,
+        version=0,
+        rows_in=rows,
+        rows_out=rows,
+        reasons={},
+        committed_at=at,
+        appended=appended,
+    )
+
+
+def landed(key: str, written: datetime, *, files: int = 1) -> LandedPartition:
+    at = int(written.timestamp() * 1e9)
+    there = [LandedFile(name=f"{n}.json", size=1, mtime_ns=at, ctime_ns=at) for n in range(files)]
+    return LandedPartition(
+        key=key, folder=Path(key), lacks=None, files=tuple(there), links=(), fingerprint="", flag=None
+    )
+
+
+def test_silence_beyond_the_usual_pause_is_found() -> None:
+    came = hourly(100)
+    assert not read(came, came[-1] + 2 * HOUR).stands
+    reading = read(came, came[-1] + 2 * HOUR + timedelta(minutes=1))
+    assert (reading.verdict, reading.bound) == (detector.INTERRUPTED, 7200.0)
+    assert "since 2026-01-09 03:00 UTC" in reading.what
+
+
+def test_continuous_data_is_judged_by_declaration() -> None:
+    every = Flow(every=timedelta(minutes=5))
+    came = [START, START + timedelta(minutes=1)]
+    assert not read(came, came[-1] + timedelta(minutes=5), every).stands
+    assert read(came, came[-1] + timedelta(minutes=6), every).stands
+
+
+def test_nightly_pauses_are_learned() -> None:
+    came = [moment for moment in hourly(24 * 14) if 6 <= moment.hour < 22]
+    assert not read(came, came[-1] + 9 * HOUR).stands
+    assert read(came, came[-1] + 19 * HOUR).stands
+
+
+def test_an_outage_does_not_become_usual() -> None:
+    came = hourly(24 * 21, without=range(100, 160))
+    assert read(came, came[-1] + 3 * HOUR).stands
+
+
+def test_the_same_rows_again_are_no_data() -> None:
+    history = [entry("a", 5, START), entry("a", 5, START + HOUR), entry("b", 0, START + 2 * HOUR)]
+    assert detector.published(history) == [START]
+    assert detector.published([*history, entry("a", 6, START + 3 * HOUR)]) == [START, START + 3 * HOUR]
+
+
+def test_a_daily_copy_of_hours_is_usual() -> None:
+    keys = [START + HOUR * number for number in range(24 * 30)]
+    # The day's hours arrive at three in the following night.
+    partitions = [
+        landed(f"{key:%Y-%m-%dT%H}", key.replace(hour=0) + 27 * HOUR + timedelta(seconds=key.hour)) for key in keys
+    ]
+    now = START + 24 * 30 * HOUR + 26 * HOUR
+    assert not read(detector.landed(partitions, Grain.HOUR, now), now).stands
+    assert read(detector.landed(partitions, Grain.HOUR, now + 48 * HOUR), now + 48 * HOUR).stands

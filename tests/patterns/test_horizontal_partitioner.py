@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import io
+import re
+from contextlib import redirect_stdout
+from typing import Any
+
+import pytest
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.partitions import Grain
+from blogdata.contract.schema import Column, Partitioning
+from blogdata.errors import ConfigurationError
+from blogdata.table.tables import partition_column
+
+FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
+
+
+@pytest.fixture(scope="module")
+def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Write four days of a hundred rows each, one folder a day."""
+    path = str(tmp_path_factory.mktemp("lake") / "visits")
+    rows = spark.range(400).selectExpr("concat('2026-01-0', 1 + id % 4) AS day", "id AS user")
+    rows.repartition(1).write.format("delta").partitionBy("day").save(path)
+    return path
+
+
+def read(spark: Any, path: str) -> Any:
+    return spark.read.format("delta").load(path)
+
+
+def pruned_partitions(frame: Any) -> list[str]:
+    """List the partition filters of each scan of the physical plan that has any."""
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        frame.explain()
+    return [match["filters"] for match in FILTERS.finditer(shown.getvalue()) if match["filters"].strip()]
+
+
+def test_a_partition_predicate_becomes_a_partition_filter(spark: Any, table: str) -> None:
+    query = read(spark, table).where("day = '2026-01-02' and user > 10")
+    (filters,) = pruned_partitions(query)
+    assert re.search(r"day#\d+ = 2026-01-02", filters)
+    assert "user" not in filters
+
+
+def hourly(days: int) -> Contract:
+    return Contract(
+        dataset="silver.toys",
+        description="Toys",
+        owner="team:toys",
+        columns=(Column(name="hour", type="STRING", description="Hour"),),
+        partitioning=Partitioning(column="hour", grain=Grain.HOUR),
+        retention_days=days,
+    )
+
+
+def test_ten_years_of_hourly_partitions_are_refused() -> None:
+    assert partition_column(hourly(3 * 365)) == "hour"
+    with pytest.raises(ConfigurationError, match="87,600 partitions") as refused:
+        partition_column(hourly(10 * 365))
+    assert "coarser grain" in refused.value.next_step

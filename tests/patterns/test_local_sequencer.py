@@ -1,0 +1,117 @@
+"""The lookup of addresses is a step of its own: a failure behind it repeats it for none of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.execution.stats import StepEventStatus
+
+import definitions
+from assets.silver import places as asset
+from blogdata.operate import config, dagster_home
+from blogdata.patterns.data_flow import local_sequencer
+from blogdata.runs.refresh_request import JOB
+from lineage.conftest import Deploy, deploy
+from lineage.deployment import Deployment, event
+
+__all__ = ("deploy",)
+
+ENRICHED, PLACES = "silver.visits_enriched", "silver.places"
+GOOGLE, QUAD9, NEW, RESERVED = "8.8.8.8", "9.9.9.9", "1.1.1.1", "10.0.0.1"
+
+
+def test_only_what_is_not_stored_is_asked_for(spark: Any) -> None:
+    wanted = spark.createDataFrame([("b",), ("c",), (None,), ("a",), ("c",)], "ip STRING")
+    stored = spark.createDataFrame([("a", "DE")], "ip STRING, country STRING")
+    assert local_sequencer.missing(wanted, stored, key="ip") == ["b", "c"]
+    assert local_sequencer.missing(wanted, stored.limit(0), key="ip") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("address", "outcome", "country"),
+    [
+        (GOOGLE, "found", "US"),
+        (f"::ffff:{GOOGLE}", "found", "US"),
+        ("2001:4860:4860::8888%eth0", "found", "US"),
+        (RESERVED, "reserved", None),
+        ("fe80::1%eth0", "reserved", None),
+        ("no address", "reserved", None),
+        ("8.8.8.8, 9.9.9.9", "reserved", None),
+        ("%" * 9000, "reserved", None),
+        ("", "reserved", None),
+    ],
+)
+def test_an_address_has_one_row_as_received(address: str, outcome: str, country: str | None) -> None:
+    assert asset.look_up([address]) == [(address, outcome, country)]
+
+
+def refresh() -> dg.JobDefinition:
+    """Load the job of the deployment in BLOGDATA_HOME, as a process of Dagster does."""
+    return definitions.build(config.load()).resolve_job_def(JOB)
+
+
+def again_from_failure(made: Deployment) -> bool:
+    """Execute again what has failed of the newest run, as the button of Dagster's page does."""
+    with dagster_home.open_instance(made.settings) as instance:
+        (run,) = instance.get_runs(limit=1)
+        options = dg.ReexecutionOptions.from_failure(run.run_id, instance)
+        with dg.execute_job(dg.reconstructable(refresh), instance, reexecution_options=options) as result:
+            return bool(result.success)
+
+
+def steps(made: Deployment) -> dict[str, bool]:
+    """Return the two steps, of the newest run, that have ended, with whether they succeeded."""
+    with dagster_home.open_instance(made.settings) as instance:
+        (run,) = instance.get_runs(limit=1)
+        stats = instance.get_run_step_stats(run.run_id, ["silver__places", "silver__visits_enriched"])
+    return {one.step_key: one.status is StepEventStatus.SUCCESS for one in stats}
+
+
+def land(made: Deployment, hour: int, *addresses: str) -> None:
+    contexts = [{"technical": {"browser": "Firefox"}, "user": {"ip": address}} for address in addresses]
+    visits = [event(f"{hour:02}:05", f"/{at}", context=context) for at, context in enumerate(contexts)]
+    made.land(f"2026-01-05T{hour:02}", visits)
+
+
+def altered(made: Deployment, dataset: str, how: str) -> None:
+    with made.session() as spark:
+        spark.sql(how.format(f"delta.`{made.lake.path(dataset)}`")).collect()
+
+
+def test_a_failure_behind_the_lookup_does_not_repeat_it(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = deploy("places")
+    land(made, 1, GOOGLE, RESERVED)
+    assert made.run(for_=[ENRICHED]).problems == []
+
+    altered(made, ENRICHED, "ALTER TABLE {} ADD CONSTRAINT theirs CHECK (event_hour <> '2026-01-05T02')")
+    land(made, 2, GOOGLE, QUAD9)
+    assert [problem for problem in made.run(for_=[ENRICHED]).problems if "theirs" in problem]
+    assert steps(made) == {"silver__places": True, "silver__visits_enriched": False}
+    version = made.lake.version(PLACES)
+
+    altered(made, ENRICHED, "ALTER TABLE {} DROP CONSTRAINT theirs")
+    monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
+    assert again_from_failure(made)
+    assert steps(made) == {"silver__visits_enriched": True}, "the lookup is not executed again"
+    assert made.lake.version(PLACES) == version
+    found = sorted(made.rows(ENRICHED, "event_hour", "page", "country", "place_outcome"))
+    assert found == [
+        ("2026-01-05T01", "/0", "US", "found"),
+        ("2026-01-05T01", "/1", None, "reserved"),
+        ("2026-01-05T02", "/0", "US", "found"),
+        ("2026-01-05T02", "/1", *made_of(QUAD9)),
+    ]
+
+    land(made, 3, GOOGLE, NEW)
+    outcome = made.run(for_=[PLACES])
+    assert [step["rows"] for step in outcome.steps if step["dataset"] == PLACES] == [1], "no other is written again"
+    assert sorted(made.rows(PLACES, "ip")) == sorted([GOOGLE, NEW, QUAD9, RESERVED])
+    assert made.problems() == []
+
+
+def made_of(address: str) -> tuple[str | None, str]:
+    """Return the country and the outcome of an address."""
+    ((_, outcome, country),) = asset.look_up([address])
+    return country, outcome

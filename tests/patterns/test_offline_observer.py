@@ -1,0 +1,118 @@
+"""Offline Observer: which periods a look profiles, and when a distribution counts as changed; without Spark."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from random import Random
+
+import pytest
+
+from blogdata.contract.partitions import Grain, key_of
+from blogdata.contract.publication import WHOLE_TABLE, Entry
+from blogdata.contract.schema import Classification, Column, Partitioning
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.quality.offline_observer import (
+    Drift,
+    Profile,
+    comparable,
+    drifts,
+    require_profilable,
+    standing_drifts,
+    unseen,
+)
+from toy import declared
+
+DAY, NEXT = "2026-01-05", "2026-01-06"
+START = datetime(2026, 1, 5, tzinfo=timezone.utc)
+BY_HOUR = Partitioning(column="hour", grain=Grain.HOUR)
+VISITS = declared(
+    "simulated.visits", "hour STRING NOT NULL, browser STRING", partitioning=BY_HOUR, profiled=("browser",)
+)
+ON_WEEKDAYS = {"Chrome": 0.5, "Safari": 0.25, "Firefox": 0.15, "Edge": 0.08, "Opera": 0.02}
+ON_WEEKENDS = {"Chrome": 0.4, "Safari": 0.4, "Firefox": 0.15, "Edge": 0.03, "Opera": 0.02}
+_ALIKE = 4
+"""Rows of a visit, which are alike."""
+_MOOD = 0.06
+"""Relative difference of a share from one day to the next."""
+_DRAWN = 1_000
+"""Visits drawn one by one; of a larger day so many groups are drawn, which vary more, not less."""
+
+
+def day(random: Random, number: int, rows: int) -> Profile:
+    """Simulate the profile of a day; day 0 is a Monday, whose usual shares of browsers are others than a weekend's."""
+    usual = ON_WEEKENDS if number % 7 >= 5 else ON_WEEKDAYS
+    weights = [share * math.exp(random.gauss(0, _MOOD)) for share in usual.values()]
+    groups = min(max(rows // _ALIKE, 1), _DRAWN)
+    drawn = Counter(random.choices(list(usual), weights, k=groups))
+    counts = {name: round(count * rows / groups) for name, count in drawn.items()}
+    period = key_of(START + timedelta(days=number), Grain.DAY)
+    return Profile(period=period, version=number, rows=sum(counts.values()), counts={"browser": counts})
+
+
+def growing(random: Random, rows: int, days: int) -> list[Profile]:
+    """Simulate a growing blog; three days of a quarter are holidays with fewer rows."""
+    return [day(random, at, int(rows * (1 + at / 91) * (0.4 if at in (20, 21, 60) else 1.0))) for at in range(days)]
+
+
+@pytest.mark.parametrize("rows", [200, 5_000, 1_000_000])
+def test_only_a_changed_distribution_is_a_drift(rows: int) -> None:
+    days = growing(Random(f"a quarter of {rows}"), rows, 60)
+    assert [drift for at, one in enumerate(days) for drift in drifts(one, days[:at], VISITS)] == []
+    of_one = replace(days[-1], counts={"browser": {"Chrome": days[-1].rows}})
+    assert [drift.column for drift in drifts(of_one, days[:-1], VISITS)] == ["browser"]
+
+
+def test_a_day_is_compared_with_its_weekday() -> None:
+    days = growing(Random(1), 100, 90)
+    assert [one.period for one in comparable(days[89], days[:89], Grain.HOUR)] == [
+        days[89 - 7 * back].period for back in range(1, 5)
+    ]
+    assert [one.period for one in comparable(days[10], days[:10], Grain.HOUR)] == [one.period for one in days[3:10]]
+    whole = [looked("", version) for version in range(9)]
+    assert [one.version for one in comparable(whole[8], whole[:8], None)] == [4, 5, 6, 7]
+
+
+def test_personal_columns_cannot_be_profiled() -> None:
+    login = Column(name="login", type="STRING", classification=Classification.PERSONAL, description="Login")
+    contract = replace(VISITS, columns=(*VISITS.columns, login), profiled=("browser", "login", "nobody"))
+    with pytest.raises(ConfigurationError, match="login, nobody"):
+        require_profilable(contract)
+
+
+def published(versions: Mapping[str, int]) -> dict[str, Entry]:
+    of = "silver.visits"
+    return {
+        key: Entry(dataset=of, partition=key, version=version, rows_in=1, rows_out=1, reasons={})
+        for key, version in versions.items()
+    }
+
+
+def looked(period: str, version: int) -> Profile:
+    return Profile(period=period, version=version, rows=1, counts={})
+
+
+def test_only_periods_with_something_new_are_profiled() -> None:
+    there = published({f"{DAY}T10": 3, f"{DAY}T11": 7, f"{NEXT}T00": 5})
+    hours = {DAY: [f"{DAY}T10", f"{DAY}T11"], NEXT: [f"{NEXT}T00"]}
+    assert unseen(there, [], Grain.HOUR) == hours
+    assert unseen(there, [looked(DAY, 7), looked(NEXT, 7)], Grain.HOUR) == {}
+    # A late hour makes its day one to be looked at again, with all of its hours; the newest look counts.
+    looks = [looked(DAY, 4), looked(NEXT, 5), looked(NEXT, 2)]
+    assert unseen(there, looks, Grain.HOUR) == {DAY: hours[DAY]}
+
+
+def test_a_table_that_is_written_whole_is_one_period() -> None:
+    there = published({WHOLE_TABLE: 4})
+    assert unseen(there, [looked(WHOLE_TABLE, 3)], None) == {WHOLE_TABLE: [WHOLE_TABLE]}
+    assert unseen(there, [looked(WHOLE_TABLE, 4)], None) == {}
+
+
+def test_a_drift_stands_until_a_newer_period_without_one_is_looked_at() -> None:
+    drift = Drift(period=NEXT, column="browser", found=1.0, limit=0.2)
+    seen = [looked(DAY, 1), replace(looked(NEXT, 2), drifts=[drift])]
+    assert standing_drifts([*seen, looked(DAY, 3)]) == [drift], "an older day is looked at again"
+    assert standing_drifts([*seen, looked("2026-01-07", 3)]) == ()

@@ -1,0 +1,131 @@
+"""Every load writes a new copy, and the stable name always shows one of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import write_deltalake
+from pyspark.errors import PySparkException
+
+from blogdata.contract.publication import WHOLE_TABLE, Account, Commit
+from blogdata.errors import PlatformError
+from blogdata.ledger import ledger
+from blogdata.ledger.events import EventLog
+from blogdata.patterns.idempotency import proxy
+from blogdata.patterns.idempotency.data_overwrite import overwrite_table
+from blogdata.table import members, retired
+from blogdata.table.lake import Lake
+from blogdata.table.target import Provenance
+from toy import WHOLE, target
+
+THINGS = replace(WHOLE, dataset="bronze.things")
+YEARS = timedelta(days=THINGS.retention_days)
+
+
+def load(
+    spark: Any, lake: Lake, rows: int, run: str, *, name: str = "v2026-01-05", inputs: Mapping[str, int] | None = None
+) -> Commit:
+    frame = spark.range(rows).selectExpr("'h' AS hour", "id AS click", "1L AS stands_for", "'/' AS page")
+    provenance = Provenance(inputs=inputs or {}, accounts={WHOLE_TABLE: Account(rows_in=rows)})
+    return proxy.load(frame, target(Path(lake.root), run, contract=THINGS), provenance, name=name)
+
+
+@pytest.fixture(scope="module")
+def loaded(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with one load of ten rows."""
+    root = tmp_path_factory.mktemp("loaded") / "lake"
+    load(spark, Lake(root=str(root)), 10, "r1")
+    return root
+
+
+@pytest.fixture
+def lake(loaded: Path, tmp_path: Path) -> Lake:
+    """A copy of that lake for each test."""
+    return Lake(root=str(shutil.copytree(loaded, tmp_path / "lake")))
+
+
+def there(spark: Any, lake: Lake, version: int | None = None) -> int:
+    return int(lake.read(spark, THINGS.dataset, version).count())
+
+
+def copies(lake: Lake) -> list[str]:
+    folder = lake.folder(members.table_of(THINGS.dataset, ""))
+    assert folder is not None
+    return sorted(found.name for found in folder.iterdir())
+
+
+def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> None:
+    monday = lake.version(THINGS.dataset)
+    tuesday = load(spark, lake, 12, "r2", name="v2026-01-06")
+    assert (there(spark, lake), there(spark, lake, monday)) == (12, 10)
+    assert lake.row_counts(THINGS.dataset, None) == {WHOLE_TABLE: 12}
+    first, second = proxy.history(lake, THINGS.dataset)
+    assert [(one.rows, one.run_id, one.since_version) for one in (first, second)] == [
+        (10, "r1", monday),
+        (12, "r2", tuesday.version),
+    ]
+    assert first.visible_until == second.visible_from, "without a gap"
+    assert second.visible_until is None
+    events = EventLog(lake)
+    assert [entry.rows_out for entry in events.history(THINGS.dataset)] == [10, 12]
+    assert [line.problem for line in ledger.audit(lake, events, THINGS)] == [None]
+
+    # Retention removes and reports expired copies, but never the visible one.
+    years = datetime.now(timezone.utc) + YEARS
+    assert retired.remove(lake, THINGS.dataset, keep=YEARS, now=years - timedelta(days=1)) == []
+    (removed,) = retired.remove(lake, THINGS.dataset, keep=YEARS, now=years + timedelta(days=400))
+    assert (removed.location, removed.rows) == (first.location, 10)
+    assert copies(lake) == [second.location]
+    assert there(spark, lake) == 12
+    with pytest.raises(PlatformError, match=rf"version {monday}"):
+        there(spark, lake, monday)
+
+
+def test_a_crashed_load_is_completed_with_its_copy(spark: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            load(spark, lake, 12, "r2", inputs={"bronze.x": 1})
+    assert (there(spark, lake), len(copies(lake))) == (10, 2), "a copy without a pointer is invisible"
+    load(spark, lake, 12, "r2", inputs={"bronze.x": 1})
+    assert (there(spark, lake), len(copies(lake))) == (12, 2), "the existing copy is shown"
+    assert load(spark, lake, 12, "r2", inputs={"bronze.x": 1}).repeated
+
+    with monkeypatch.context() as patch:
+        patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            load(spark, lake, 13, "r3", inputs={"bronze.x": 1})
+    load(spark, lake, 14, "r3", inputs={"bronze.x": 2})
+    assert there(spark, lake) == 14, "a retry with a newer input does not publish the first try's rows"
+
+
+def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
+    (copy,) = proxy.history(lake, THINGS.dataset)
+    table = members.table_of(THINGS.dataset, copy.location)
+    frame = lake.read(spark, THINGS.dataset)
+    as_member = target(Path(lake.root), "r2", contract=replace(THINGS, dataset=table))
+    with pytest.raises(PlatformError, match="never written again"):
+        overwrite_table(frame, as_member, Provenance())
+    directly = target(Path(lake.root), "r2", contract=THINGS)
+    with pytest.raises(PlatformError, match=r"patterns\.idempotency\.proxy"):
+        overwrite_table(frame, directly, Provenance())
+    for sql in ("DELETE FROM {0}", "UPDATE {0} SET page = 'x'", "INSERT OVERWRITE {0} SELECT * FROM {0} LIMIT 1"):
+        with pytest.raises(PySparkException, match="append"):
+            spark.sql(sql.format(f"delta.`{lake.path(table)}`"))
+    write_deltalake(lake.path(table), frame.limit(1).toArrow(), mode="append")
+    assert there(spark, lake) == 10, "rows appended outside the platform are never read"
+
+
+def test_the_files_of_a_copy_become_read_only(lake: Lake) -> None:
+    (copy,) = proxy.history(lake, THINGS.dataset)
+    folder = lake.folder(members.table_of(THINGS.dataset, copy.location))
+    assert folder is not None
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert {file.suffix for file in files} >= {".parquet", ".json"}
+    assert [file.name for file in files if file.stat().st_mode & 0o222] == []

@@ -1,0 +1,276 @@
+"""A column is renamed in steps: during the grace period old readers continue, and none finds it missing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from pyspark.errors import PySparkException
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.migrations import carried, migrating, refuse_return
+from blogdata.contract.publication import Account
+from blogdata.contract.schema import Column, Migration
+from blogdata.contract.writes import Merge, Serve
+from blogdata.deliver import lake_views
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.ledger.deliveries import Served, record_deliveries
+from blogdata.ledger.events import EventLog
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.quality import schema_migrator
+from blogdata.patterns.quality.schema_migrator import Phase, Reader, readers, remove
+from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.lake import Lake
+from blogdata.table.target import Provenance
+from quality.contracts import CONTRACTS, DECLARED, SERVED
+from toy import CONTRACT, target
+
+MONDAY, TUESDAY, WEDNESDAY = "2026-01-05", "2026-01-06", "2026-01-07"
+NOW = CONTRACTS["gold.referral_stats"]
+(MIGRATION,) = NOW.migrations
+COUNTED, *OTHER_RULES, HELD_EQUAL = NOW.rules
+BEFORE = replace(
+    NOW,
+    columns=tuple(column for column in NOW.columns if column.name != "visitors"),
+    rules=tuple(rule for rule in NOW.rules if rule is not HELD_EQUAL),
+    migrations=(),
+)
+AFTER = replace(
+    NOW,
+    columns=tuple(replace(column, default=None) for column in NOW.columns if column.name != "users"),
+    rules=(replace(COUNTED, expression=COUNTED.expression.replace("users", "visitors")), *OTHER_RULES),
+)
+FIRST, LAST = MIGRATION.since, MIGRATION.ends
+
+
+def publish(spark: Any, lake: Lake, contract: Contract, day: str, visitors: int, name: str = "visitors") -> None:
+    """Publish a day as its asset does, with one of the two columns."""
+    row = (day, "direct", 9, 9, visitors, 24)
+    frame = spark.createDataFrame(
+        [row],
+        f"event_date STRING, referral_host STRING, events BIGINT, visits BIGINT, {name} BIGINT, hours_present INT",
+    )
+    aim = target(Path(lake.root), f"{day} {visitors} {len(contract.columns)}", contract=contract)
+    overwrite_partitions(frame, aim, [day], Provenance(accounts={day: Account(rows_in=9)}))
+
+
+def columns(lake: Lake, *names: str) -> set[tuple[Any, ...]]:
+    """Read columns as a program without Spark does."""
+    table = lake.columns(NOW.dataset, ["event_date", *names]).to_pydict()
+    return set(zip(*table.values(), strict=True))
+
+
+def phase(lake: Lake, contract: Contract) -> Phase:
+    return schema_migrator.phase(lake, contract, MIGRATION)
+
+
+def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> None:
+    """Pattern: Schema Compatibility Enforcer."""
+    lake = Lake(root=str(lake_root))
+    events, path = EventLog(lake), lake.path(NOW.dataset)
+    publish(spark, lake, BEFORE, MONDAY, 3, "users")
+    old_version = lake.version(NOW.dataset)
+    assert phase(lake, NOW) is Phase.ADD
+
+    without = replace(BEFORE, columns=tuple(column for column in BEFORE.columns if column.name != "users"))
+    with pytest.raises(PlatformError, match="users: was removed"):
+        publish(spark, lake, without, TUESDAY, 4)
+    assert (lake.version(NOW.dataset), columns(lake, "users")) == (old_version, {(MONDAY, 3)})
+
+    # Add and both: the older day gets its value; old and new readers can read every day.
+    publish(spark, lake, NOW, TUESDAY, 4)
+    both = {(MONDAY, 3, 3), (TUESDAY, 4, 4)}
+    assert (phase(lake, NOW), columns(lake, "users", "visitors")) == (Phase.BOTH, both)
+    with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
+        spark.sql(f"UPDATE delta.`{path}` SET visitors = 9")
+
+    # A process that died between adding the column and its values, before the contract was recorded.
+    table = lake.caught_up(NOW.dataset)
+    assert table is not None
+    table.alter.drop_constraint(HELD_EQUAL.name)
+    spark.sql(f"UPDATE delta.`{path}` SET visitors = NULL WHERE event_date = '{MONDAY}'")
+    publish(spark, lake, NOW, TUESDAY, 5)
+    assert columns(lake, "users", "visitors") == {(MONDAY, 3, 3), (TUESDAY, 5, 5)}
+    settled = lake.version(NOW.dataset)
+    publish(spark, lake, NOW, TUESDAY, 5)
+    assert lake.version(NOW.dataset) == settled
+
+    # The contract no longer has the old column, but it is still written.
+    publish(spark, lake, AFTER, WEDNESDAY, 6)
+    assert (WEDNESDAY, 6, 6) in columns(lake, "users", "visitors")
+    assert phase(lake, AFTER) is Phase.REMOVE
+    (view,) = [line for line in lake_views.statements(lake, [AFTER], lake_views.SPARK) if "_public" in line]
+    assert "`users`" in view
+
+    def removed(*found: Reader, on: date = LAST) -> int | None:
+        return remove(lake, events, AFTER, "users", found, today=on)
+
+    with pytest.raises(PlatformError, match=str(LAST)):
+        removed(on=LAST - timedelta(days=1))
+    with pytest.raises(PlatformError) as refused:
+        removed(Reader(name="gold.other.users", owner="team:sales", how="column lineage"))
+    assert "gold.other.users (team:sales; column lineage)" in refused.value.what
+    assert "team:sales" in refused.value.next_step
+    assert phase(lake, AFTER) is Phase.REMOVE
+
+    files, last = set(DeltaTable(path).file_uris()), lake.version(NOW.dataset)
+    gone = removed()
+    assert set(DeltaTable(path).file_uris()) == files
+    assert "users" not in lake.read(spark, NOW.dataset).columns
+    assert columns(lake, "visitors") == {(MONDAY, 3), (TUESDAY, 5), (WEDNESDAY, 6)}
+    assert {row.users for row in lake.read(spark, NOW.dataset, last).collect()} == {3, 5, 6}
+    assert (removed(), phase(lake, AFTER)) == (None, Phase.OVER)
+
+    publish(spark, lake, AFTER, MONDAY, 7)
+    assert carried(AFTER, lake.table(NOW.dataset)) is AFTER
+    assert columns(lake, "visitors") == {(MONDAY, 7), (TUESDAY, 5), (WEDNESDAY, 6)}
+    back = replace(AFTER, columns=(*AFTER.columns, Column(name="users", type="BIGINT", description="Registered users")))
+    with pytest.raises(ConfigurationError, match="users was removed from this table"):
+        publish(spark, lake, replace(back, migrations=()), MONDAY, 3)
+    assert [event.payload for event in events.notes(schema_migrator.COLUMN_REMOVED)] == [
+        {"column": "users", "why": "rename users to visitors"}
+    ]
+    assert gone is not None
+    assert set(events.publications(NOW.dataset)) == {MONDAY, TUESDAY, WEDNESDAY}
+
+
+def table_of(lake: Lake, dataset: str, rows: pa.Table, info: object = None, **more: Any) -> DeltaTable:
+    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(info)})
+    write_deltalake(lake.path(dataset), rows, commit_properties=properties, **more)
+    table = lake.table(dataset)
+    assert table is not None
+    return table
+
+
+RETIRED = replace(
+    CONTRACT,
+    columns=CONTRACT.columns[:3],
+    migrations=(Migration(old="page", since=FIRST, grace=timedelta(days=1)),),
+)
+
+
+@pytest.mark.parametrize("partition", ["hour", None])
+def test_a_removal_touches_no_file(tmp_path: Path, partition: str | None) -> None:
+    lake = Lake(root=str(tmp_path))
+    contract = RETIRED if partition else replace(RETIRED, partitioning=None)
+    rows = pa.table({"hour": ["a", "b"], "click": [1, 2], "stands_for": [1, 1], "page": ["/x", "/y"]})
+    table = table_of(lake, CONTRACT.dataset, rows, partition_by=partition)
+    table.alter.add_constraint({"paged": "page <> ''"})
+    files = table.file_uris()
+    assert remove(lake, EventLog(lake), contract, "page", [], today=LAST) is not None
+    after = lake.table(CONTRACT.dataset)
+    assert after is not None
+    assert sorted(after.file_uris()) == sorted(files)
+    assert after.to_pyarrow_table().sort_by("click").to_pydict() == {
+        "hour": ["a", "b"],
+        "click": [1, 2],
+        "stands_for": [1, 1],
+    }
+    assert "delta.constraints.paged" not in after.metadata().configuration
+    with pytest.raises(ConfigurationError, match="page was removed"):
+        refuse_return(after, CONTRACT)
+    refuse_return(after, contract)
+
+
+def test_a_removal_yields_to_a_publication(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake(root=str(tmp_path))
+    rows = pa.table({"hour": ["a"], "click": [1], "stands_for": [1], "page": ["/x"]})
+    table_of(lake, CONTRACT.dataset, rows, partition_by="hour")
+    lift = schema_migrator._lift
+
+    def overtaken(table: DeltaTable, contract: Contract, column: str) -> None:
+        lift(table, contract, column)
+        table.update_incremental()
+        table_of(lake, CONTRACT.dataset, rows, mode="overwrite")
+
+    monkeypatch.setattr(schema_migrator, "_lift", overtaken)
+    monkeypatch.setattr(DeltaTable, "update_incremental", lambda table: None)
+    with pytest.raises(ConcurrentWrite):
+        remove(lake, EventLog(lake), RETIRED, "page", [], today=LAST)
+    monkeypatch.undo()
+    assert remove(lake, EventLog(lake), RETIRED, "page", [], today=LAST) is not None
+
+
+def test_a_column_without_its_successor_is_not_removed(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    table_of(lake, NOW.dataset, pa.table({column.name: [1] for column in BEFORE.columns}))
+    with pytest.raises(ConfigurationError, match="visitors may lack values of users"):
+        remove(lake, EventLog(lake), AFTER, "users", [], today=LAST)
+
+
+def reading(lake: Lake, contracts: Any = DECLARED) -> list[tuple[str, str]]:
+    found = readers(lake, EventLog(lake), contracts, NOW.dataset, "users", landing="")
+    return [(reader.name, reader.owner) for reader in found]
+
+
+def test_every_reader_of_a_column_is_named(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    events = EventLog(lake)
+    assert reading(lake) == []
+    for dataset, origin in (("gold.page_stats", "users"), ("gold.visits_weekly", "events")):
+        lineage = [f"file:{lake.path(NOW.dataset)}#{origin}"]
+        info = {
+            "commit_id": dataset,
+            "run": {"run_id": "r", "code_version": "v"},
+            "column_lineage": {"mine": lineage},
+            "columns_read": lineage,
+            "partition_column": None,
+            "measures": {"": {"rows": 1, "accounted": 1}},
+            "accounts": {}, "breakdowns": {}, "inputs": {}, "reasons": [], "own_measures": [],
+        }  # fmt: skip
+        table_of(lake, dataset, pa.table({"mine": [1]}), info)
+    assert reading(lake) == [("gold.page_stats", "team:analytics")]
+
+    served_at = datetime(2026, 1, 6, tzinfo=timezone.utc)
+    one = Served(batch_id="b", partition=MONDAY, inputs={}, rows=1, run_id="r", served_at=served_at)
+    record_deliveries(events, "serving.daily_stats", [one], job_of=lambda run: None)
+    assert ("serving.daily_stats", "team:analytics") in reading(lake)
+    sink = SERVED["serving.daily_stats"]
+    assert isinstance(sink.write, Serve)
+    moved = replace(sink, write=replace(sink.write, without=("gold.referral_stats.users",)))
+    assert ("serving.daily_stats", "team:analytics") not in reading(lake, {**DECLARED, sink.dataset: moved})
+
+
+CENTS = Migration(
+    old="stands_for",
+    new="stands",
+    new_from_old="cast(stands_for AS STRING)",
+    old_from_new="cast(stands AS BIGINT)",
+    since=FIRST,
+    grace=timedelta(days=9),
+)
+STANDS = Column(name="stands", type="STRING", description="The same as text")
+
+
+@pytest.mark.parametrize(
+    ("contract", "fault"),
+    [
+        (
+            replace(CONTRACT, migrations=(Migration(old="page", new="path", since=FIRST, grace=CENTS.grace),)),
+            "lacks path",
+        ),
+        (replace(CONTRACT, migrations=(Migration(old="click", since=FIRST, grace=CENTS.grace),)), "identifies rows"),
+        (replace(CONTRACT, write=Merge(), migrations=RETIRED.migrations), "replaced is migrated"),
+    ],
+    ids=["nothing new", "a key", "a merged table"],
+)
+def test_an_impossible_migration_is_refused(contract: Contract, fault: str) -> None:
+    with pytest.raises(AssertionError, match=fault):
+        migrating(contract)
+
+
+def test_a_retired_column_is_carried_while_present(tmp_path: Path) -> None:
+    rows = pa.table({"hour": ["a"], "click": [1], "stands_for": [1], "page": ["/x"]})
+    table = table_of(Lake(root=str(tmp_path)), CONTRACT.dataset, rows)
+    assert [column.name for column in carried(RETIRED, table).columns] == ["hour", "click", "stands_for", "page"]
+    assert carried(RETIRED, None) is RETIRED
+    # The contract dropped the old column before the table had the new one.
+    hasty = replace(CONTRACT, columns=(*CONTRACT.columns[:2], CONTRACT.columns[3], STANDS), migrations=(CENTS,))
+    assert [column.default for column in carried(hasty, table).columns[3:]] == ["cast(stands_for AS STRING)", None]
+    assert carried(CONTRACT, table) is CONTRACT

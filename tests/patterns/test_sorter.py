@@ -1,0 +1,87 @@
+"""Sorter: frozen rows are sorted once, files are skipped for either column, and no row changes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.partitions import Grain
+from blogdata.contract.publication import Account
+from blogdata.contract.schema import Partitioning
+from blogdata.contract.writes import ByPeriod, Sorted
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.storage import sorter
+from blogdata.table.target import Provenance
+from quality.contracts import EVERY
+from scans import Scan, scanned
+from toy import declared, target
+
+WEEK = "2025-12-15"
+ROWS, FILE_BYTES = 20_000, 3_000
+"""About 21 files of a week. Delta samples where a file begins and adds noise to the order, so the files that a query
+reads differ from run to run: four or five of eight, nine or ten of these."""
+BY_USER, BY_PAGE = "bucket = 13", "page = '/7'"
+CLICKS = declared(
+    "gold.clicks",
+    "week STRING NOT NULL, click BIGINT NOT NULL, bucket INT, page STRING",
+    key=("click",),
+    partitioning=Partitioning(column="week", grain=Grain.WEEK),
+    write=ByPeriod(kept=timedelta(days=7), frozen=Sorted(by=("bucket", "page"), file_bytes=FILE_BYTES)),
+    statistics=("bucket", "page"),
+)
+
+
+def clicks(spark: Any, week: str) -> Any:
+    return spark.range(ROWS).select(
+        F.lit(week).alias("week"),
+        F.col("id").alias("click"),
+        F.pmod(F.xxhash64("id"), F.lit(64)).cast("int").alias("bucket"),
+        F.concat(F.lit("/"), F.pmod(F.xxhash64("id", F.lit(1)), F.lit(100))).alias("page"),
+    )
+
+
+def digest(frame: Any) -> list[Any]:
+    rows = frame.select(F.xxhash64(*frame.columns).cast("decimal(38,0)").alias("hash"))
+    return list(rows.agg(F.count("hash"), F.sum("hash")).collect())
+
+
+def member(spark: Any, root: Path, contract: Contract) -> Any:
+    """Write a week to a table of its own; return the target."""
+    aim = target(root, "week", contract)
+    accounts = {WEEK: Account(rows_in=ROWS)}
+    overwrite_partitions(clicks(spark, WEEK), aim, (WEEK,), Provenance(accounts=accounts))
+    return aim
+
+
+def test_sorted_rows_skip_files_for_either_column(spark: Any, tmp_path: Path) -> None:
+    aim = member(spark, tmp_path, CLICKS)
+    version = aim.lake.version(CLICKS.dataset)
+    assert version is not None
+
+    def read_at(at: int, predicate: str) -> Scan:
+        rows = aim.lake.read(spark, CLICKS.dataset, at).where(predicate)
+        return scanned(rows.agg(F.count("page"), F.max("bucket")))
+
+    whole = read_at(version, "true")
+    assert read_at(version, f"{BY_USER} AND {BY_PAGE}") == whole, "each file has all users and pages"
+    after = sorter.sort(spark, aim, version)
+    assert after > version
+    before, now = (digest(aim.lake.read(spark, CLICKS.dataset, at)) for at in (version, after))
+    assert before == now
+    everything = read_at(after, "true")
+    assert everything.files >= 16
+    for one in (BY_USER, BY_PAGE):
+        assert read_at(after, one).files <= 0.6 * everything.files, one
+
+
+def test_every_declared_order_has_statistics() -> None:
+    declared = {
+        contract.dataset: set(contract.write.frozen.by) - set(contract.statistics)
+        for contract in EVERY.values()
+        if isinstance(contract.write, ByPeriod) and contract.write.frozen
+    }
+    assert declared == {"gold.visits_weekly": set()}

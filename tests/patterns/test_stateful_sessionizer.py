@@ -1,0 +1,156 @@
+"""Stateful Sessionizer: rows in any order give the sessions of the batch, once the watermark has passed their ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blogdata.contract.partitions import Grain, key_of
+from blogdata.patterns.data_value import incremental_sessionizer, stateful_sessionizer
+from blogdata.patterns.data_value.incremental_sessionizer import SessionSpec
+
+SPEC = SessionSpec(
+    visitor="visitor",
+    time="at",
+    ties=("page",),
+    position=("appended",),
+    partition="hour",
+    inactivity=timedelta(minutes=10),
+    count="pages",
+    first={"entry": "page"},
+    last={"exit": "page"},
+    ever=("private",),
+    path={"path": "page"},
+)
+ALLOWED = timedelta(minutes=1)
+DDL = "visitor STRING, at TIMESTAMP, page STRING, private BOOLEAN, appended BIGINT"
+COLUMNS = ("hour", "session_id", "new_pages", *SPEC.state)
+START = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
+Row = tuple[str, datetime, str, bool, int]
+
+
+def at(minutes: float) -> datetime:
+    return START + timedelta(minutes=minutes)
+
+
+def row(visitor: str, minutes: float, page: str = "/", number: int = 0) -> Row:
+    return visitor, at(minutes), page, False, number
+
+
+class Live:
+    """A folder of JSON files from which a stream computes sessions, one file per batch."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        spark.conf.set("spark.sql.shuffle.partitions", "1")
+        self.spark, self.folder, self._landed = spark, folder, 0
+        (folder / "in").mkdir(parents=True)
+
+    def land(self, rows: Sequence[Row]) -> None:
+        self._landed += 1
+        file = self.folder / "in" / f"{self._landed:05d}.json"
+        names = [column.split()[0] for column in DDL.split(", ")]
+        lines = (json.dumps(dict(zip(names, each, strict=True)), default=datetime.isoformat) for each in rows)
+        file.write_text("\n".join(lines))
+        os.utime(file, (1_767_600_000 + self._landed,) * 2)
+
+    def take_in(self) -> list[Any]:
+        """Process the available files; return the progress of the batches."""
+        rows = self.spark.readStream.schema(DDL).option("maxFilesPerTrigger", "1").json(str(self.folder / "in"))
+        found = stateful_sessionizer.windows(rows, SPEC, late=ALLOWED)
+        writer = found.writeStream.format("delta").option("checkpointLocation", str(self.folder / "point"))
+        query = writer.trigger(availableNow=True).start(str(self.folder / "out"))
+        query.awaitTermination()
+        return list(query.recentProgress)
+
+    def sessions(self) -> list[Any]:
+        over = self.spark.read.format("delta").load(str(self.folder / "out"))
+        first, last = over.selectExpr("min(started_at)", "max(array_max(rows.at))").collect()[0]
+        hours = hours_of(first, last) if first else []
+        found = stateful_sessionizer.sessions(over, SPEC, payload="private", partitions=hours)
+        return list(found.collect())
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return sorted((tuple(one[name] for name in COLUMNS) for one in self.sessions()), key=repr)
+
+
+def hours_of(first: datetime, last: datetime) -> list[str]:
+    """List the hours from a row to the end of the session of another one."""
+    return [
+        key_of(first + timedelta(hours=each), Grain.HOUR) for each in range((last - first) // timedelta(hours=1) + 2)
+    ]
+
+
+def batch(spark: Any, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    """Compute the completed sessions with the batch counterpart."""
+    hours = hours_of(min(each[1] for each in rows), max(each[1] for each in rows))
+    found = incremental_sessionizer.sessionize(spark.createDataFrame(rows, DDL), None, SPEC, partitions=hours)
+    return sorted((tuple(each) for each in found.where("is_completed").select(*COLUMNS).collect()), key=repr)
+
+
+def drawn(seed: int, minutes: float = 240, visitors: int = 12) -> list[Row]:
+    """Draw rows of visitors: bursts, pauses of about the inactivity gap, and pages with equal times."""
+    draw = random.Random(seed)
+    rows: set[Row] = set()
+    for visitor in range(visitors):
+        time = draw.uniform(0, 20)
+        while time < minutes:
+            for page in draw.sample(("/a", "/b", "/c"), draw.choice((1, 1, 2))):
+                rows.add((f"v{visitor}", at(round(time, 3)), page, draw.random() < 0.1, len(rows)))
+            time += draw.choice((0.5, 3, 9.99, 10, 10.001, 14, 40))
+    return sorted(rows, key=lambda each: each[1:])
+
+
+def test_table_5_4_sessions_end_by_their_newest_row_and_not_by_the_watermark(session: Any, tmp_path: Path) -> None:
+    """Rows come at 0, 1 and 8 minutes of A, and at 15 of B; a minute of lateness is allowed."""
+    live = Live(session, tmp_path)
+    first = [row("A", minutes, f"/{minutes}", number) for number, minutes in enumerate((0, 1, 8))]
+    live.land([*first, row("B", 15, number=4)])
+    # The same page view again, then with another payload, and one appended before them.
+    again = [row("B", 15, number=5), ("B", at(15), "/", True, 6), row("B", 15, number=3)]
+    # The watermark is 10:14: one that ends sessions by it would have ended A at 10:10. So A grows, and X is too late.
+    live.land([*again, row("A", 17.5, "/late", 9)])
+    live.land([row("X", 3, "/too late", 10), row("C", 26.1, number=11)])
+    live.take_in()
+    # B ended at 10:25, the watermark is 10:25:06; A ends at 10:27:30.
+    (over,) = live.sessions()
+    assert (over.visitor, over.pages, over.lines, over.conflicts) == ("B", 1, 4, 1)
+    assert over.appended.appended == 3
+    live.land([row("C", 28.6, number=12)])
+    live.take_in()
+    assert {one.visitor: one.path for one in live.sessions()} == {"A": ["/0", "/1", "/8", "/late"], "B": ["/"]}
+
+
+def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) -> None:
+    rows = drawn(3)
+    live, draw = Live(session, tmp_path), random.Random(1)
+    expected = batch(session, rows)
+    assert len(expected) > 20
+    # Any order within a batch; a session cut off by a batch continues in the next.
+    middle = draw.randint(len(rows) // 3, len(rows) // 2)
+    for part in (rows[:middle], rows[middle:]):
+        live.land(draw.sample(part, len(part)))
+    live.land([row("end", 100_000, number=100_000)])
+    live.take_in()
+    assert live.rows() == expected
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("days", [3, 30])
+def test_the_state_does_not_grow_with_days(session: Any, tmp_path: Path, days: int) -> None:
+    live = Live(session, tmp_path)
+    visitors = 40
+    for day in range(days):
+        live.land([row(f"{day}-{each}", day * 1440 + each / 10, number=day * 1000 + each) for each in range(visitors)])
+    in_order = sorted((each["batchId"], each["stateOperators"][0]["numRowsTotal"]) for each in live.take_in())
+    held_rows = [rows for _, rows in in_order]
+    # Each batch of a day keeps that day in state; the next batch emits its expired sessions.
+    assert max(held_rows) <= 2 * visitors
+    assert held_rows[-1] == visitors
+    assert len(live.rows()) == (days - 1) * visitors

@@ -1,0 +1,113 @@
+"""A wide column is stored apart, and a view shows each row as it was: once, whatever happens to the other table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from blogdata.contract.contract import Contract
+from blogdata.contract.publication import Account
+from blogdata.contract.schema import Column, How, Subject, Whose
+from blogdata.deliver import lake_views
+from blogdata.deliver.lake_views import DUCKDB, SPARK
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.storage.vertical_partitioner import WHOLE, split, whole
+from blogdata.table.lake import Lake
+from blogdata.table.target import Provenance
+from quality.contracts import EVERY
+from toy import CONTRACT, HOURS, target
+
+FIRST, SECOND = HOURS
+LINE = Column(
+    name="line",
+    type="STRING",
+    description="As received",
+    subject=Subject(whose=Whose.VISITOR, how=How.DIRECT),
+)
+BEFORE = replace(CONTRACT, columns=(*CONTRACT.columns[:2], LINE, *CONTRACT.columns[2:]))
+LINES = "bronze.clicks"
+AFTER = split(BEFORE, ("line",), of=LINES, key=("hour", "click"))
+SPLIT = [contract for contract in EVERY.values() if contract.wide is not None]
+Read = Callable[[], list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def lake(lake_root: Path) -> Lake:
+    """A lake with the lines of four clicks, and one that is no click."""
+    lake = Lake(root=str(lake_root))
+    clicks = [(FIRST, 0), (FIRST, 1), (SECOND, 2), (SECOND, 3), (FIRST, None)]
+    hours, numbers = zip(*clicks, strict=True)
+    lines = pa.table({"hour": hours, "click": pa.array(numbers, pa.int64()), "line": [f"of {n}" for n in numbers]})
+    write_deltalake(lake.path(LINES), lines, partition_by=["hour"])
+    return lake
+
+
+def publish(spark: Any, lake: Lake, contract: Contract, *hours: str) -> int:
+    """Publish two clicks an hour, as an asset does that still computes the wide column; return the bytes written."""
+    numbered = [(hour, 2 * HOURS.index(hour) + number) for hour in hours for number in (0, 1)]
+    rows = [(hour, click, f"of {click}", 1, "/") for hour, click in numbered]
+    frame = spark.createDataFrame(rows, "hour STRING, click BIGINT, line STRING, stands_for BIGINT, page STRING")
+    aim = target(Path(lake.root), f"{hours} {len(contract.columns)}", contract=contract)
+    accounts = {hour: Account(rows_in=2) for hour in hours}
+    return int(overwrite_partitions(frame, aim, hours, Provenance(accounts=accounts)).info["bytes"])
+
+
+def columns(lake: Lake) -> list[str]:
+    table = lake.table(CONTRACT.dataset)
+    assert table is not None
+    return [field.name for field in table.schema().fields]
+
+
+@pytest.fixture
+def shown(spark: Any, lake: Lake) -> Read:
+    """Reads the view: the platform's, and those that are written for other engines, which must show the same."""
+
+    def statement(dialect: lake_views.Dialect) -> str:
+        (found,) = [one for one in lake_views.statements(lake, [AFTER], dialect) if f"{CONTRACT.dataset}{WHOLE}" in one]
+        return f"SELECT hour, click, line, page FROM ({found.split(' AS ', 1)[1]}) ORDER BY click"
+
+    def read() -> list[tuple[Any, ...]]:
+        frame = whole(lake.read(spark, CONTRACT.dataset), lake.read(spark, LINES), AFTER)
+        rows = frame.orderBy("click").select("hour", "click", "line", "page").collect()
+        found = [tuple(row) for row in rows]
+        assert [tuple(row) for row in spark.sql(statement(SPARK)).collect()] == found
+        if find_spec("duckdb"):
+            assert import_module("duckdb").sql(statement(DUCKDB)).fetchall() == found
+        return found
+
+    return read
+
+
+def test_the_view_shows_each_row_once_whatever_the_lines_are(spark: Any, lake: Lake, shown: Read) -> None:
+    publish(spark, lake, AFTER, *HOURS)
+    assert columns(lake) == [column.name for column in CONTRACT.columns]
+    as_it_was = [(FIRST, 0, "of 0", "/"), (FIRST, 1, "of 1", "/"), (SECOND, 2, "of 2", "/"), (SECOND, 3, "of 3", "/")]
+    assert shown() == as_it_was
+
+    # The lines of an hour have expired, and a line of the other one is no longer there.
+    lines = DeltaTable(lake.path(LINES))
+    lines.delete(f"hour = '{FIRST}'")
+    lines.delete("click = 3")
+    assert shown() == [(FIRST, 0, None, "/"), (FIRST, 1, None, "/"), (SECOND, 2, "of 2", "/"), (SECOND, 3, None, "/")]
+
+
+@pytest.mark.parametrize("contract", SPLIT, ids=lambda contract: contract.dataset)
+def test_the_wide_columns_of_a_dataset_are_those_of_another(contract: Contract) -> None:
+    wide = contract.wide
+    assert wide is not None
+    above = {column.name: column for column in EVERY[wide.of].columns}
+    own = {column.name: column for column in contract.columns}
+    assert [above[column.name] for column in wide.columns] == list(wide.columns)
+    assert [above[name].type for name in wide.key] == [own[name].type for name in wide.key]
+    inputs = {read.dataset for read in contract.reads}
+    assert inputs & {wide.of, *(read.dataset for read in EVERY[wide.of].reads)}
+    # A line that has expired leaves its events; events would not be found without their lines' hours.
+    assert EVERY[wide.of].partition_column in (None, *wide.key)

@@ -1,0 +1,317 @@
+"""Commits of files, without Spark: what delta-rs alone would get wrong, and of writers at once none is lost."""
+
+from __future__ import annotations
+
+import collections
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import CommitProperties, DeltaTable
+from deltalake.transaction import RemoveAction
+
+from blogdata.errors import PlatformError
+from blogdata.table.committer import ConcurrentWrite, Mark, OpenCommit, Whole
+from blogdata.table.store import Store
+from table.tables import DATASET, at_once, made, opened, replace, rows, with_removed_row, written
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A lake with a table of two partitions."""
+    store = made(tmp_path / "lake")
+    replace(store, "a", [1, 2], "first")
+    replace(store, "b", [3], "second")
+    return store
+
+
+def _log(store: Store, version: int) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (_folder(store) / f"{version:020d}.json").read_text().splitlines()]
+
+
+def _folder(store: Store) -> Path:
+    return Path(store.path(DATASET)) / "_delta_log"
+
+
+def _refused(store: Store, begun: OpenCommit, day: str) -> None:
+    before = rows(store)
+    with pytest.raises(ConcurrentWrite) as refused:
+        begun.replace([day], written(store, day, [99]), {})
+    assert refused.value.transient
+    assert rows(store) == before, "nothing of it was published"
+
+
+def test_a_partition_is_replaced_and_others_stay(store: Store) -> None:
+    version = opened(store, "run").replace(["a"], written(store, "a", [7]), {"commit_id": "mine"})
+    assert rows(store) == [("a", 7), ("b", 3)]
+    assert rows(store, version - 1) == [("a", 1), ("a", 2), ("b", 3)], "the version before can be read"
+    info = _log(store, version)[0]["commitInfo"]
+    assert isinstance(info, dict)
+    assert json.loads(info["userMetadata"]) == {"commit_id": "mine"}
+    assert info["operationMetrics"]["numOutputRows"] == "1"
+    assert info["isBlindAppend"] is False
+
+
+def test_a_table_without_partitions_is_replaced_whole(tmp_path: Path) -> None:
+    store = made(tmp_path / "lake", column=None)
+    for click in (1, 2):
+        opened(store, f"run {click}").replace(Whole.TABLE, written(store, "a", [click], partitioned=False), {})
+    assert rows(store) == [("a", 2)]
+
+
+@pytest.mark.parametrize("day", ["ü", "a b/c:%é", "x'y\"{z}[1]*?", "2026-01-05 00:00"])
+def test_a_partition_of_any_name_is_replaced(store: Store, day: str) -> None:
+    replace(store, day, [8], "one")
+    replace(store, day, [9], "another")
+    assert rows(store) == sorted([("a", 1), ("a", 2), ("b", 3), (day, 9)], key=str)
+
+
+def test_two_overwrites_of_an_empty_partition_are_one(store: Store) -> None:
+    late = opened(store, "late")
+    replace(store, "c", [4], "early")
+    _refused(store, late, "c")
+
+
+def test_a_commit_lost_to_one_of_another_partition_is_made_on_top(store: Store) -> None:
+    late = opened(store, "late")
+    between = replace(store, "b", [5], "early")
+    assert late.replace(["a"], written(store, "a", [6]), {}) == between + 1
+    assert rows(store) == [("a", 6), ("b", 5)]
+
+
+def test_a_commit_lost_to_one_of_the_same_partition_is_refused(store: Store) -> None:
+    late = opened(store, "late")
+    replace(store, "a", [5], "early")
+    _refused(store, late, "a")
+
+
+def test_a_change_of_any_partition_meanwhile_refuses_the_whole_table(store: Store) -> None:
+    late = opened(store, "late")
+    replace(store, "b", [5], "early")
+    with pytest.raises(ConcurrentWrite):
+        late.replace(Whole.TABLE, written(store, "a", [1]), {})
+    assert rows(store) == [("a", 1), ("a", 2), ("b", 5)]
+
+
+def test_a_known_batch_is_recognised_also_after_a_checkpoint(store: Store) -> None:
+    for number in range(25):
+        assert not opened(store, "stream", number).repeated
+        opened(store, "stream", number).append(written(store, "a", [number]), {})
+    assert list(_folder(store).glob("*.checkpoint.parquet"))
+    assert opened(store, "stream", 24).repeated
+    assert opened(store, "stream", 3).repeated
+    assert not opened(store, "stream", 25).repeated
+
+
+def test_a_batch_takes_its_turn_among_all_of_the_table(store: Store) -> None:
+    def begin(stream: str, number: int) -> OpenCommit:
+        return opened(store, stream, turn=Mark(writer=DATASET, batch=number, lasts=True))
+
+    slow = begin("one", 0)
+    begin("two", 0).append(written(store, "a", [5]), {})
+    with pytest.raises(ConcurrentWrite):
+        slow.append(written(store, "a", [6]), {})
+    with pytest.raises(ConcurrentWrite):
+        begin("one", 0)
+    begin("one", 1).append(written(store, "a", [6]), {})
+    assert begin("two", 0).repeated, "a repetition is told before its turn is looked at"
+
+
+def test_a_changed_schema_or_protocol_meanwhile_refuses(store: Store) -> None:
+    late, later = opened(store, "late"), opened(store, "later")
+    table = DeltaTable(store.path(DATASET))
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    _refused(store, late, "a")
+    _refused(store, later, "c")
+
+
+def test_a_compaction_meanwhile_is_harmless_to_an_overwrite(store: Store) -> None:
+    late = opened(store, "late")
+    both = opened(store, "compaction")
+    both.exchange(both.files(["a"]), written(store, "a", [1, 2]), {}, reads=["a"], data_change=False)
+    late.replace(["a"], written(store, "a", [6]), {})
+    assert rows(store) == [("a", 6), ("b", 3)]
+
+
+def test_a_compaction_lost_to_another_one_is_refused(store: Store) -> None:
+    late, early = opened(store, "late"), opened(store, "early")
+    for begun in (early, late):
+        files = begun.files(["a"])
+        if begun is early:
+            begun.exchange(files, written(store, "a", [1, 2]), {}, reads=["a"], data_change=False)
+            continue
+        with pytest.raises(ConcurrentWrite):
+            begun.exchange(files, written(store, "a", [1, 2]), {}, reads=["a"], data_change=False)
+    assert rows(store) == [("a", 1), ("a", 2), ("b", 3)], "no row is doubled"
+
+
+def test_a_commit_for_another_version_is_refused(store: Store) -> None:
+    begun = opened(store, "run")
+    begun.require(begun.table.version())
+    with pytest.raises(ConcurrentWrite, match="for version 1"):
+        begun.require(1)
+
+
+def test_a_table_that_only_grows_is_not_replaced(tmp_path: Path) -> None:
+    store = made(tmp_path / "lake", properties={"delta.appendOnly": "true"})
+    opened(store, "one").append(written(store, "a", [1]), {})
+    with pytest.raises(PlatformError, match="only takes additional rows"):
+        replace(store, "a", [2], "two")
+    assert rows(store) == [("a", 1)]
+
+
+def test_checkpoints_come_as_often_as_the_table_says(tmp_path: Path) -> None:
+    store = made(tmp_path / "lake", properties={"delta.checkpointInterval": "3"})
+    for number in range(7):
+        replace(store, "a", [number], f"run {number}")
+    found = sorted(int(file.name[:20]) for file in _folder(store).glob("*.checkpoint.parquet"))
+    assert found == [3, 6]
+    assert rows(store) == [("a", 6)]
+
+
+def test_a_checksum_spares_spark_a_count_and_tells_of_the_newest_schema_and_protocol(store: Store) -> None:
+    def written_at(version: int) -> dict[str, object]:
+        found: dict[str, object] = json.loads((_folder(store) / f"{version:020d}.crc").read_text())
+        return found
+
+    def told(version: int) -> dict[str, object]:
+        (action,) = [line["metaData"] for line in _log(store, version) if "metaData" in line]
+        sizes = [file["size_bytes"] for file in opened(store, "reader").files(Whole.TABLE)]
+        protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
+        counts = {"numFiles": len(sizes), "tableSizeBytes": sum(sizes), "numMetadata": 1, "numProtocol": 1}
+        return {**counts, "metadata": action, "protocol": protocol}
+
+    assert written_at(replace(store, "c", [5, 6], "run")) == told(0)
+    DeltaTable(store.path(DATASET)).alter.set_table_properties({"delta.checkpointInterval": "50"})
+    altered = DeltaTable(store.path(DATASET)).version()
+    for number in range(30):
+        newest = replace(store, "c", [number], f"after {number}")
+        assert written_at(newest) == told(altered)
+    (_folder(store) / f"{newest:020d}.crc").write_text(json.dumps({**told(altered), "numDeletionVectorsOpt": 1}))
+    newest = replace(store, "c", [7], "beside rows that are marked as removed")
+    assert not (_folder(store) / f"{newest:020d}.crc").exists()
+
+
+def _doctored(store: Store, old: str, new: str) -> None:
+    """Rewrite a part of the newest commit, as another writer would have written it."""
+    file = max(_folder(store).glob("*.json"))
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store: Store) -> None:
+    (file,) = written(store, "ü", [4])
+    moved = Path(store.path(DATASET)) / "day=ü" / "part-0.parquet"
+    moved.parent.mkdir()
+    (Path(store.path(DATASET)) / file.path).rename(moved)
+    opened(store, "one").append([file], {})
+    # Spark writes other than ASCII signs of a path as they are.
+    _doctored(store, file.path, "day=ü/part-0.parquet")
+    assert ("ü", 4) in rows(store)
+    with pytest.raises(PlatformError, match="their rows would stay"):
+        replace(store, "ü", [5], "two")
+    replace(store, "a", [7], "three")
+
+
+def test_delta_rs_alone_leaves_the_rows_of_such_a_file(store: Store) -> None:
+    """Once this fails, delta-rs removes them, and the refusal can go."""
+    test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store)
+    table = DeltaTable(store.path(DATASET))
+    gone = RemoveAction("day=ü/part-0.parquet", True, 1, 1, {"day": "ü"})
+    once = CommitProperties(max_commit_retries=0)
+    table.create_write_transaction(
+        [gone], mode="append", schema=table.schema(), partition_by=["day"], commit_properties=once
+    )
+    assert DeltaTable(store.path(DATASET)).version() == table.version() + 1
+    assert len(DeltaTable(store.path(DATASET)).file_uris()) == 3
+
+
+@pytest.fixture
+def marked(store: Store) -> Store:
+    """The same table, with a row of partition `a` that is marked as removed in place."""
+    replace(store, "a", [1, 2], "third")
+    with_removed_row(store, 1)
+    assert rows(store) == [("a", 1), ("b", 3)]
+    return store
+
+
+def test_an_overwrite_dissolves_the_deletion_vectors_of_its_partition(marked: Store) -> None:
+    replace(marked, "a", [7], "run")
+    assert rows(marked) == [("a", 7), ("b", 3)]
+    assert not DeltaTable(marked.path(DATASET)).deletion_vectors().read_all().num_rows
+
+
+def test_a_file_with_removed_rows_is_not_exchanged_by_itself(marked: Store) -> None:
+    begun = opened(marked, "run")
+    with pytest.raises(PlatformError, match="they would return"):
+        begun.exchange(begun.files(["a"]), written(marked, "a", [1]), {}, reads=["a"])
+    begun.exchange(begun.files(["b"]), written(marked, "b", [4]), {}, reads=["b"])
+    assert rows(marked) == [("a", 1), ("b", 4)]
+
+
+def test_delta_rs_alone_leaves_the_rows_of_a_file_with_a_deletion_vector(marked: Store) -> None:
+    """Once this fails, delta-rs removes them, and the refusal can go."""
+    begun = opened(marked, "run")
+    (file,) = begun.files(["a"])
+    table = begun.table
+    gone = RemoveAction(file["path"], True, 1, 1, {"day": "a"})
+    once = CommitProperties(max_commit_retries=0)
+    table.create_write_transaction(
+        [gone], mode="append", schema=table.schema(), partition_by=["day"], commit_properties=once
+    )
+    assert rows(marked) == [("a", 1), ("b", 3)]
+
+
+def test_a_table_with_mapped_columns_or_unknown_features_is_refused(store: Store) -> None:
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["rowTracking"]}
+    newest = max(int(file.name[:20]) for file in _folder(store).glob("*.json"))
+    file = _folder(store) / f"{newest + 1:020d}.json"
+    file.write_text(json.dumps({"commitInfo": {"timestamp": 1}}) + "\n" + json.dumps({"protocol": protocol}) + "\n")
+    with pytest.raises(PlatformError, match="rowTracking"):
+        opened(store, "run")
+    features = {"readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]}
+    file.write_text(json.dumps({"commitInfo": {"timestamp": 1}}) + "\n" + json.dumps({"protocol": protocol | features}))
+    with pytest.raises(PlatformError, match="columnMapping"):
+        opened(store, "run")
+
+
+def _overwrites(root: str, worker: int) -> tuple[int, int]:
+    store, done, refused = Store(root=root), 0, 0
+    for turn in range(15):
+        day = f"p{worker}" if turn % 3 else "shared"
+        try:
+            replace(store, day, [worker * 100 + turn], f"{worker} {turn}")
+            done += 1
+        except ConcurrentWrite:
+            refused += 1
+    return done, refused
+
+
+def test_of_four_processes_that_replace_partitions_none_loses_one(tmp_path: Path) -> None:
+    store = made(tmp_path / "lake")
+    found = at_once(_overwrites, tmp_path / "lake", 4)
+    assert all(done + refused == 15 and done >= 10 for done, refused in found), "own partitions never conflict"
+    assert DeltaTable(store.path(DATASET)).version() == sum(done for done, _ in found)
+    by_day = collections.Counter(day for day, _ in rows(store))
+    assert by_day == {"shared": 1, "p0": 1, "p1": 1, "p2": 1, "p3": 1}
+    assert {("p0", 14), ("p1", 114), ("p2", 214), ("p3", 314)} <= set(rows(store))
+
+
+def _batches(root: str, worker: int) -> int:
+    store, done = Store(root=root), 0
+    for number in range(20):
+        while not (begun := opened(store, "stream", number)).repeated:
+            try:
+                begun.append(written(store, "a", [number]), {})
+                done += 1
+            except ConcurrentWrite:
+                continue
+    return done
+
+
+def test_of_twins_of_each_batch_one_commits_it(tmp_path: Path) -> None:
+    store = made(tmp_path / "lake")
+    done = at_once(_batches, tmp_path / "lake", 4)
+    assert sum(done) == 20
+    assert rows(store) == sorted([("a", number) for number in range(20)], key=str)

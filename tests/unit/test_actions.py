@@ -1,0 +1,154 @@
+"""Files below a table, described as its log needs them."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+from blogdata.table.actions import files_below, footer, indexed_columns, is_removable, value_of
+
+UTC = timezone.utc
+EARLY, LATE = datetime(2026, 1, 5, 0, 0, 0, 999, UTC), datetime(2026, 1, 5, 1, 0, 0, 1, UTC)
+
+
+def _footer(tmp_path: Path, columns: dict[str, pa.Array], groups: int = 1000) -> dict[str, Any]:
+    pq.write_table(pa.table(columns), tmp_path / "one.parquet", row_group_size=groups)
+    rows, statistics = footer(pq.read_metadata(tmp_path / "one.parquet"), list(columns))
+    assert rows == len(next(iter(columns.values())))
+    assert json.loads(json.dumps(statistics)) == statistics, "it is JSON"
+    return statistics
+
+
+def _bounds(tmp_path: Path, values: pa.Array, groups: int = 1000) -> tuple[Any, Any]:
+    found = _footer(tmp_path, {"v": values}, groups)
+    return found["minValues"].get("v"), found["maxValues"].get("v")
+
+
+def test_a_footer_has_the_bounds_and_nulls_of_each_column_over_all_row_groups(tmp_path: Path) -> None:
+    found = _footer(tmp_path, {"n": pa.array([3, None, 1, 2]), "s": pa.array([None, None, None, "a"])}, groups=2)
+    assert found == {
+        "numRecords": 4,
+        "minValues": {"n": 1, "s": "a"},
+        "maxValues": {"n": 3, "s": "a"},
+        "nullCount": {"n": 1, "s": 3},
+    }
+
+
+def test_a_moment_is_bounded_by_whole_milliseconds(tmp_path: Path) -> None:
+    moments = pa.array([LATE, EARLY], pa.timestamp("us", "UTC"))
+    assert _bounds(tmp_path, moments) == ("2026-01-05T00:00:00.000Z", "2026-01-05T01:00:00.001Z")
+    plain = pa.array([LATE.replace(tzinfo=None)], pa.timestamp("us"))
+    assert _bounds(tmp_path, plain) == ("2026-01-05T01:00:00.000", "2026-01-05T01:00:00.001")
+
+
+def test_a_day_a_decimal_and_a_number_are_bounded_by_themselves(tmp_path: Path) -> None:
+    assert _bounds(tmp_path, pa.array([date(1500, 1, 1), date(2026, 1, 5)])) == ("1500-01-01", "2026-01-05")
+    assert _bounds(tmp_path, pa.array([Decimal("1.25"), Decimal("-2.50")], pa.decimal128(9, 2))) == (-2.5, 1.25)
+    assert _bounds(tmp_path, pa.array([0.5, -1.5])) == (-1.5, 0.5)
+
+
+def test_a_long_text_is_bounded_by_texts_that_are_not_within(tmp_path: Path) -> None:
+    long = "z" * 40
+    assert _bounds(tmp_path, pa.array([long])) == ("z" * 32, "z" * 32 + "\U0010ffff")
+    greatest = "z" * 32 + "\U0010ffff" + "a"
+    low, high = _bounds(tmp_path, pa.array([greatest]))
+    assert low.encode() <= greatest.encode() <= high.encode()
+    assert _bounds(tmp_path, pa.array(["é", "z"])) == ("z", "é")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([float("inf"), 1.0]),
+        pa.array([True, False]),
+        pa.array([b"\xff"]),
+        pa.array([[1], [2]]),
+        pa.array([{"a": 1}]),
+        pa.array([Decimal(10**20), Decimal(1)], pa.decimal128(38, 0)),
+        pa.array([None, None], pa.int64()),
+        pa.array([datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)], pa.timestamp("us", "UTC")),
+    ],
+    ids=str,
+)
+def test_what_has_no_certain_bounds_has_none(tmp_path: Path, values: pa.Array) -> None:
+    assert _bounds(tmp_path, values) == (None, None)
+
+
+def test_one_row_group_without_bounds_leaves_a_column_without(tmp_path: Path) -> None:
+    assert _bounds(tmp_path, pa.array([1.0, 2.0, float("nan"), float("nan")]), groups=2) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("folder", "value"),
+    [
+        ("2026-01-05T00", "2026-01-05T00"),
+        ("a+b~2Fc~3A~25~C3~A9", "a b/c:%é"),
+        ("~2A~7E", "*~"),
+        ("__HIVE_DEFAULT_PARTITION__", None),
+    ],
+)
+def test_a_folder_names_its_value_in_ascii(folder: str, value: str | None) -> None:
+    assert value_of(folder) == value
+
+
+def test_files_below_a_folder_have_rows_sizes_and_the_values_of_their_folders(tmp_path: Path) -> None:
+    for folder, ids in (("day=~C3~BC", [1, 2]), ("day=b", [3]), ("day=c", [])):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        rows = pa.table({"id": pa.array(ids, pa.int64())})
+        pq.write_table(rows, tmp_path / "data" / folder / "part-0.parquet")
+        (tmp_path / "data" / folder / ".part-0.parquet.crc").touch()
+    (tmp_path / "data" / "_SUCCESS").touch()
+    files = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
+    found = files_below(files, "data", partition=("day", None), indexed=["id"])
+    assert [(file.path, file.rows, file.partition_values) for file in found] == [
+        ("data/day=b/part-0.parquet", 1, {"day": "b"}),
+        ("data/day=~C3~BC/part-0.parquet", 2, {"day": "ü"}),
+    ]
+    assert all(file.size == (tmp_path / file.path).stat().st_size and file.modified for file in found)
+    named = files_below(files, "data", partition=("day", "b"), indexed=[])
+    assert [file.partition_values for file in named] == [{"day": "b"}] * 2
+    assert named[0].statistics == {"numRecords": 1, "minValues": {}, "maxValues": {}, "nullCount": {}}
+
+
+@pytest.mark.parametrize(
+    ("properties", "columns"),
+    [
+        ({}, ("a", "b")),
+        ({"delta.dataSkippingNumIndexedCols": "1"}, ("a",)),
+        ({"delta.dataSkippingNumIndexedCols": "-1"}, ("a", "b")),
+        ({"delta.dataSkippingNumIndexedCols": "0"}, ()),
+        ({"delta.dataSkippingStatsColumns": "day,b"}, ("b",)),
+    ],
+    ids=str,
+)
+def test_a_table_names_the_columns_with_statistics(
+    tmp_path: Path, properties: dict[str, str | None], columns: tuple[str, ...]
+) -> None:
+    schema = pa.schema([("day", pa.string()), ("a", pa.int64()), ("b", pa.int64())])
+    table = DeltaTable.create(str(tmp_path), schema=schema, partition_by=["day"], configuration=properties)
+    assert indexed_columns(table) == columns
+
+
+@pytest.mark.parametrize(
+    ("path", "removable"),
+    [
+        ("data/a/day=~C3~BC/part-0.parquet", True),
+        ("day=2026-01-05T00/part-0.c000.zstd.parquet", True),
+        ("day=a%253Ab/part-0.parquet", True),
+        ("day=a%20b/part-0.parquet", True),
+        ("day=%C3%BC/part-0.parquet", True),
+        ("day=ü/part-0.parquet", False),
+        ("day=a%3ab/part-0.parquet", False),
+    ],
+)
+def test_a_path_is_removable_if_it_is_encoded_as_delta_rs_encodes(path: str, removable: bool) -> None:
+    assert is_removable(path) == removable

@@ -1,0 +1,31 @@
+"""Fault rates are parsed strictly, and each fault breaks lines in its own way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blogdata.errors import ConfigurationError
+from blogdata.simulator.feed_faults import FaultRates, load_faults
+
+
+def test_a_faults_file_sets_only_named_rates(tmp_path: Path) -> None:
+    (tmp_path / "faults").write_text("duplicate = 0.25\nlate = 0 # none\n")
+    assert load_faults(tmp_path / "faults") == FaultRates.none(duplicate=0.25)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("duplicates = 0.1", "unknown faults: duplicates"),
+        ("duplicate = 1.5", "between 0 and 1"),
+        ("duplicate = nan", "between 0 and 1"),
+        ("duplicate = 0.6\nlate = 0.6", "add up to 1.2"),
+        ("duplicate", "cannot be read"),
+    ],
+)
+def test_a_wrong_faults_file_is_refused_with_reason(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "faults").write_text(text)
+    with pytest.raises(ConfigurationError, match=says):
+        load_faults(tmp_path / "faults")

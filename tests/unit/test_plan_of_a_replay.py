@@ -1,0 +1,291 @@
+"""The smallest plan: everything that has read a replayed partition, once, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+
+from blogdata.contract.contract import Wanted
+from blogdata.contract.partitions import Grain, between, coarser, ends_of
+from blogdata.contract.publication import WHOLE_TABLE
+from blogdata.errors import ConfigurationError
+from blogdata.ledger.events import EventLog
+from blogdata.ledger.executions import ReplayTooLong
+from blogdata.planning.plan import ASKED, Planner
+from blogdata.planning.snapshot import Snapshot
+from blogdata.table.lake import Lake
+from declared import by_grain, computed_from
+from published import another_version, bronze, days, devices, enriched, publish, whole
+from quality.contracts import CONTRACTS, GRAPH
+
+AUDIENCE, RETURNING = "gold.audience_hourly", "gold.returning_visitors"
+H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path))
+
+
+def planner(lake: Lake) -> Planner:
+    return Planner(graph=GRAPH, look=Snapshot(Path(lake.root) / "landing", EventLog(lake)))
+
+
+def stale(lake: Lake, dataset: str) -> list[str]:
+    return list(planner(lake).stale(GRAPH.task_of(dataset)))
+
+
+def planned(asked: Wanted, lake: Lake) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for run in planner(lake).plan_of_replay(asked).runs:
+        for dataset in run.datasets:
+            keys = found.setdefault(dataset, set())
+            assert keys.isdisjoint(run.keys or (WHOLE_TABLE,)), "a partition is in one run only"
+            keys.update(run.keys or (WHOLE_TABLE,))
+    return found
+
+
+def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
+    bronze(lake, {"2026-01-11T00": {"2026-01-11T00": 5, "2026-01-09T22": 1}, "2026-01-11T01": {"2026-01-11T01": 3}})
+    keys = {Grain.DAY: {"2026-01-09", "2026-01-11"}, Grain.WEEK: {"2026-01-05"}, None: {WHOLE_TABLE}}
+    by_event = computed_from("silver.visits") | {"silver.visits"}
+    # Requests are counted from access logs; these are events.
+    by_arrival = computed_from("bronze.visits") - by_event - {"gold.requests_daily"} | {"bronze.visits"}
+    assert by_arrival == {"bronze.visits", "bronze.dead_letters", "silver.late_visits"}
+    assert planned({"bronze.visits": {"2026-01-11T00": ASKED}}, lake) == {
+        **by_grain(by_event, {Grain.HOUR: {"2026-01-09T22", "2026-01-11T00"}, **keys}),
+        **by_grain(by_arrival, {Grain.HOUR: {"2026-01-11T00"}}),
+    }
+
+
+def test_replaying_users_reaches_hours_since_their_day(lake: Lake) -> None:
+    read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
+    enriched(lake, ["2026-01-05T23", "2026-01-06T00", "2026-01-06T05"], read=read)
+    found = planned({"bronze.users": {"2026-01-06": ASKED}}, lake)
+    assert found["silver.users"] == {WHOLE_TABLE}
+    assert found["silver.visits_enriched"] == {"2026-01-06T00", "2026-01-06T05"}
+    assert found["gold.page_stats"] == {"2026-01-06"}
+    assert "silver.visits" not in found
+
+
+def test_only_the_first_user_delivery_reaches_earlier_hours(lake: Lake) -> None:
+    hours = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
+    days(lake, "2026-01-04", dead=1)
+    read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
+    enriched(lake, hours, read=read)
+    assert planned({"bronze.users": {"2026-01-05": ASKED}}, lake)["silver.visits_enriched"] == set(hours)
+    assert planned({"bronze.users": {"2026-01-06": ASKED}}, lake)["silver.visits_enriched"] == {hours[2]}
+
+    def stale_after(day: str) -> list[str]:
+        whole(lake, "silver.users", inputs={"bronze.users": days(lake, day)})
+        return stale(lake, "silver.visits_enriched")
+
+    assert stale_after("2026-01-07") == hours[2:]
+    assert stale_after("2026-01-05") == hours
+    enriched(lake, hours, read=whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-04", dead=1)}))
+    assert stale(lake, "silver.visits_enriched") == []
+    assert stale_after("2026-01-04") == hours
+
+
+def test_compacting_users_makes_no_hour_stale(lake: Lake) -> None:
+    hours = ["2026-01-05T23", "2026-01-06T00"]
+    whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05")})
+    enriched(lake, hours, read=another_version(lake, "silver.users"))
+    assert stale(lake, "silver.visits_enriched") == []
+    whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-06")})
+    assert stale(lake, "silver.visits_enriched") == hours[1:]
+
+
+def merged(lake: Lake, *keys: str, read: int) -> None:
+    for key in keys:
+        publish(lake, "silver.users_current", None, {key: 1}, inputs={"bronze.users": read})
+
+
+def test_replaying_a_delivery_reruns_all_later_executions(lake: Lake) -> None:
+    deliveries = [f"2026-01-{day:02d}" for day in range(1, 10)]
+    merged(lake, *deliveries, read=days(lake, *deliveries))
+    (run,) = planner(lake).plan_of_replay({"silver.users_current": {"2026-01-07": ASKED}}).runs
+    assert run.keys == ("2026-01-07", "2026-01-08", "2026-01-09")
+    assert run.reasons == {ASKED: 1, "reads silver.users_current of 2026-01-07": 2}
+    found = planned({"bronze.users": {"2026-01-08": ASKED}}, lake)
+    assert found["silver.users_current"] == {"2026-01-08", "2026-01-09"}
+
+
+def test_a_changed_delivery_replans_all_later_days(lake: Lake) -> None:
+    deliveries = ("2026-01-05", "2026-01-06", "2026-01-07")
+    merged(lake, *deliveries, read=days(lake, *deliveries))
+    assert stale(lake, "silver.users_current") == []
+    days(lake, "2026-01-06")
+    assert stale(lake, "silver.users_current") == ["2026-01-06"]
+    outstanding = {run.task.main: run.keys for run in planner(lake).outstanding().runs}
+    assert outstanding["silver.users_current"] == ("2026-01-06", "2026-01-07")
+    days(lake, "2026-01-09")
+    assert "2026-01-09" in stale(lake, "silver.users_current")
+
+
+def test_a_replay_over_the_limit_needs_named_days(lake: Lake) -> None:
+    keys = between("2026-01-01", "2026-02-28", Grain.DAY)
+    merged(lake, *keys, read=days(lake, *keys))
+    assert CONTRACTS["silver.users_current"].replay_limit == 30
+    assert len(planned({"silver.users_current": {"2026-01-29": ASKED}}, lake)["silver.users_current"]) == 31
+    found = planner(lake).plan_of_replay({"silver.users_current": {"2026-01-28": ASKED}})
+    (refused,) = found.refused
+    assert isinstance(refused, ReplayTooLong)
+    assert (found.runs, refused.what.startswith("31 later executions")) == ([], True)
+    assert "partitions=2026-01-28..2026-02-28" in refused.next_step
+    assert planned({"silver.users_current": dict.fromkeys(keys, ASKED)}, lake) == {"silver.users_current": set(keys)}
+
+
+OF_DEVICES = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
+
+
+def listed(lake: Lake, day: str, **more: int) -> int:
+    """Publish a delivery of the devices and the resulting versions; return the version of the latter."""
+    return whole(lake, "silver.devices", inputs={"bronze.devices": devices(lake, day, **more)})
+
+
+def test_a_newer_device_list_outdates_hours_since_it(lake: Lake) -> None:
+    assert stale(lake, "silver.visits_enriched") == []
+    enriched(lake, OF_DEVICES, read=0)
+    read = listed(lake, "2026-01-05")
+    assert stale(lake, "silver.visits_enriched") == OF_DEVICES, "the first list is valid from the beginning"
+    enriched(lake, OF_DEVICES, read=read, of="silver.devices")
+    assert stale(lake, "silver.visits_enriched") == []
+    read = listed(lake, "2026-01-06")
+    assert stale(lake, "silver.visits_enriched") == OF_DEVICES[2:]
+    enriched(lake, OF_DEVICES[2:], read=read, of="silver.devices")
+    assert stale(lake, "silver.visits_enriched") == []
+    # The newest list was removed: the one before it is the newest again.
+    listed(lake, "2026-01-05")
+    assert stale(lake, "silver.visits_enriched") == OF_DEVICES
+    enriched(lake, OF_DEVICES, read=listed(lake, "2026-01-05"), of="silver.devices")
+    assert stale(lake, "silver.visits_enriched") == []
+
+
+def test_replaying_devices_reaches_hours_since_their_list(lake: Lake) -> None:
+    listed(lake, "2026-01-04", dead=1)
+    listed(lake, "2026-01-05")
+    enriched(lake, OF_DEVICES, read=listed(lake, "2026-01-06"), of="silver.devices")
+
+    def reached(dataset: str) -> set[str]:
+        return planned({dataset: {WHOLE_TABLE: ASKED}}, lake).get("silver.visits_enriched", set())
+
+    assert reached("bronze.devices") == {OF_DEVICES[2]}
+    assert reached("silver.devices") == set(OF_DEVICES)
+    land(lake, "2026-01-08")
+    assert reached("bronze.devices") == set(), "a newer one has landed"
+    shutil.rmtree(Path(lake.root) / "landing")
+    land(lake, "2026-01-05")
+    assert reached("bronze.devices") == set(OF_DEVICES), "it is the first list again"
+
+
+def land(lake: Lake, day: str) -> None:
+    folder = Path(lake.root) / "landing" / "devices" / f"date={day}"
+    folder.mkdir(parents=True)
+    (folder / "_SUCCESS").touch()
+
+
+def test_final_days_run_only_when_named(lake: Lake) -> None:
+    bronze(lake, {"2026-01-20T00": {"2026-01-20T00": 1, "2026-01-07T03": 1, "2026-01-05T03": 1}})
+    settle(lake)
+    publish(lake, "silver.visits_enriched", "event_hour", {"2026-01-05T03": 2, "2026-01-07T03": 2})
+    late = {"2026-01-05", "2026-01-07"}
+    assert (set(stale(lake, "gold.page_stats")), stale(lake, "gold.referral_stats")) == (late, ["2026-01-07"])
+    replayed = planned({"silver.visits": dict.fromkeys(["2026-01-05T03", "2026-01-07T03"], ASKED)}, lake)
+    assert (replayed["gold.page_stats"], replayed["gold.referral_stats"]) == (late, {"2026-01-07"})
+    assert planned({"gold.referral_stats": {"2026-01-05": ASKED}}, lake) == {"gold.referral_stats": {"2026-01-05"}}
+
+
+hours = st.sampled_from([*H[:6], "2026-01-06T00", "2026-01-12T03"])
+
+
+# Each example publishes every dataset twice; make laws tries more.
+EXAMPLES = 20 if "WHOLE_MATRIX" in os.environ else 2
+
+
+@pytest.mark.matrix(1)
+@hypothesis(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    arrivals=st.dictionaries(hours, st.dictionaries(hours, st.integers(1, 9), max_size=3), min_size=1, max_size=4),
+    data=st.data(),
+)
+def test_a_replay_plan_equals_the_staleness_it_causes(
+    tmp_path_factory: pytest.TempPathFactory, arrivals: dict[str, dict[str, int]], data: st.DataObject
+) -> None:
+    lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
+    bronze(lake, arrivals)
+    settle(lake)
+    assert planner(lake).outstanding().runs == []
+    asked = data.draw(st.sets(st.sampled_from(sorted(arrivals)), min_size=1))
+    expected = planned({"bronze.visits": dict.fromkeys(asked, ASKED)}, lake)
+    bronze(lake, {hour: arrivals[hour] for hour in asked})
+    # An hour that ran again has its late rows captured with it.
+    found = {"bronze.visits": set(asked), **settle(lake)}
+    assert found == expected
+
+
+def settle(lake: Lake) -> dict[str, set[str]]:
+    """Publish all stale partitions, task by task as `blogdata run` does; return them."""
+    done: dict[str, set[str]] = {}
+    events = EventLog(lake)
+    for task in GRAPH.tasks:
+        keys = planner(lake).stale(task)
+        for contract in task.contracts if keys else ():
+            dataset = contract.dataset
+            done.setdefault(dataset, set()).update(keys)
+            inputs = lake.versions(edge.above for edge, _ in GRAPH.edges(task) if edge.below is contract)
+            rows = arrived(events) if dataset in ("silver.visits", AUDIENCE) else {}
+            marks = dict.fromkeys(keys, "no watermark") if dataset == "silver.late_visits" else None
+            published = {key: rows.get(key, 0) for key in keys}
+            own = {WHOLE_TABLE: {"newest_week": newest_week(events)}} if dataset == RETURNING else {}
+            column = contract.partition_column
+            publish(lake, dataset, column, published, inputs=inputs, landed=marks, measures=own)
+    return done
+
+
+def newest_week(events: EventLog) -> str:
+    weeks = {coarser(hour, Grain.HOUR, Grain.WEEK) for hour, rows in arrived(events).items() if rows}
+    return sorted(weeks)[-2]
+
+
+def arrived(events: EventLog) -> dict[str, int]:
+    rows: dict[str, int] = {}
+    for entry in events.publications("bronze.visits").values():
+        for (hour, *_), count in entry.breakdowns["event_hours"].items():
+            rows[str(hour)] = rows.get(str(hour), 0) + count
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("text", "grain", "expected"),
+    [
+        (" 2026-01-05T03..2026-01-05T05", Grain.HOUR, ("2026-01-05T03", "2026-01-05T05")),
+        ("2026-01-05", Grain.HOUR, (H[0], H[-1])),
+        ("2026-01-07..2026-01-13", Grain.WEEK, ("2026-01-05", "2026-01-12")),
+        ("9999-12-20..9999-12-31", Grain.WEEK, ("9999-12-20", "9999-12-27")),
+    ],
+)
+def test_partitions_are_named_by_keys_ranges_and_longer_periods(
+    text: str, grain: Grain, expected: tuple[str, str]
+) -> None:
+    assert ends_of(text, grain) == expected
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-01-05T", "2026-13-01", "", "2026-01-05..", "..2026-01-05T01"])
+def test_invalid_partitions_are_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        ends_of(text, Grain.HOUR)
+
+
+def test_an_open_range_has_the_hours_that_are_there(lake: Lake) -> None:
+    bronze(lake, {H[1]: {H[1]: 1}, H[3]: {H[3]: 1}})
+    assert planner(lake).resolve_keys("bronze.visits", f"2026-01-05, {H[3]}") == [H[1], H[3]]
+    assert planner(lake).resolve_keys("bronze.visits", "2026-01-05T02..9999-12-31") == [H[3]]
+    with pytest.raises(ConfigurationError, match=r"has no partition 2026-01-06T00\.\.9999-12-31T23"):
+        planner(lake).resolve_keys("bronze.visits", "2026-01-06..9999-12-31")
