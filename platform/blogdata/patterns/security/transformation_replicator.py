@@ -39,11 +39,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 STAGING = Rights(
-    layers=frozenset(("bronze", "silver", "gold")),
+    layers=accessor.LAYERS,
     of={How.DIRECT: Shown.HASHED, How.PSEUDONYM: Shown.HASHED, How.QUASI_IDENTIFIER: Shown.BY_DAY},
     classified=Shown.HIDDEN,
     technical=True,
-    private=True,
 )
 """What staging gets of a column, by how it identifies somebody: every row, and nobody."""
 PURPOSE = "staging"
@@ -65,7 +64,7 @@ def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
 def sight_of(contract: Contract) -> Sight | None:
     """Derive what staging gets of a dataset; None if no column is left."""
     # Rows that tell a removed column are found by all columns.
-    sight = accessor.sight_by(contract, STAGING)
+    sight = accessor.sight_of(contract, STAGING)
     if sight is None:
         return None
     types = {field.name: field.type for field in contract.fields}
