@@ -8,8 +8,7 @@ publication, and older rows get its value from the old one, in one commit. From 
 two and :func:`blogdata.contract.migrations.both` derives the other; a rule of the contract (`migrating`) holds them
 equal, so readers may move one by one. At last the contract drops the old column. It is still written until
 :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace period is over and
-while the column is still read. Readers are known from column lineage and deliveries to databases
-(:func:`readers`).
+while the column is read. Readers are known from column lineage and deliveries to databases (:func:`readers`).
 
 The trap: the last step is forgotten, and every row is written twice for ever; the phase of each migration is listed
 until it is over. And the values of a removed column stay in the files until their partitions are written again: a
@@ -17,7 +16,7 @@ column of that name must never return, and to erase personal data this is the wr
 
 When not to use it: for a column that is added (evolution does that), or whose meaning changes: that is another column,
 or another dataset. Tables that are merged only lose columns; those that live in several tables are not migrated. A
-column that a reader names only to drop it again is not found in column lineage; its next run fails, and says so.
+column that a reader names only to drop it again is not in column lineage; that reader's next run fails, and says so.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """
@@ -54,18 +53,17 @@ _CONSTRAINT = "delta.constraints."
 
 class Phase(str, Enum):
     ADD = "add"
-    """The table does not have the new column yet; it gets it with the next publication."""
+    """The table gets the new column with the next publication."""
     BOTH = "both"
     """Both columns are written, and readers move from the old one to the new one."""
     REMOVE = "remove"
-    """The contract no longer has the old column; the table has it, and it is written, until it is removed."""
+    """The contract no longer has the old column; it is written until it is removed."""
     OVER = "over"
-    """The table no longer has the old column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """A dataset or delivery that reads a column, and who can change that: `team:name`."""
+    """A dataset or delivery that reads a column, who can change that (`team:name`), and the evidence."""
 
     name: str
     owner: str
@@ -75,12 +73,9 @@ class Reader:
 def phase(lake: Lake, contract: Contract, migration: Migration) -> Phase:
     table = lake.caught_up(contract.dataset)
     present = set() if table is None else {field.name for field in table.schema().fields}
-    declared = migration.old in {column.name for column in contract.columns}
-    if declared and migration.new is not None and migration.new not in present:
-        return Phase.ADD
-    if not declared and migration.old not in present:
-        return Phase.OVER
-    return Phase.BOTH if declared else Phase.REMOVE
+    if migration.old not in {column.name for column in contract.columns}:
+        return Phase.REMOVE if migration.old in present else Phase.OVER
+    return Phase.BOTH if migration.new is None or migration.new in present else Phase.ADD
 
 
 def readers(
@@ -189,19 +184,19 @@ def _lift(table: DeltaTable, contract: Contract, column: str) -> None:
     for name, condition in configuration.items():
         if name.startswith(_CONSTRAINT) and re.search(rf"\b{re.escape(column)}\b", condition, re.IGNORECASE):
             table.alter.drop_constraint(name.removeprefix(_CONSTRAINT))
-    noted = sorted({*filter(None, configuration.get(REMOVED, "").split(",")), column})
-    properties = {**statistics(contract), REMOVED: ",".join(noted)}
+    removed = sorted({*filter(None, configuration.get(REMOVED, "").split(",")), column})
+    properties = {**statistics(contract), REMOVED: ",".join(removed)}
     table.alter.set_table_properties(properties, raise_if_not_exists=False)
 
 
 def _without(table: DeltaTable, contract: Contract, column: str) -> int:
     table.update_incremental()
     fields = [field for field in table.schema().fields if field.name != column]
-    # An overwrite of nothing that matches: the schema changes, and no file is added or removed. Delta's own DROP COLUMN
-    # needs column mapping, which this library cannot read.
     key = contract.partition_column or fields[0].name
     note = json.dumps({"removed": column, "dataset": contract.dataset})
     try:
+        # An overwrite of nothing that matches: the schema changes, and no file is added or removed. Delta's own DROP
+        # COLUMN needs column mapping, which this library cannot read.
         table.create_write_transaction(
             [],
             "overwrite",

@@ -57,7 +57,7 @@ PRIVATE = "keep_private"
 TEXT = Primitive("string")
 _TIMES = (Primitive("timestamp"), Primitive("date"))
 LEAST_VISITORS = 5
-"""Visitors below which a group is not shown to who may not know of one; one visitor alone may have many page views."""
+"""Visitors below which a group is hidden from a role that may not know of one; one visitor alone may have many page views."""
 
 
 class Role(str, Enum):
@@ -132,15 +132,15 @@ def sight_of(contract: Contract, of: Role | Rights) -> Sight | None:
         return None
     needed = {*contract.key, contract.partition_column}
     columns = {
-        column.name: shown
+        column.name: form
         for column in contract.columns
-        if (shown := _shown(column, rights)) is not Shown.HIDDEN
+        if (form := _form(column, rights)) is not Shown.HIDDEN
         and (rights.technical or column.name not in TECHNICAL or column.name in needed)
     }
     private = {} if rights.technical else _private(contract, columns)
     if all(column.name != PRIVATE for column in contract.columns):
-        less = {name: private.get(name, shown) for name, shown in columns.items()}
-        columns, private = {name: shown for name, shown in less.items() if shown is not Shown.HIDDEN}, {}
+        less = {name: private.get(name, form) for name, form in columns.items()}
+        columns, private = {name: form for name, form in less.items() if form is not Shown.HIDDEN}, {}
     if not columns:
         return None
     rows, adds_up = _rows(contract, rights), contract.adds_up if rights.visitors else ()
@@ -196,12 +196,12 @@ def _visitors(contract: Contract) -> str:
     return ""
 
 
-def _shown(column: Column, rights: Rights) -> Shown:
+def _form(column: Column, rights: Rights) -> Shown:
     how = column.subject.how if column.subject is not None else None
-    shown = Shown.AS_IT_IS if how is None else rights.of[how]
-    if shown is Shown.HASHED and column.masked:
+    form = Shown.AS_IT_IS if how is None else rights.of[how]
+    if form is Shown.HASHED and column.masked:
         return Shown.MASKED
-    return rights.classified if column.personal and shown in (Shown.AS_IT_IS, Shown.BY_DAY) else shown
+    return rights.classified if column.personal and form in (Shown.AS_IT_IS, Shown.BY_DAY) else form
 
 
 def _rows(contract: Contract, rights: Rights) -> str:
@@ -209,8 +209,8 @@ def _rows(contract: Contract, rights: Rights) -> str:
     counted = _visitors(contract)
     if rights.visitors and counted:
         return f"{counted} >= {rights.visitors}"
-    telling = [tells.rows for tells in contract.tells if _shown(tells.column, rights) is not Shown.AS_IT_IS]
-    return " AND ".join(f"(NOT ({rows}) OR {counted} >= {LEAST_VISITORS})" for rows in telling)
+    conditions = [telling.rows for telling in contract.tells if _form(telling.column, rights) is not Shown.AS_IT_IS]
+    return " AND ".join(f"(NOT ({rows}) OR {counted} >= {LEAST_VISITORS})" for rows in conditions)
 
 
 def _private(contract: Contract, columns: Mapping[str, Shown]) -> dict[str, Shown]:
@@ -234,14 +234,14 @@ def _guarded(column: Column, sight: Sight, contract: Contract) -> str:
     return f"CASE WHEN {sight.rows} THEN {expression} END"
 
 
-def _expression(column: Column, shown: Shown) -> str:
+def _expression(column: Column, form: Shown) -> str:
     name, kind = f"`{column.name}`", parse(column.type)
-    if shown is Shown.HASHED:
+    if form is Shown.HASHED:
         # A new table would name the collation of strings that come from workers.
         return f"CAST({f'{MASK}({name})' if kind == TEXT else 'NULL'} AS {kind})"
-    if shown is Shown.MASKED:
+    if form is Shown.MASKED:
         return masked_email(name)
-    if shown is Shown.BY_DAY and kind in _TIMES:
+    if form is Shown.BY_DAY and kind in _TIMES:
         return f"date_trunc('DAY', {name})"
     return name
 
@@ -261,7 +261,7 @@ def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -
             f'DROP POLICY IF EXISTS "{login}" ON {table}',
         ]
         sight = sight_of(contract, role)
-        plain = [f'"{name}"' for name, shown in sight.columns.items() if shown is Shown.AS_IT_IS] if sight else []
+        plain = [f'"{name}"' for name, form in sight.columns.items() if form is Shown.AS_IT_IS] if sight else []
         assert sight is None or not sight.adds_up, "a policy of PostgreSQL judges each row alone"
         if sight is not None and plain:
             conditions = (sight.rows, f"NOT `{PRIVATE}`" if sight.private else "")

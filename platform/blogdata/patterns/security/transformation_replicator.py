@@ -69,9 +69,7 @@ def sight_of(contract: Contract) -> Sight | None:
         return None
     types = {field.name: field.type for field in contract.fields}
     columns = {
-        name: shown
-        for name, shown in sight.columns.items()
-        if shown is not Shown.HASHED or types[name] == accessor.TEXT
+        name: form for name, form in sight.columns.items() if form is not Shown.HASHED or types[name] == accessor.TEXT
     }
     return replace(sight, columns=columns) if columns else None
 
