@@ -42,7 +42,7 @@ def returning_visitors(step: Step) -> Mapping[str, Commit]:
             next_step="nothing is wrong: it is computed when an hour of the next week has visitors",
         )
     hours, refreshed = _hours(step, span, published)
-    rows = dataset_materializer.shown(step.spark, step.contract.view, {AUDIENCE: hours})
+    rows = dataset_materializer.evaluate(step.spark, step.contract.view, {AUDIENCE: hours})
     account = Account(rows_in=page_views(published, span))
     return step.publish(rows, Upstream(accounts={WHOLE_TABLE: account}, refreshed=refreshed))
 

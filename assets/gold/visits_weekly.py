@@ -60,7 +60,7 @@ def count_visitors(
     visitors = _visitors(spark, lake, version, weeks)
     if not earlier:
         return visitors.frame().count(), 0
-    before = _visitors(spark, lake, version, earlier).each(lambda part: part.withColumnRenamed("views", "before"))
+    before = _visitors(spark, lake, version, earlier).map(lambda part: part.withColumnRenamed("views", "before"))
     views = visitors.join(before, "left").frame()
     (found,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
     return found[0], found[1]
@@ -68,7 +68,7 @@ def count_visitors(
 
 def _visitors(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str]) -> Together:
     stored = Stored(lake=lake, dataset=DATASET, version=version, partitions=weeks)
-    visits = bucket.read(spark, stored).each(lambda part: part.where(F.col("user_id").isNotNull()))
+    visits = bucket.read(spark, stored).map(lambda part: part.where(F.col("user_id").isNotNull()))
     return visits.aggregate(("user_id",), F.count(F.lit(1)).alias("views"))
 
 

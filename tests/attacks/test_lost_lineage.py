@@ -137,7 +137,7 @@ def test_a_column_that_python_computes_comes_from_all_it_was_given(lake: Lake, c
 def test_a_dataset_without_lineage_counts_as_reading_everything(spark: Any, lake: Lake, clicks: Any) -> None:
     frame, filled = clicks
     root = Path(lake.root)
-    told = {COPY.dataset: "the columns that it reads were not recorded; run it again 2026-01-05T00 and 1 more"}
+    told = {COPY.dataset: "the columns that it reads were not recorded; run it again 2026-01-05T00, 2026-01-05T01"}
     commit = publish(filled(frame).localCheckpoint(), root, "lost")
     assert read(lake, commit) is None
     assert {column: readers(lake, column) for column in ALL} == dict.fromkeys(ALL, told)

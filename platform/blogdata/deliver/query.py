@@ -193,7 +193,7 @@ class Query:
             return consumer_view(self.table(spark, dataset), carried(EVERY[dataset], self.lake.table(dataset)))
         if (materialized := _view_of(name)) is not None:
             inputs = {each: self.stored(spark, each) for each in _read_by(name)}
-            return dataset_materializer.shown(spark, materialized.view, inputs)
+            return dataset_materializer.evaluate(spark, materialized.view, inputs)
         if len(parts := _read_by(name)) > 1:
             rows, lines = (self.stored(spark, part) for part in parts)
             return vertical_partitioner.whole(rows, lines, EVERY[parts[0]])
