@@ -205,10 +205,7 @@ class EventsOf(_Versioned):
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version among the arrivals of each event partition; a higher one if rows disappeared."""
         lines = dynamic_late_data_integrator.state(
-            look.published(edge.above),
-            look.published(edge.below.dataset),
-            source=edge.above,
-            breakdown=self.breakdown,
+            look.published(edge.above), look.published(edge.below.dataset), source=edge.above, breakdown=self.breakdown
         )
         # After rows disappeared, no arrival may name the partition any more: it has to read all arrivals again.
         return {
