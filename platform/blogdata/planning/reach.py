@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
+from typing import TypeVar
 
 from blogdata.contract.contract import Arrival, Contract, Edge, Look, Wanted
 from blogdata.contract.partitions import Grain, coarser, finer, key_of
@@ -395,7 +396,10 @@ WHOLE = Whole()
 WITHIN = Within()
 
 
-def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
+_Arrival = TypeVar("_Arrival", bound=Arrival)
+
+
+def not_published(ready: Iterable[_Arrival], published: Mapping[str, Entry]) -> list[_Arrival]:
     return [
         partition
         for partition in ready
