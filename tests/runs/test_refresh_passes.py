@@ -128,7 +128,7 @@ def test_a_run_for_what_landed_takes_few_hours_again(lake: LakeResource) -> None
     work = _silver(lake, again)
     asked = {"scope": "ready", "lane": "landed"}
     assert step(lake, "silver.visits", work, **asked) == [[hour(11)]]
-    assert step(lake, "silver.visits", work, few_again=2, **asked) == [[hour(9), hour(10)]]
+    assert step(lake, "silver.visits", work, max_republished=2, **asked) == [[hour(9), hour(10)]]
     assert step(lake, "silver.visits", work, scope="ready", lane="again") == [[hour(number) for number in range(9)]]
 
 

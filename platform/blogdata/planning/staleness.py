@@ -142,11 +142,11 @@ class Staleness:
             if self._counts(task.contracts[0], key, lacking)
         }
 
-    def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, few: int = 0) -> dict[str, str]:
+    def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, max_republished: int = 0) -> dict[str, str]:
         """Keep those of the stale partitions that a run of a lane computes.
 
-        A table that is written whole or in order has one next state, so each lane computes it. The lane
-        `landed` computes the `few` newest of those published before, too, which the late rows of an hour touch.
+        A table that is written whole or in order has one next state, so each lane computes it. The lane `landed`
+        computes the newest of those published before, too, which the late rows of an hour touch.
         """
         if lane is Lane.ALL or task.grain is None or task.in_order:
             return dict(stale)
@@ -156,7 +156,7 @@ class Staleness:
         if any(isinstance(read.reach, Landed) for _, read in self.graph.edges(task)):
             # Its files changed, unless its table was lost.
             before -= self.look.published(task.main).keys()
-        left = sorted(before)[: max(len(before) - few, 0)]
+        left = sorted(before)[: max(len(before) - max_republished, 0)]
         return {key: stale[key] for key in stale if key not in left}
 
     def all_stale(self) -> dict[str, dict[str, str]]:
