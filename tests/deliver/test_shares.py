@@ -11,7 +11,7 @@ import pytest
 
 from blogdata.contract.publication import Commit, Entry
 from blogdata.planning.staleness import DEAD_LETTERS
-from blogdata.runs.checks import measure_results, share_results
+from blogdata.runs.checks import share_results
 from quality.contracts import CONTRACTS
 
 VISITS = CONTRACTS["silver.visits"]
@@ -25,6 +25,7 @@ def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
         version=number,
         rows_in=rows,
         rows_out=rows - crawlers,
+        measures={"null_share.referral": 0.3, "null_share.ad_id": 0.9},
         # As in a commit: a filter that removed nothing is not among the reasons.
         reasons={**({"filtered.crawler": crawlers} if crawlers else {}), "duplicates": 0},
     )
@@ -34,7 +35,7 @@ def judged(past: list[Entry], *now: Entry) -> Any:
     held = {entry.partition: entry for entry in (*past, *now)}
     step = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset, since: held))
     commit = Commit(dataset="silver.visits", version=99, entries={entry.partition: entry for entry in now}, info={})
-    (result,) = share_results(VISITS, step, commit)  # type: ignore[arg-type]
+    result, _ = share_results(VISITS, step, commit)  # type: ignore[arg-type]
     return result
 
 
@@ -56,7 +57,7 @@ def test_a_jumping_measure_warns_with_both_figures() -> None:
     held = {one.partition: one for one in [*(measured(n, 0.34 + n % 5 / 100) for n in range(168)), measured(168, 1.0)]}
     step: Any = SimpleNamespace(events=SimpleNamespace(publications=lambda dataset, since: held))
     now = measured(168, 1.0)
-    (result,) = measure_results(
+    _, result = share_results(
         VISITS, step, Commit(dataset=VISITS.dataset, version=99, entries={now.partition: now}, info={})
     )
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
+from typing import TypeVar
 
 from blogdata.contract.contract import Arrival, Contract, Edge, Look, Wanted
 from blogdata.contract.partitions import Grain, coarser, finer, key_of
@@ -205,10 +206,7 @@ class EventsOf(_Versioned):
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version among the arrivals of each event partition; a higher one if rows disappeared."""
         lines = dynamic_late_data_integrator.state(
-            look.published(edge.above),
-            look.published(edge.below.dataset),
-            source=edge.above,
-            breakdown=self.breakdown,
+            look.published(edge.above), look.published(edge.below.dataset), source=edge.above, breakdown=self.breakdown
         )
         # After rows disappeared, no arrival may name the partition any more: it has to read all arrivals again.
         return {
@@ -398,7 +396,10 @@ WHOLE = Whole()
 WITHIN = Within()
 
 
-def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
+_Arrival = TypeVar("_Arrival", bound=Arrival)
+
+
+def not_published(ready: Iterable[_Arrival], published: Mapping[str, Entry]) -> list[_Arrival]:
     return [
         partition
         for partition in ready

@@ -239,13 +239,7 @@ class Step:
             return merger.differences(merger.unambiguous(rows, contract), before, contract)
 
         return stateful_merger.execute(
-            self.spark,
-            target,
-            self.events,
-            period,
-            changes,
-            self._provenance_of(delivery),
-            lost=spark_connect.is_lost,
+            self.spark, target, self.events, period, changes, self._provenance_of(delivery), lost=spark_connect.is_lost
         )
 
     def _target(self) -> Target:

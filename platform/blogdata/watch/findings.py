@@ -111,7 +111,7 @@ def astray(deployment: Observed) -> Iterator[Finding]:
         arrivals = Arrivals.of(contract, zone)
         for kind, text in (
             ("place", arrivals.astray_warning),
-            ("name", arrivals.misnamed_warning(deployment.now)),
+            ("name", arrivals.misnamed_warning),
         ):
             if text is not None:
                 what, _, remedy = text.rpartition("; ")

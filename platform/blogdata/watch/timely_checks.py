@@ -74,7 +74,7 @@ def overdue_evaluation(contract: Contract, found: Overdue) -> dg.AssetCheckEvalu
         description=found.warning,
         metadata={
             "verdict": found.warning or QUIET,
-            OVERDUE: len(found.keys),
+            OVERDUE: sum(map(len, found.without.values())),
             **{why: list(keys) for why, keys in found.without.items()},
         },
     )
