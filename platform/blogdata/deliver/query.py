@@ -83,11 +83,6 @@ class RoleSight:
         return name.startswith(_PLATFORM) and RIGHTS[self.role].technical
 
 
-def mark_of(settings: Settings) -> str:
-    """Return what tells the key of the masks from another one, without its value."""
-    return pseudo_anonymizer.derived_key(secrets.read(settings, SECRET).reveal(), "mark").hex()
-
-
 def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
     """Give a session the function that masks values; Spark's workers read the key, which no plan has."""
     from pyspark.sql.pandas.functions import arrow_udf

@@ -18,7 +18,6 @@ ROOT = Path(__file__).parent.parent.parent
 TEXTS = {
     "loggers.console.config.log_level": "Dagster's logger: one of Python's levels",
     "loggers.console.config.name": "Dagster's logger: its name in lines of the log",
-    "ops.do_export.config.role": "a role that has a folder in the settings, refused otherwise",
     "ops.do_replicate.config.datasets.[]": "names of datasets",
     "ops.do_rotate.config.key": "one of two words",
     "ops.do_share.config.dataset": "a name, refused if no contract has it",
