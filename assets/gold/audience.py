@@ -28,10 +28,7 @@ from quality.contracts.ads import BOTH, DISPLAY_SIDE, EVENT_SIDE
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
 
 BY = ("event_hour", "dimension", "value")
-MEASURES = (
-    Measure(name="events"),
-    Measure(name="visitors", how=How.SKETCH, column="user_id", lg_k=LG_K),
-)
+MEASURES = (Measure(name="events"), Measure(name="visitors", how=How.SKETCH, column="user_id", lg_k=LG_K))
 
 
 def dimensions() -> Column:

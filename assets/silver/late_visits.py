@@ -31,8 +31,7 @@ def late_visits(step: Step) -> Mapping[str, Commit]:
     on_time = {key: int(arrived.get(key, 0)) for key in step.partitions}
     expected = {
         key: Account(
-            rows_in=int(history[key].measures["visits"]) if key in history else 0,
-            reasons={"on_time": on_time[key]},
+            rows_in=int(history[key].measures["visits"]) if key in history else 0, reasons={"on_time": on_time[key]}
         )
         for key in step.partitions
     }

@@ -44,12 +44,7 @@ def with_visit_ids(target: DataFrame, around: DataFrame, key: str) -> DataFrame:
 
 
 def rejoined(
-    published: DataFrame,
-    target: DataFrame,
-    around: DataFrame,
-    key: str,
-    since: datetime | None,
-    until: datetime | None,
+    published: DataFrame, target: DataFrame, around: DataFrame, key: str, since: datetime | None, until: datetime | None
 ) -> list[str]:
     """Find the hours, in order, with page views published under another visit id than they have now (an action).
 

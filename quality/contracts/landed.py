@@ -41,13 +41,5 @@ BYTES = "sum(length(raw) + 1)"
 ERASED = {"erased": "lines of persons who were forgotten, overwritten in the landed files or taken out of the table"}
 TAKEN_OUT = {"erased": "rows of persons who were forgotten, taken out of the table"}
 LANDED_LINES = "lines of each landed file, counted without Spark; their bytes too"
-POSITION_IS_REAL = RowRule(
-    name="position_is_real",
-    expression="source_offset >= 0",
-    description="The line can be found again",
-)
-HAS_A_REASON = RowRule(
-    name="has_a_reason",
-    expression="size(reasons) > 0",
-    description="Nothing is rejected without a reason",
-)
+POSITION_IS_REAL = RowRule("position_is_real", "source_offset >= 0", "The line can be found again")
+HAS_A_REASON = RowRule("has_a_reason", "size(reasons) > 0", "Nothing is rejected without a reason")

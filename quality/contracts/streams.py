@@ -15,10 +15,7 @@ def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
     read = ((live.BRONZE, VISITS), (live.WITH_ADS_LIVE, ADS), (live.SESSIONS_LIVE, VISITS))
     return tuple(
         StreamedInput(
-            name=contract.write.stream,
-            source=source,
-            checkpoints=checkpoints,
-            contracts=streamed_by(contract.write),
+            name=contract.write.stream, source=source, checkpoints=checkpoints, contracts=streamed_by(contract.write)
         )
         for contract, source in read
         if isinstance(contract.write, Append)
