@@ -13,7 +13,7 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import DEAD_LETTERS, held
 from blogdata.runs.step import Step
 from quality.contracts import CONTRACTS
-from quality.contracts.requests import NO_REQUESTS
+from quality.contracts.requests_daily import NO_REQUESTS
 
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 """A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour."""

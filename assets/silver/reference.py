@@ -39,7 +39,7 @@ from blogdata.runs import accounts, deployment_keys
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Changes, FullDelivery, Step, Upstream
 from quality.contracts import CONTRACTS
-from quality.contracts.keys import VISITOR_KEY
+from quality.keys import VISITOR_KEY
 
 DEVICE = ("device_type", "device_version")
 

@@ -12,12 +12,11 @@ from blogdata.contract.writes import AppearsWith
 from blogdata.planning.reach import SAME, EventsOf, Landed
 from blogdata.planning.reaches import Around
 from quality.contracts import columns as c
-from quality.contracts import landed, visits
-from quality.contracts.landed import ARRIVAL, BYTES, ERASED, LANDED_LINES, POSITION_IS_REAL
+from quality.contracts import landed
+from quality.contracts.landed import ARRIVAL, BYTES, ERASED, LANDED_LINES, POSITION, POSITION_IS_REAL
 from quality.contracts.visits import ARRIVED, BOUNDED_DUPLICATES, EVENT, FEW_CONFLICTS, STANDS_FOR, STANDS_FOR_ITSELF
 
 DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
-POSITION = ("source_file", "source_offset")
 IN_BRONZE = Reference("bronze.ads", {name: name for name in POSITION})
 
 IN_ITS_HOUR = RowRule(
@@ -76,8 +75,7 @@ RECEIVED = Contract(
     watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
 )
 
-DEAD_LETTERS = replace(
-    visits.DEAD_LETTERS,
+DEAD_LETTERS = landed.dead_letters(
     dataset="bronze.ad_dead_letters",
     description="Landed lines that are no usable displays of an ad, each with all its reasons and its place",
     reads=(Read("bronze.ads", SAME),),
@@ -131,8 +129,7 @@ DISPLAYED = Contract(
     watch=Watch(flow=Flow(layer=Layer.DATA, event_time="display_time"), lag=Lag(), sla=Sla()),
 )
 
-AD_CONFLICTS = replace(
-    visits.VISIT_CONFLICTS,
+AD_CONFLICTS = landed.conflicts(
     dataset="silver.ad_conflicts",
     description="Displays that lost to an earlier one with the same identity and another payload",
     reads=(Read("silver.ads", SAME),),

@@ -82,81 +82,84 @@ _apart = partial(
 )
 """Takes what users are called by out of a contract."""
 
-WHOLE_USERS = Contract(
-    dataset="silver.users",
-    description="Users with their history: one row per version (SCD2), the current one marked",
-    owner="team:analytics",
-    reads=(Read("bronze.users", WHOLE),),
-    columns=(
-        c.of_user("user_id", "The user; joins visits", nullable=False),
-        *c.USER,
-        c.IDENTITY_TOKEN,
-        c.user_time(
-            "valid_from",
-            "First instant it holds: that of the change, the day that delivered it, or, for the first full"
-            " delivery, the registration",
-            nullable=False,
+USERS = _apart(
+    Contract(
+        dataset="silver.users",
+        description="Users with their history: one row per version (SCD2), the current one marked",
+        owner="team:analytics",
+        reads=(Read("bronze.users", WHOLE),),
+        columns=(
+            c.of_user("user_id", "The user; joins visits", nullable=False),
+            *c.USER,
+            c.IDENTITY_TOKEN,
+            c.user_time(
+                "valid_from",
+                "First instant it holds: that of the change, the day that delivered it, or, for the first full"
+                " delivery, the registration",
+                nullable=False,
+            ),
+            c.fact("valid_to", "First instant it no longer holds; null when open", type="TIMESTAMP"),
+            c.flag("is_current", "The version that holds now"),
+            c.count("snapshots", "Delivered and changed rows the version stands for"),
         ),
-        c.fact("valid_to", "First instant it no longer holds; null when open", type="TIMESTAMP"),
-        c.flag("is_current", "The version that holds now"),
-        c.count("snapshots", "Delivered and changed rows the version stands for"),
-    ),
-    key=("user_id", "valid_from"),
-    rules=(
-        RowRule("valid_range", "valid_to IS NULL OR valid_from < valid_to", "A version holds for some time"),
-        RowRule("current_is_open", "is_current = (valid_to IS NULL)", "The current version is the open one"),
-    ),
-    audits=(
-        Audit(
-            "one_current_version",
-            "count_if(is_current) = count(distinct case when is_current then user_id end)",
-            "No user has two current versions",
+        key=("user_id", "valid_from"),
+        rules=(
+            RowRule("valid_range", "valid_to IS NULL OR valid_from < valid_to", "A version holds for some time"),
+            RowRule("current_is_open", "is_current = (valid_to IS NULL)", "The current version is the open one"),
         ),
-    ),
-    stands_for="sum(snapshots)",
-    reasons={"unchanged": "sum(snapshots - 1)"},
-    left_out={"dead_lettered": "", "deleted": "rows of the instants at which a change deletes their users"},
-    measures={"current": "count_if(is_current)"},
-    statistics=("valid_to",),
-    patterns=("Vertical Partitioner", "Audit-Write-Audit-Publish", "Data Overwrite"),
-    freshness_hours=24,
-    watch=Watch(lag=Lag()),
+        audits=(
+            Audit(
+                "one_current_version",
+                "count_if(is_current) = count(distinct case when is_current then user_id end)",
+                "No user has two current versions",
+            ),
+        ),
+        stands_for="sum(snapshots)",
+        reasons={"unchanged": "sum(snapshots - 1)"},
+        left_out={"dead_lettered": "", "deleted": "rows of the instants at which a change deletes their users"},
+        measures={"current": "count_if(is_current)"},
+        statistics=("valid_to",),
+        patterns=("Vertical Partitioner", "Audit-Write-Audit-Publish", "Data Overwrite"),
+        freshness_hours=24,
+        watch=Watch(lag=Lag()),
+    )
 )
 
-USERS = _apart(WHOLE_USERS)
-
-WHOLE_USERS_CURRENT = Contract(
-    dataset="silver.users_current",
-    description="Users as of the newest delivery and the changes since, one row each",
-    owner="team:analytics",
-    reads=(Read("bronze.users", SAME), Read("silver.users_current", InTurn())),
-    write=InOrder(period=Grain.DAY, replay_limit=30),
-    columns=(
-        c.of_user("user_id", "The user; joins visits", nullable=False),
-        *c.USER,
-        c.IDENTITY_TOKEN,
-        c.text("changed_on", "Day of the delivery or change that made the row what it is (UTC)"),
-        c.count(
-            "occurrences",
-            "Usable rows it stands for, of the newest full delivery and changes since; 0 when that has dead"
-            " letters of the user only",
+USERS_CURRENT = _apart(
+    Contract(
+        dataset="silver.users_current",
+        description="Users as of the newest delivery and the changes since, one row each",
+        owner="team:analytics",
+        reads=(Read("bronze.users", SAME), Read("silver.users_current", InTurn())),
+        write=InOrder(period=Grain.DAY, replay_limit=30),
+        columns=(
+            c.of_user("user_id", "The user; joins visits", nullable=False),
+            *c.USER,
+            c.IDENTITY_TOKEN,
+            c.text("changed_on", "Day of the delivery or change that made the row what it is (UTC)"),
+            c.count(
+                "occurrences",
+                "Usable rows it stands for, of the newest full delivery and changes since; 0 when that has dead"
+                " letters of the user only",
+            ),
         ),
-    ),
-    key=("user_id",),
-    rules=(RowRule("delivered", "occurrences >= 0", "A row stands for usable ones, or is kept for one that is not"),),
-    rows_in="rows of the newest full delivery, and of changes since",
-    stands_for="sum(occurrences)",
-    reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "kept": "-count_if(occurrences = 0)"},
-    left_out={
-        "dead_lettered": "",
-        "deleted": "rows of users up to the day on which a change deleted them",
-        # These rows count as rows out but not as rows in.
-        "kept": "below zero: rows that stay because the delivery names their users, in dead letters only",
-    },
-    measures={"newest_change": "max(changed_on)"},
-    statistics=("changed_on",),
-    patterns=("Vertical Partitioner", "Merger", "Stateful Merger", "Single Runner", "Audit-Write-Audit-Publish"),
-    freshness_hours=24,
-    watch=Watch(lag=Lag()),
+        key=("user_id",),
+        rules=(
+            RowRule("delivered", "occurrences >= 0", "A row stands for usable ones, or is kept for one that is not"),
+        ),
+        rows_in="rows of the newest full delivery, and of changes since",
+        stands_for="sum(occurrences)",
+        reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "kept": "-count_if(occurrences = 0)"},
+        left_out={
+            "dead_lettered": "",
+            "deleted": "rows of users up to the day on which a change deleted them",
+            # These rows count as rows out but not as rows in.
+            "kept": "below zero: rows that stay because the delivery names their users, in dead letters only",
+        },
+        measures={"newest_change": "max(changed_on)"},
+        statistics=("changed_on",),
+        patterns=("Vertical Partitioner", "Merger", "Stateful Merger", "Single Runner", "Audit-Write-Audit-Publish"),
+        freshness_hours=24,
+        watch=Watch(lag=Lag()),
+    )
 )
-USERS_CURRENT = _apart(WHOLE_USERS_CURRENT)

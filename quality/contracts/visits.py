@@ -14,7 +14,7 @@ from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarked
 from quality.contracts import columns as c
 from quality.contracts import landed
-from quality.contracts.landed import ARRIVAL, BYTES, ERASED, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
+from quality.contracts.landed import ARRIVAL, BYTES, ERASED, LANDED_LINES, POSITION_IS_REAL
 
 EVENT = Partitioning(column="event_hour", grain=Grain.HOUR)
 IN_ITS_HOUR = RowRule(
@@ -52,6 +52,18 @@ FOUND = (
 )
 """What is found in a usable line, whatever its format."""
 ARRIVED = c.text("arrival_hour", "Hour in which the row arrived (UTC)")
+EVENT_COLUMNS = (
+    c.EVENT_HOUR,
+    *c.VISIT,
+    c.UTM,
+    *c.CONTEXT,
+    *c.IDENTITY,
+    *STANDS_FOR,
+    c.RAW,
+    ARRIVED,
+    *c.SOURCE,
+    c.FORMAT,
+)
 
 RECEIVED = Contract(
     dataset="bronze.visits",
@@ -116,118 +128,88 @@ RECEIVED = Contract(
     watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
 )
 
-DEAD_LETTERS = Contract(
+DEAD_LETTERS = landed.dead_letters(
     dataset="bronze.dead_letters",
     description="Landed lines that are not usable, each with all its reasons and its place",
-    owner="team:platform",
     reads=(Read("bronze.visits", SAME),),
     columns=(
-        c.RAW,
-        *c.SOURCE,
-        c.ARRIVAL_HOUR,
-        c.FORMAT,
-        c.REASONS,
+        *(c.RAW, *c.SOURCE, c.ARRIVAL_HOUR, c.FORMAT, c.REASONS),
         c.flag("replay", "The line came in by a replay of dead letters"),
     ),
-    key=("source_file", "source_offset"),
-    partitioning=ARRIVAL,
     rows_in="rows of `bronze.visits` of the hour of arrival",
-    left_out={"usable": ""},
-    rules=(HAS_A_REASON,),
-    max_share=0.75,
-    statistics=("source_offset",),
-    patterns=("Dead-Letter",),
-    freshness_hours=1,
-    watch=Watch(lag=Lag(), sla=Sla()),
 )
 
-WHOLE_VISITS = observed(
-    Contract(
-        dataset="silver.visits",
-        description="Visit events: parsed, each once, with the place of the untouched line they came from",
-        owner="team:analytics",
-        reads=(
-            Read("bronze.visits", EventsOf(breakdown="event_hours")),
-            # Late rows of a log join or split visits of the hours around them.
-            Read("silver.visits", Outdated(source="bronze.visits")),
-        ),
-        runs=Runs(judged_by="bronze.dead_letters"),
-        write=Replace(slices=Slices(of="bronze.visits", column="arrival_hour")),
-        columns=(
-            c.EVENT_HOUR,
-            *c.VISIT,
-            c.UTM,
-            *c.CONTEXT,
-            *c.IDENTITY,
-            *STANDS_FOR,
-            c.RAW,
-            ARRIVED,
-            *c.SOURCE,
-            c.FORMAT,
-        ),
-        key=("visit_id", "event_time", "page"),
-        partitioning=EVENT,
-        rules=(
-            IN_ITS_HOUR,
-            IDENTIFIED,
-            STANDS_FOR_ITSELF,
-            RowRule("from_bronze", "source_offset >= 0", "The row can be found in bronze"),
-        ),
-        audits=(BOUNDED_DUPLICATES, FEW_CONFLICTS),
-        rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",
-        stands_for="sum(occurrences)",
-        reasons={"duplicates": "sum(occurrences - 1)"},
-        left_out={"filtered.*": "by the name of the filter"},
-        measures={"conflicts": "sum(conflicts)", "private": "count_if(keep_private)"},
-        breakdowns={"visitors": ("cast(pmod(hash(user_id), 16) as string)",)},
-        statistics=("event_time", "page"),
-        patterns=(
-            "Windowed Deduplicator",
-            "Keyed Idempotency",
-            "Data Overwrite",
-            "Transactional Writer",
-            "Dynamic Late Data Integrator",
-            "Audit-Write-Audit-Publish",
-            "Constraints Enforcer",
-            "Schema Compatibility Enforcer",
-            "Online Observer",
-            "Horizontal Partitioner",
-            "Vertical Partitioner",
-            "Metadata Enhancer",
-        ),
-        freshness_hours=2,
-        watch=Watch(
-            flow=Flow(layer=Layer.DATA, event_time="event_time"),
-            # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
-            skew=Skew(tolerance=None, among="visitors"),
-            lag=Lag(),
-            sla=Sla(),
-        ),
-    )
-)
 VISITS = split(
-    WHOLE_VISITS,
+    observed(
+        Contract(
+            dataset="silver.visits",
+            description="Visit events: parsed, each once, with the place of the untouched line they came from",
+            owner="team:analytics",
+            reads=(
+                Read("bronze.visits", EventsOf(breakdown="event_hours")),
+                # Late rows of a log join or split visits of the hours around them.
+                Read("silver.visits", Outdated(source="bronze.visits")),
+            ),
+            runs=Runs(judged_by="bronze.dead_letters"),
+            write=Replace(slices=Slices(of="bronze.visits", column="arrival_hour")),
+            columns=EVENT_COLUMNS,
+            key=("visit_id", "event_time", "page"),
+            partitioning=EVENT,
+            rules=(
+                IN_ITS_HOUR,
+                IDENTIFIED,
+                STANDS_FOR_ITSELF,
+                RowRule("from_bronze", "source_offset >= 0", "The row can be found in bronze"),
+            ),
+            audits=(BOUNDED_DUPLICATES, FEW_CONFLICTS),
+            rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",
+            stands_for="sum(occurrences)",
+            reasons={"duplicates": "sum(occurrences - 1)"},
+            left_out={"filtered.*": "by the name of the filter"},
+            measures={"conflicts": "sum(conflicts)", "private": "count_if(keep_private)"},
+            breakdowns={"visitors": ("cast(pmod(hash(user_id), 16) as string)",)},
+            statistics=("event_time", "page"),
+            patterns=(
+                "Windowed Deduplicator",
+                "Keyed Idempotency",
+                "Data Overwrite",
+                "Transactional Writer",
+                "Dynamic Late Data Integrator",
+                "Audit-Write-Audit-Publish",
+                "Constraints Enforcer",
+                "Schema Compatibility Enforcer",
+                "Online Observer",
+                "Horizontal Partitioner",
+                "Vertical Partitioner",
+                "Metadata Enhancer",
+            ),
+            freshness_hours=2,
+            watch=Watch(
+                flow=Flow(layer=Layer.DATA, event_time="event_time"),
+                # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
+                skew=Skew(tolerance=None, among="visitors"),
+                lag=Lag(),
+                sla=Sla(),
+            ),
+        )
+    ),
     (c.RAW.name,),
     of="bronze.visits",
     # The time finds no other line at that place: that of a file which was landed again.
     key=("arrival_hour", "source_file", "source_offset", "event_time"),
 )
 
-VISIT_CONFLICTS = Contract(
+VISIT_CONFLICTS = landed.conflicts(
     dataset="silver.visit_conflicts",
     description="Events that lost to an earlier one with the same identity and another payload",
-    owner="team:analytics",
     reads=(Read("silver.visits", SAME),),
     write=AppearsWith(main="silver.visits"),
     columns=(c.EVENT_HOUR, *c.VISIT[:2], c.VISIT[4], c.RAW, ARRIVED, *c.SOURCE),
-    key=("source_file", "source_offset"),
     partitioning=EVENT,
     references=(Reference("silver.visits", {name: name for name in VISITS.key}),),
     rows_in="duplicates of `silver.visits`, by the commit that publishes both",
-    left_out={"identical": ""},
     rules=(IN_ITS_HOUR,),
     statistics=("event_time",),
-    patterns=("Windowed Deduplicator", "Transactional Writer"),
 )
 
 # The fastest: a blog may have only one of the two, and then the slowest would make nothing late, ever.
