@@ -41,3 +41,8 @@ def requests(step: Step, which: Column) -> DataFrame:
     """Read usable requests of access logs from bronze, page views or not, with what is found in them."""
     is_request = ~F.col("format").isin(*sorted(NO_REQUESTS)) & (F.size("reasons") == 0) & which
     return step.read("bronze.visits").where(is_request)
+
+
+def hour_of(time: Column) -> Column:
+    """Build the hour key (`2026-01-31T05`) of a TIMESTAMP; Spark's time zone is UTC."""
+    return F.date_format(time, "yyyy-MM-dd'T'HH")
