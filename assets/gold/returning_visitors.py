@@ -17,7 +17,7 @@ from blogdata.runs import accounts
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS
-from quality.contracts.returning import OWN_WEEK
+from quality.contracts.returning_visitors import OWN_WEEK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

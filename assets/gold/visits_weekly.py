@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from assets.code_version import version
-from assets.gold.fan_in import ENRICHED_VISITS, gather
+from assets.gold.page_views import ENRICHED_VISITS, gather
 from blogdata.contract.partitions import Grain, coarser, start_of
 from blogdata.contract.partitions import key_of as partition_of
 from blogdata.contract.publication import Commit
@@ -36,8 +36,8 @@ from blogdata.table.lake import Lake, Stored
 from blogdata.table.members import Member
 from blogdata.table.target import Target
 from quality.contracts import CONTRACTS
-from quality.contracts.keys import VISITOR_KEY
-from quality.contracts.page_views import USER_BUCKETS
+from quality.contracts.visits_weekly import USER_BUCKETS
+from quality.keys import VISITOR_KEY
 
 _YEAR = len("2026")
 

@@ -19,7 +19,7 @@ def test_quoted_code_is_in_its_file(file: str) -> None:
 
 
 def test_the_readme_quotes_an_asset() -> None:
-    assert set(QUOTED) == {"assets/gold/page_and_referral_stats.py"}
+    assert set(QUOTED) == {"assets/gold/page_views.py"}
 
 
 def test_both_first_pages_show_the_same_layers() -> None:

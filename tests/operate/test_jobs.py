@@ -22,7 +22,7 @@ from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment
 from lineage.tokens import OF_USERS, deliver, joined, marks, refused, replace_key, tokens
-from quality.contracts.keys import VISITOR_KEY
+from quality.keys import VISITOR_KEY
 
 __all__ = ["deploy", "said"]
 PERSON, OTHER, THEIR_LOGIN = "user-zq4711canary", "user-zq4712canary", "login-zq4711canary"

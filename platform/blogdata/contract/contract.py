@@ -117,7 +117,7 @@ class Sliced(Protocol):
         """Find the partitions below of whose input nothing else changed, with the slices that came."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Read:
     """An input of a dataset.
 
