@@ -130,7 +130,7 @@ def _by_newest_code(lake: Lake, dataset: str, landing: str) -> Iterator[tuple[Co
         commit, by = each.commit, each.commit.info["run"]["code_version"]
         if code not in (None, by):
             return
-        if commit.recomputes and commit.entries.keys() - seen:
+        if commit.entries.keys() - seen:
             yield commit, fine_grained_tracker.read(lake, landing, commit)
             seen, code = seen | commit.entries.keys(), by
 
