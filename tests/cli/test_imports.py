@@ -16,8 +16,6 @@ PLAN = (
     "blogdata.runs.turns",
     "blogdata.planning.clock",
     "blogdata.planning.plan",
-    "blogdata.patterns.idempotency.fast_metadata_cleaner",
-    "blogdata.patterns.idempotency.stateful_merger",
     "blogdata.landing.full_loader",
     "blogdata.operate.postgres",
     "blogdata.operate.spark_attached",

@@ -70,9 +70,6 @@ class Look(Protocol):
     def history(self, dataset: str) -> Sequence[Entry]:
         """All publications of a dataset, in the order of the versions."""
 
-    def executions(self, dataset: str) -> Sequence[Entry]:
-        """All executions and restorations of a dataset that is written in order."""
-
     def landed(self, table: str, grain: Grain) -> Sequence[Arrival]:
         """The complete partitions of a landed table, in order."""
 

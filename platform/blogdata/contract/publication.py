@@ -36,7 +36,7 @@ class Execution:
     """The execution a commit belongs to, for a table that is executed by period.
 
     Args:
-        restores: Version the table is restored to, -1 for the empty table; None for the execution's own commit.
+        restores: Earlier version into whose rows it is merged, -1 for none; None: those of `onto`.
     """
 
     period: str
@@ -66,9 +66,10 @@ class Entry:
     """One line of the ledger: a partition of a dataset as one commit published it.
 
     `seconds` is the duration of the whole commit. For a table that is executed by period, the partition is the period,
-    and `restored` is the version to which a restoration took the table back. An `appended` line counts only the rows
-    that the commit added, not all rows of the partition. `makes_stale` lists the partitions of the dataset that became
-    stale by the commit. `judged_by` has the versions of what else decided about the rows, such as a list of crawlers.
+    and `restored` is the earlier version that it was merged into, if it ran again. An `appended` line counts only the
+    rows that the commit added, not all rows of the partition. `makes_stale` lists the partitions of the dataset that
+    became stale by the commit. `judged_by` has the versions of what else decided about the rows, such as a list of
+    crawlers.
     `code_version` and `contract` tell which code published it, under which contract (its digest). `added` is there if
     the commit only added rows to those of the partition; all figures are of the whole partition nevertheless.
     `committed_at` is None for a line that was read from the commit and not from the event log. `expired` is the number
@@ -152,11 +153,6 @@ class Commit:
     @property
     def rows_out(self) -> int:
         return sum(entry.rows_out for entry in self.entries.values())
-
-    @property
-    def recomputes(self) -> bool:
-        """Whether its rows were computed from the inputs: those of a restoration were there before."""
-        return all(entry.restored is None for entry in self.entries.values())
 
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
         """Return the metadata of a materialization, for one partition or for all."""

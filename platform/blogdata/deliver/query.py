@@ -245,7 +245,7 @@ def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> Dat
         if contract.executed is None or lake.caught_up(dataset) is None:
             continue
         newest = None if moment is None else version_at(lake, dataset, moment)
-        marks = [mark for mark in EventLog(lake).executions(dataset) if newest is None or mark.version <= newest]
+        marks = [mark for mark in EventLog(lake).history(dataset) if newest is None or mark.version <= newest]
         rows += [(dataset, line.execution, line.version, line.applied) for line in executions.state(marks).values()]
     return spark.createDataFrame(rows, "dataset STRING, execution STRING, table_version BIGINT, applied BOOLEAN")
 

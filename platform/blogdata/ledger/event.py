@@ -22,8 +22,6 @@ EXPIRED = "expired"
 BEGUN_ANEW = "begun anew"
 """Event kind: the table was gone or older than its events, and was created again: publications up to a version no
 longer count, but for those of expired partitions."""
-RESTORATION = "restoration"
-"""Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
 
 SCHEMA = pa.schema(
     [
@@ -79,7 +77,7 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
         return
     for partition, entry in entries_of(dataset, version, info).items():
         yield Event(
-            kind=PUBLICATION if entry.restored is None else RESTORATION,
+            kind=PUBLICATION,
             identity=_identity(dataset, version, partition),
             dataset=dataset,
             partition=partition,

@@ -22,7 +22,6 @@ from blogdata.ledger.event import (
     BEGUN_ANEW,
     EXPIRED,
     PUBLICATION,
-    RESTORATION,
     Event,
     entry_of,
     expiry_events,
@@ -166,18 +165,12 @@ class EventLog:
         return _recorded_version(self._log.table(), dataset)
 
     def history(self, dataset: str) -> list[Entry]:
-        return self._versions(dataset, PUBLICATION)
-
-    def executions(self, dataset: str) -> list[Entry]:
-        return self._versions(dataset, PUBLICATION, RESTORATION)
-
-    def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
         log = self._catch_up(dataset)
         if log is None:
             return []
-        rows = _rows(log, dataset, (BEGUN_ANEW, *kinds))
+        rows = _rows(log, dataset, (BEGUN_ANEW, PUBLICATION))
         gone = max([self._gone[dataset], *(row["table_version"] for row in rows if row["kind"] == BEGUN_ANEW)])
-        counting = [row for row in rows if row["kind"] in kinds and row["table_version"] > gone]
+        counting = [row for row in rows if row["kind"] == PUBLICATION and row["table_version"] > gone]
         return [entry_of(row) for row in sorted(counting, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:

@@ -348,14 +348,14 @@ class AsOf(_Versioned):
 
 @dataclass(frozen=True, kw_only=True)
 class InTurn:
-    """Executions depend on their predecessors: those that a restoration undid are merged again, and all later ones."""
+    """Executions depend on their predecessors: undone ones are merged again, and all later ones."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        marks = look.executions(edge.below.dataset)
+        marks = look.history(edge.below.dataset)
         return dict.fromkeys(undone(marks), f"taken back; {len(marks)} executions so far")
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the executions that run again, those a restoration undid, and all later ones.
+        """Find the executions that run again, those an earlier one undid, and all later ones.
 
         Raises:
             ReplayTooLong: More later executions would run again than the contract allows.
@@ -363,7 +363,7 @@ class InTurn:
         keys = wanted.get(edge.below.dataset, {})
         if not keys:
             return {}
-        return {key: f"of {min(keys)}" for key in due(edge.below, look.executions(edge.below.dataset), keys)}
+        return {key: f"of {min(keys)}" for key in due(edge.below, look.history(edge.below.dataset), keys)}
 
 
 @dataclass(frozen=True, kw_only=True)

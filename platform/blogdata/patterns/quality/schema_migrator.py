@@ -123,7 +123,7 @@ def _by_newest_code(lake: Lake, dataset: str, landing: str) -> Iterator[tuple[Co
         by = commit.info["run"]["code_version"]
         if code not in (None, by):
             return
-        if commit.recomputes and commit.entries.keys() - seen:
+        if commit.entries.keys() - seen:
             yield commit, fine_grained_tracker.read(lake, landing, commit)
             seen, code = seen | commit.entries.keys(), by
 
