@@ -69,11 +69,7 @@ def test_a_publication_during_the_audit_is_no_problem(lake: Lake) -> None:
 
 @pytest.mark.parametrize(
     ("above", "problem"),
-    [
-        (3, "2 rows of the layer above vanished"),
-        (0, "1 rows more than the layer above has"),
-        (1, None),
-    ],
+    [(3, "2 rows of the layer above vanished"), (0, "1 rows more than the layer above has"), (1, None)],
 )
 def test_an_unbalanced_account_names_the_difference(lake_root: Path, above: int, problem: str | None) -> None:
     lake = Lake(root=str(lake_root))

@@ -21,11 +21,7 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 from pyarrow.fs import FileSelector, FileSystem
 
-INDEXED, INDEXED_COLUMNS, DEFAULT_INDEXED = (
-    "delta.dataSkippingStatsColumns",
-    "delta.dataSkippingNumIndexedCols",
-    32,
-)
+INDEXED, INDEXED_COLUMNS, DEFAULT_INDEXED = ("delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexedCols", 32)
 """Table properties that name, or count, the columns with statistics; without both the first columns have some."""
 _PREFIX = 32
 """Signs of a text that are kept in a bound, as Delta's own writers do."""

@@ -312,13 +312,7 @@ class OpenCommit:
 
 
 def create(
-    store: Store,
-    dataset: str,
-    schema: str,
-    *,
-    partition: str | None,
-    description: str,
-    properties: Mapping[str, str],
+    store: Store, dataset: str, schema: str, *, partition: str | None, description: str, properties: Mapping[str, str]
 ) -> None:
     """Create a table with its schema (as JSON), partition column and properties in one commit; a table stays as it is.
 

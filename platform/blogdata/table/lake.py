@@ -58,12 +58,7 @@ class Lake(Store):
         return None if table is None else table.version()
 
     def row_counts(
-        self,
-        dataset: str,
-        column: str | None,
-        version: int | None = None,
-        *,
-        partitions: Collection[str] | None = None,
+        self, dataset: str, column: str | None, version: int | None = None, *, partitions: Collection[str] | None = None
     ) -> dict[str, int]:
         """Count the rows of each partition, from the log alone where possible.
 
@@ -195,11 +190,7 @@ class Lake(Store):
         return _of(reader.load(self.path(dataset)), column, partitions)
 
     def read_members(
-        self,
-        spark: SparkSession,
-        dataset: str,
-        chosen: Sequence[Member],
-        columns: Mapping[str, str] | None = None,
+        self, spark: SparkSession, dataset: str, chosen: Sequence[Member], columns: Mapping[str, str] | None = None
     ) -> DataFrame:
         """Read some members of a dataset as one frame, with the same columns and types for all of them.
 

@@ -49,7 +49,7 @@ CLOSED = "delta.appendOnly"
 """Table property of a complete member: Delta itself refuses commits that change or remove its rows."""
 _REMEMBERED = {
     # As for every table: a commit is idempotent for as long as its transaction identifier is retained.
-    "delta.setTransactionRetentionDuration": "interval 7 days",
+    "delta.setTransactionRetentionDuration": "interval 7 days"
 }
 
 

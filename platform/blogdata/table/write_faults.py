@@ -107,12 +107,7 @@ _FAULTS: tuple[tuple[tuple[str, ...], type[PlatformError], str, str], ...] = (
         "nothing was written; look the rule up in the dataset's contract and mend the row's source",
     ),
     (
-        (
-            "UNRESOLVED_COLUMN",
-            "CAST_INVALID_INPUT",
-            "CAST_OVERFLOW",
-            "NUMERIC_VALUE_OUT_OF_RANGE",
-        ),
+        ("UNRESOLVED_COLUMN", "CAST_INVALID_INPUT", "CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
         WriteRefused,
         "the columns, or a value in them, are not those of the contract: ",
         "nothing was written; make the step produce the columns its contract declares",
