@@ -35,7 +35,6 @@ from blogdata.contract.publication import Commit
 from blogdata.errors import ConfigurationError
 from blogdata.table import arrow, kept_rows, tables
 from blogdata.table.changes import Exchange, Rewrite
-from blogdata.table.lake import marks_rows
 from blogdata.table.publish import publish
 from blogdata.table.reads import rows_of_files
 from blogdata.table.target import Provenance, Target
@@ -81,7 +80,7 @@ def add(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> 
     """Add rows with new keys to a table; only these are written, until it has too many files."""
     dataset = target.contract.dataset
     table = target.lake.at(dataset, at)
-    if marks_rows(table) or len(table.file_uris()) >= MOST_FILES:
+    if len(table.file_uris()) >= MOST_FILES:
         rows = target.lake.read(rows.sparkSession, dataset, at).select(*rows.columns).unionByName(rows)
         provenance = replace(provenance, additions=provenance.additions.rewriting(provenance.additions.of))
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
@@ -94,7 +93,7 @@ def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, at: i
     current = lake.read(spark, contract.dataset, at)
     table = lake.at(contract.dataset, at)
     files = arrow.rows_of(table.get_add_actions(flatten=True))
-    if len(files) < 2 or marks_rows(table) or sum(file["num_records"] for file in files) <= SMALL:
+    if len(files) < 2 or sum(file["num_records"] for file in files) <= SMALL:
         rows = rows_after_merge(changes, current, contract)
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
     with kept_rows.computed(effective(changes, current, contract)) as kept:
