@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from blogdata.contract.publication import Account, Entry
 from blogdata.ledger import ledger
+from blogdata.ledger.event import Event
 from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.table.lake import Lake
 from published import publish
@@ -102,7 +103,7 @@ def test_two_projections_add_a_missing_event_once(lake: Lake, begun: bool) -> No
         shutil.rmtree(lake.path(EVENTS))
 
     class Overtaken(EventLog):
-        def _project(self, *arguments: Any) -> int:
+        def _project(self, *arguments: Any) -> list[Event]:
             EventLog(lake).publications(DATASET)
             return super()._project(*arguments)
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from blogdata.contract.publication import EXPIRED as EXPIRED_ROWS
 from blogdata.contract.publication import Entry, added_of, entries_of
-from blogdata.errors import ConfigurationError
 
 PUBLICATION = "publication"
 EXPIRED = "expired"
@@ -128,12 +127,6 @@ def _identity(dataset: str, version: int, partition: str) -> str:
 
 def entry_of(row: dict[str, Any]) -> Entry:
     payload: dict[str, Any] = msgspec.json.decode(row["payload"])
-    if absent := sorted({*_IN_PAYLOAD, "breakdowns", "added", "committed_at"} - payload.keys()):
-        raise ConfigurationError(
-            what=f"an earlier version has published it, which this one does not read (without {absent[0]})",
-            where=f"ops.events, {row['dataset']} {row['partition']}",
-            next_step="begin a new home, and move the folder landing of this one there: all is computed from it",
-        )
     return Entry(
         dataset=row["dataset"],
         partition=row["partition"],

@@ -14,8 +14,7 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import CommitProperties, DeltaTable, Transaction
 
 from blogdata.contract.publication import Commit, Entry, entries_of, parse, parse_expiry
 from blogdata.ledger.event import (
@@ -32,13 +31,15 @@ from blogdata.ledger.event import (
 )
 from blogdata.table import arrow, companions
 from blogdata.table.lake import Lake
-from blogdata.table.store import ZSTD, NewestLog, compact_if_due
+from blogdata.table.store import NewestLog
 from blogdata.table.store_faults import TRIES, contended, store_faults
 
 EVENTS = "ops.events"
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
+COMPACT_EVERY = 100
+"""Number of appends after which the small files of the log are compacted."""
 _OF_LINES = (PUBLICATION, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
 
@@ -67,38 +68,22 @@ class EventLog:
             return
         rows = table_of(events, datetime.now(timezone.utc))
         for _ in range(TRIES):
-            try:
-                self._write(rows, self.lake.table(EVENTS))
+            if self._write(rows, self.lake.table(EVENTS)):
                 return
-            except DeltaError as error:
-                # Another process has compacted or created the log meanwhile.
-                _require_overtaken(error)
         raise contended(EVENTS, "record events")
 
-    def _write(self, rows: pa.Table, log: DeltaTable | None, *transactions: Transaction) -> None:
-        begins = log is None
-        once = CommitProperties(
-            # With retries, delta-rs commits both of two writers that create the table at once, one after the other.
-            max_commit_retries=0 if begins else None,
-            app_transactions=list(transactions),
-        )
-        with store_faults(EVENTS):
-            write_deltalake(
-                self.lake.path(EVENTS) if log is None else log,
-                rows,
-                mode="error" if begins else "append",
-                partition_by=["dataset"],
-                storage_options=dict(self.lake.storage_options),
-                commit_properties=once,
-                writer_properties=ZSTD,
-            )
+    def _write(self, rows: pa.Table, log: DeltaTable | None, *transactions: Transaction) -> bool:
+        # With retries, delta-rs commits both of two writers that create the table at once, one after the other.
+        once = CommitProperties(max_commit_retries=0 if log is None else None, app_transactions=list(transactions))
+        if not self.lake.put(EVENTS, rows, log, commit=once, mode="append", partition_by=["dataset"]):
+            return False
         # The write has moved the handle that it was given to its own commit.
         table = self.lake.table(EVENTS) if log is None else log
-        if table is None:
-            return
-        compact_if_due(table)
-        if table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
+        if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+            self.lake.compact(EVENTS, table)
+        if table is not None and table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
             table.create_checkpoint()
+        return True
 
     def record(self, commit: Commit) -> None:
         """Record a publication, and any earlier one of the dataset whose process died before recording it."""
@@ -220,13 +205,13 @@ class EventLog:
             if table is None or recorded >= table.version():
                 return log
             log = self.lake.table(EVENTS)
-            try:
-                added = self._project(dataset, table, _recorded_version(log, dataset), log)
-            except DeltaError as error:
-                # Another process has recorded the commits or created the log meanwhile.
-                _require_overtaken(error)
-                continue
-            return self._log.table() if added else log
+            events = self._project(dataset, table, _recorded_version(log, dataset))
+            if not events:
+                return log
+            # If two processes add events of one dataset to the same log version, Delta refuses the second.
+            rows = table_of(events, datetime.now(timezone.utc))
+            if self._write(rows, log, Transaction(dataset, table.version())):
+                return self._log.table()
         raise contended(EVENTS, f"record publications of {dataset}")
 
     def _table(self, dataset: str) -> DeltaTable | None:
@@ -234,14 +219,9 @@ class EventLog:
         # A companion has no new commit of its own until it follows its main table.
         return table if table is None or companions.main_of(table) is None else self.lake.caught_up(dataset)
 
-    def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
+    def _project(self, dataset: str, table: DeltaTable, after: int) -> list[Event]:
         commits = self.lake.commits(table, after)
-        events = [event for version, commit in commits for event in _events_of(dataset, version, commit)]
-        if events:
-            # If two processes add events of one dataset to the same log version, Delta refuses the second.
-            rows = table_of(events, datetime.now(timezone.utc))
-            self._write(rows, log, Transaction(dataset, table.version()))
-        return len(events)
+        return [event for version, commit in commits for event in _events_of(dataset, version, commit)]
 
 
 def _events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> Iterable[Event]:
@@ -251,12 +231,6 @@ def _events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> Iterabl
     if (info := parse_expiry(metadata)) is not None:
         return expiry_events(dataset, version, info)
     return ()
-
-
-def _require_overtaken(error: DeltaError) -> None:
-    """Raise an error again, unless it means that another process committed first."""
-    if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
-        raise error
 
 
 def _version(table: DeltaTable | None) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
@@ -18,8 +19,8 @@ from blogdata.table.store_faults import log_damaged, store_faults
 
 ZSTD = WriterProperties(compression="ZSTD", compression_level=3)
 """How data files are written without a JVM: with the compression that Spark uses for the tables."""
-COMPACT_EVERY = 100
-"""Number of appends after which the small files of a table are compacted."""
+ONCE = CommitProperties(max_commit_retries=0)
+"""With retries of its own, delta-rs overwrites what the writer has never read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,34 @@ class Store:
         found = store.get_file_info(paths) if paths else []
         return all(info.type != FileType.NotFound for info in found)
 
+    def put(
+        self, name: str, rows: pa.Table, base: DeltaTable | None, *, commit: CommitProperties = ONCE, **how: Any
+    ) -> bool:
+        """Write a small table if it is still as `base` was opened (None: absent); False: another writer came first."""
+        try:
+            with store_faults(name):
+                write_deltalake(
+                    self.path(name) if base is None else base,
+                    rows,
+                    storage_options=dict(self.storage_options),
+                    commit_properties=commit,
+                    writer_properties=ZSTD,
+                    **{"mode": "overwrite", **how, **({"mode": "error"} if base is None else {})},
+                )
+        except DeltaError as error:
+            if isinstance(error, CommitFailedError) or "already exists" in str(error):
+                return False
+            raise
+        return True
+
+    def compact(self, name: str, table: DeltaTable) -> bool:
+        """Rewrite a table's many small files as few; False if another process has committed since it was opened.
+
+        `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is
+        duplicated. Instead the table is overwritten with its own rows.
+        """
+        return self.put(name, table.to_pyarrow_dataset().to_table(), table)
+
     def files(self, address: str) -> PyFileSystem:
         return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))
 
@@ -131,27 +160,6 @@ def _seen(file: Path) -> tuple[int, ...]:
     except FileNotFoundError:
         return ()
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def compact_if_due(table: DeltaTable) -> None:
-    """Rewrite the many small files of a table that grows by appends, at every hundredth of its versions."""
-    if table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
-        compact(table)
-
-
-def compact(table: DeltaTable) -> bool:
-    """Rewrite a table's many small files as few; return False if another process has committed since it was opened.
-
-    `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
-    Instead the table is overwritten with its own rows, which is refused if another commit was added.
-    """
-    rows = table.to_pyarrow_dataset().to_table()
-    try:
-        once = CommitProperties(max_commit_retries=0)
-        write_deltalake(table, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
-    except CommitFailedError:
-        return False
-    return True
 
 
 def plain(path: str) -> str:
