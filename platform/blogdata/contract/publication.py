@@ -218,16 +218,15 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
     return entries
 
 
-def added_of(told: Mapping[str, Any] | None) -> Added | None:
-    """Read back what a commit or an event tells of added rows; None if it tells nothing."""
-    return None if told is None else Added(**{**told, "slices": tuple(told["slices"])})
+def added_of(stored: Mapping[str, Any] | None) -> Added | None:
+    return None if stored is None else Added(**{**stored, "slices": tuple(stored["slices"])})
 
 
 _Key = TypeVar("_Key")
 
 
-def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
-    return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
+def _sum(left: Mapping[_Key, int], right: Mapping[_Key, int]) -> dict[_Key, int]:
+    return {key: left.get(key, 0) + right.get(key, 0) for key in {**left, **right}}
 
 
 _ROWS_KEPT = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})

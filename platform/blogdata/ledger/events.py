@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 
-from blogdata.contract.publication import Commit, Entry, entries_of, parse, parse_expiry
+from blogdata.contract.publication import Commit, Entry, entries_of, parse
 from blogdata.ledger.event import (
     BEGUN_ANEW,
     EXPIRED,
@@ -24,9 +24,8 @@ from blogdata.ledger.event import (
     RESTORATION,
     Event,
     entry_of,
-    expiry_events,
+    events_of,
     newest_lines,
-    publication_events,
     table_of,
 )
 from blogdata.table import arrow, companions
@@ -221,16 +220,7 @@ class EventLog:
 
     def _project(self, dataset: str, table: DeltaTable, after: int) -> list[Event]:
         commits = self.lake.commits(table, after)
-        return [event for version, commit in commits for event in _events_of(dataset, version, commit)]
-
-
-def _events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> Iterable[Event]:
-    metadata = commit.get("userMetadata")
-    if (info := parse(metadata)) is not None:
-        return publication_events(dataset, version, int(commit["timestamp"]), info)
-    if (info := parse_expiry(metadata)) is not None:
-        return expiry_events(dataset, version, info)
-    return ()
+        return [event for version, commit in commits for event in events_of(dataset, version, commit)]
 
 
 def _version(table: DeltaTable | None) -> int:

@@ -14,6 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
+from blogdata.errors import PlatformError
 from blogdata.table.checksums import local_folder, mismatch
 from blogdata.table.store_faults import log_damaged, store_faults
 
@@ -71,24 +72,20 @@ class Store:
             if folder is not None and mismatch(folder / file):
                 raise log_damaged(table.table_uri, file)
             try:
-                found = [json.loads(line) for line in lines if b'"commitInfo"' in line]
+                actions = [json.loads(line) for line in lines if b'"commitInfo"' in line]
             except ValueError as error:
                 raise log_damaged(table.table_uri, file) from error
-            yield from ((version, action["commitInfo"]) for action in found if "commitInfo" in action)
+            yield from ((version, action["commitInfo"]) for action in actions if "commitInfo" in action)
 
     def is_whole(self, dataset: str, version: int) -> bool:
         """Check, without a JVM, whether a version can still be read: the log has it, and all of its files exist."""
-        options = dict(self.storage_options)
         try:
-            table = DeltaTable(self.path(dataset), version=version, storage_options=options)
-            # Deletion vectors are not listed below. Their files are few and small, so reading them is the check.
-            table.deletion_vectors()
-        except DeltaError:
+            table = self.at(dataset, version)
+        except (DeltaError, PlatformError):
             return False
         paths = [str(path) for path in table.get_add_actions(flatten=True).column("path").to_pylist()]
-        store = self.files(self.path(dataset))
-        found = store.get_file_info(paths) if paths else []
-        return all(info.type != FileType.NotFound for info in found)
+        infos = self.files(self.path(dataset)).get_file_info(paths) if paths else []
+        return all(info.type != FileType.NotFound for info in infos)
 
     def put(
         self, name: str, rows: pa.Table, base: DeltaTable | None, *, commit: CommitProperties = ONCE, **how: Any
@@ -123,43 +120,35 @@ class Store:
 
 
 class NewestLog:
-    """A table that is opened for reading, again only when it has changed.
+    """A table that is opened for reading, again only when it has changed; a write needs a handle of its own.
 
-    Opening one takes milliseconds of processor time, and a plan asks the event log about every dataset, hundreds of
-    times in an hour's run. Delta names the file of each commit by its version, so the file system tells whether there
-    is a newer one. A write moves the handle it is given, so writers open their own.
+    Opening one takes milliseconds of processor time, and a plan asks the event log hundreds of times about datasets.
     """
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
         self._table: DeltaTable | None = None
-        self._commit, self._seen = Path(), tuple[int, ...]()
+        self._state: tuple[int, ...] = ()
 
     def table(self) -> DeltaTable | None:
         """Return the table at its newest version; None if it does not exist."""
-        if self._table is not None and self._is_newest(self._table):
-            return self._table
-        self._table = table = self._store.table(self._name)
-        folder = None if table is None else local_folder(table)
-        if table is None or folder is None:
-            self._table = None
-            return table
-        self._commit = folder / "_delta_log" / f"{table.version():020d}.json"
-        self._seen = _seen(self._commit)
-        return table
-
-    def _is_newest(self, table: DeltaTable) -> bool:
-        following = self._commit.with_name(f"{table.version() + 1:020d}.json")
-        return bool(self._seen) and _seen(self._commit) == self._seen and not following.exists()
+        if self._table is None or not self._state or _state(self._table) != self._state:
+            self._table = self._store.table(self._name)
+            self._state = () if self._table is None else _state(self._table)
+        return self._table
 
 
-def _seen(file: Path) -> tuple[int, ...]:
-    """Return what tells a file from another one that took its place; empty if it is not there."""
+def _state(table: DeltaTable) -> tuple[int, ...]:
+    """Return what identifies the file of a table's commit; empty if it is gone, not the newest, or not local."""
+    folder = local_folder(table)
+    if folder is None:
+        return ()
+    log, version = folder / "_delta_log", table.version()
     try:
-        found = file.stat()
+        stat = (log / f"{version:020d}.json").stat()
     except FileNotFoundError:
         return ()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return () if (log / f"{version + 1:020d}.json").exists() else (stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
 
 def plain(path: str) -> str:

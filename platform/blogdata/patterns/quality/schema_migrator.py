@@ -175,7 +175,7 @@ def remove(
             + "; ".join(f"{one.name} ({one.owner}; {one.how})" for one in found),
             where=f"{contract.dataset}: {migration}",
             next_step=f"ask {', '.join(sorted({reader.owner for reader in found}))} to read "
-            f"{migration.replacement or 'something else'}, and publish again",
+            f"{migration.new or 'something else'}, and publish again",
         )
     _lift(table, contract, column)
     version = _without(table, contract, column)
