@@ -19,8 +19,8 @@ PUBLICATION = "publication"
 EXPIRED = "expired"
 """Event kind: the rows of a partition left the table, because its retention has ended; the payload has their number."""
 BEGUN_ANEW = "begun anew"
-"""Event kind: the table was gone or older than its events, and was created again: publications up to a version no
-longer count, but for those of expired partitions."""
+"""Event kind: a table that was gone or older than its events was created again: publications up to a version no longer
+count, but for those of expired partitions."""
 RESTORATION = "restoration"
 """Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
 
@@ -126,18 +126,13 @@ _IN_PAYLOAD = (
 def entry_of(row: dict[str, Any]) -> Entry:
     payload: dict[str, Any] = msgspec.json.decode(row["payload"])
     return Entry(
-        dataset=row["dataset"],
-        partition=row["partition"],
-        version=row["table_version"],
-        rows_in=row["rows_in"],
-        rows_out=row["rows_out"],
+        **{name: row[name] for name in ("dataset", "partition", "rows_in", "rows_out", "run_id", "seconds")},
         **{name: payload[name] for name in _IN_PAYLOAD},
+        version=row["table_version"],
         breakdowns={
             name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
         },
-        run_id=row["run_id"],
         added=added_of(payload["added"]),
-        seconds=row["seconds"],
         committed_at=datetime.fromisoformat(payload["committed_at"]),
     )
 

@@ -9,9 +9,9 @@ dataset as its Delta transaction identifier. Events are appended without a JVM, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -36,20 +36,10 @@ from blogdata.table.store_faults import TRIES, contended, store_faults
 EVENTS = "ops.events"
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
-
 COMPACT_EVERY = 100
 """Number of appends after which the small files of the log are compacted."""
 _OF_LINES = (PUBLICATION, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
-
-
-class _Folded(NamedTuple):
-    """The lines of a dataset, and the files of the log that they are from."""
-
-    log: DeltaTable
-    files: Sequence[str]
-    gone: int
-    lines: Mapping[str, Entry]
 
 
 class EventLog:
@@ -59,7 +49,8 @@ class EventLog:
         self.lake = lake
         self._log = NewestLog(lake, EVENTS)
         self._tables: dict[str, NewestLog] = {}
-        self._folded: dict[str, _Folded] = {}
+        self._lines: dict[str, tuple[object, dict[str, Entry]]] = {}
+        """Lines of a dataset, with the files of the log and the version gone that they are of."""
         self._gone: dict[str, int] = {}
 
     def append(self, events: Sequence[Event]) -> None:
@@ -114,20 +105,20 @@ class EventLog:
         log = self._catch_up(dataset)
         if log is None:
             return {}
-        known, gone = self._folded.get(dataset), self._gone[dataset]
-        if known is None or known.log is not log or known.gone != gone:
+        gone = self._gone[dataset]
+        with store_faults(EVENTS):
+            state = gone, sorted(log.file_uris(file_pruning_predicate=_of(dataset)))
+        known, lines = self._lines.get(dataset, (None, {}))
+        if known != state:
             # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
-            with store_faults(EVENTS):
-                files = sorted(log.file_uris(file_pruning_predicate=_of(dataset)))
-            is_same = known is not None and (known.files, known.gone) == (files, gone)
-            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES), gone)
-            known = self._folded[dataset] = _Folded(log, files, gone, lines)
-        return dict(known.lines)
+            lines = newest_lines(_rows(log, dataset, _OF_LINES), gone)
+            self._lines[dataset] = state, lines
+        return dict(lines)
 
     def ever_published(self, dataset: str) -> set[str]:
         log = self._catch_up(dataset)
-        found = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
-        return {row["partition"] for row in found}
+        rows = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
+        return {row["partition"] for row in rows}
 
     def begin_anew(self, dataset: str, version: int) -> None:
         """Invalidate the recorded publications of a dataset up to a version, but the expired ones."""
@@ -169,14 +160,11 @@ class EventLog:
         table = self._log.table()
         if table is None:
             return []
-        columns = ("kind", "dataset", "partition", "run_id", "payload", "event_id", "recorded_at")
-        rows = _rows(table, dataset, kinds, columns=columns)
+        names = ("kind", "dataset", "partition", "run_id")
+        rows = _rows(table, dataset, kinds, columns=(*names, "payload", "event_id", "recorded_at"))
         return [
             Event(
-                kind=row["kind"],
-                dataset=row["dataset"],
-                partition=row["partition"],
-                run_id=row["run_id"],
+                **{name: row[name] for name in names},
                 payload=None if row["payload"] is None else json.loads(row["payload"]),
                 identity=row["event_id"],
             )
