@@ -172,7 +172,7 @@ def remove(lake: Lake, contract: Contract, column: str, reading: Sequence[Reader
             what=f"{column} is still read by "
             + "; ".join(f"{reader.name} ({reader.owner}; {reader.how})" for reader in reading),
             where=where,
-            next_step=f"have them read {migration.replacement or 'something else'}, and publish again",
+            next_step=f"have them read {migration.new or 'something else'}, and publish again",
         )
     _lift(table, contract, column)
     return _without(table, contract, column)
