@@ -13,7 +13,7 @@ from deltalake.transaction import RemoveAction
 from blogdata.errors import PlatformError
 from blogdata.table.committer import ConcurrentWrite, Mark, OpenCommit, Whole
 from blogdata.table.store import Store
-from table.tables import DATASET, at_once, made, opened, replace, rows, written
+from table.tables import DATASET, at_once, made, opened, replace, rows, with_removed_row, written
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_commit_for_another_version_is_refused(store: Store) -> None:
 def test_a_table_that_only_grows_is_not_replaced(tmp_path: Path) -> None:
     store = made(tmp_path / "lake", properties={"delta.appendOnly": "true"})
     opened(store, "one").append(written(store, "a", [1]), {})
-    with pytest.raises(PlatformError, match="append-only"):
+    with pytest.raises(PlatformError, match="only takes additional rows"):
         replace(store, "a", [2], "two")
     assert rows(store) == [("a", 1)]
 
@@ -187,6 +187,9 @@ def test_a_checksum_spares_spark_a_count_and_tells_of_the_newest_schema_and_prot
     for number in range(30):
         newest = replace(store, "c", [number], f"after {number}")
         assert written_at(newest) == told(altered)
+    (_folder(store) / f"{newest:020d}.crc").write_text(json.dumps({**told(altered), "numDeletionVectorsOpt": 1}))
+    newest = replace(store, "c", [7], "beside rows that are marked as removed")
+    assert not (_folder(store) / f"{newest:020d}.crc").exists()
 
 
 def _doctored(store: Store, old: str, new: str) -> None:
@@ -224,13 +227,52 @@ def test_delta_rs_alone_leaves_the_rows_of_such_a_file(store: Store) -> None:
     assert len(DeltaTable(store.path(DATASET)).file_uris()) == 3
 
 
-@pytest.mark.parametrize("feature", ["rowTracking", "columnMapping", "deletionVectors"])
-def test_a_table_with_features_that_plain_files_cannot_have_is_refused(store: Store, feature: str) -> None:
-    features = {"readerFeatures": [feature][feature == "rowTracking" :], "writerFeatures": [feature]}
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
-    file = _folder(store) / f"{len(list(_folder(store).glob('*.json'))):020d}.json"
+@pytest.fixture
+def marked(store: Store) -> Store:
+    """The same table, with a row of partition `a` that is marked as removed in place."""
+    replace(store, "a", [1, 2], "third")
+    with_removed_row(store, 1)
+    assert rows(store) == [("a", 1), ("b", 3)]
+    return store
+
+
+def test_an_overwrite_dissolves_the_deletion_vectors_of_its_partition(marked: Store) -> None:
+    replace(marked, "a", [7], "run")
+    assert rows(marked) == [("a", 7), ("b", 3)]
+    assert not DeltaTable(marked.path(DATASET)).deletion_vectors().read_all().num_rows
+
+
+def test_a_file_with_removed_rows_is_not_exchanged_by_itself(marked: Store) -> None:
+    begun = opened(marked, "run")
+    with pytest.raises(PlatformError, match="they would return"):
+        begun.exchange(begun.files(["a"]), written(marked, "a", [1]), {}, reads=["a"])
+    begun.exchange(begun.files(["b"]), written(marked, "b", [4]), {}, reads=["b"])
+    assert rows(marked) == [("a", 1), ("b", 4)]
+
+
+def test_delta_rs_alone_leaves_the_rows_of_a_file_with_a_deletion_vector(marked: Store) -> None:
+    """Once this fails, delta-rs removes them, and the refusal can go."""
+    begun = opened(marked, "run")
+    (file,) = begun.files(["a"])
+    table = begun.table
+    gone = RemoveAction(file["path"], True, 1, 1, {"day": "a"})
+    once = CommitProperties(max_commit_retries=0)
+    table.create_write_transaction(
+        [gone], mode="append", schema=table.schema(), partition_by=["day"], commit_properties=once
+    )
+    assert rows(marked) == [("a", 1), ("b", 3)]
+
+
+def test_a_table_with_mapped_columns_or_unknown_features_is_refused(store: Store) -> None:
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["rowTracking"]}
+    newest = max(int(file.name[:20]) for file in _folder(store).glob("*.json"))
+    file = _folder(store) / f"{newest + 1:020d}.json"
     file.write_text(json.dumps({"commitInfo": {"timestamp": 1}}) + "\n" + json.dumps({"protocol": protocol}) + "\n")
-    with pytest.raises(PlatformError, match=feature):
+    with pytest.raises(PlatformError, match="rowTracking"):
+        opened(store, "run")
+    features = {"readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]}
+    file.write_text(json.dumps({"commitInfo": {"timestamp": 1}}) + "\n" + json.dumps({"protocol": protocol | features}))
+    with pytest.raises(PlatformError, match="columnMapping"):
         opened(store, "run")
 
 

@@ -17,6 +17,7 @@ from blogdata.contract.publication import COMPACTED
 from blogdata.errors import PlatformError
 from blogdata.table import members, observed
 from blogdata.table.committer import Mark, OpenCommit, Whole
+from blogdata.table.lake import marks_rows
 from blogdata.table.publish import place_of
 from blogdata.table.reads import columns_of, rows_of_files
 from blogdata.table.target import Probe, Target
@@ -41,12 +42,15 @@ class Compaction:
 def compact(
     spark: SparkSession, target: Target, partitions: Sequence[str], *, small: int, most: int
 ) -> Compaction | None:
-    """Merge the small files of some partitions, in one commit; None if no two small files are in one partition."""
+    """Merge the small files of some partitions, in one commit; None if no two small files are in one partition.
+
+    A table with rows that are marked as removed is left until its next write, which dissolves the marks.
+    """
     begun, column = _begun(target), target.contract.partition_column
     chosen = [file for file in begun.files(partitions or Whole.TABLE) if file["size_bytes"] < small]
     number = Counter(_value(file, column) for file in chosen)
     old = [file for file in chosen if number[_value(file, column)] > 1]
-    if not old:
+    if not old or marks_rows(begun.table):
         return None
     rows = _rows(spark, target, begun, old)
     merged = rows.repartition(len(number), column) if column else rows.coalesce(1)

@@ -35,6 +35,7 @@ from blogdata.contract.publication import Commit
 from blogdata.errors import ConfigurationError
 from blogdata.table import arrow, kept_rows, tables
 from blogdata.table.changes import Exchange, Rewrite
+from blogdata.table.lake import marks_rows
 from blogdata.table.publish import publish
 from blogdata.table.reads import rows_of_files
 from blogdata.table.target import Provenance, Target
@@ -88,7 +89,7 @@ def add(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> 
     """Add rows with new keys to a table; only these are written, until it has too many files."""
     dataset = target.contract.dataset
     table = target.lake.at(dataset, at)
-    if len(table.file_uris()) >= MOST_FILES:
+    if marks_rows(table) or len(table.file_uris()) >= MOST_FILES:
         rows = target.lake.read(rows.sparkSession, dataset, at).select(*rows.columns).unionByName(rows)
         provenance = replace(provenance, additions=provenance.additions.rewriting(provenance.additions.of))
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
@@ -103,7 +104,7 @@ def _merged(
     current = lake.read(spark, contract.dataset, at)
     table = lake.at(contract.dataset, at)
     files = arrow.rows_of(table.get_add_actions(flatten=True))
-    small = len(files) < 2 or sum(file["num_records"] for file in files) <= SMALL
+    small = len(files) < 2 or marks_rows(table) or sum(file["num_records"] for file in files) <= SMALL
     if small or into is not None:
         rows = rows_after_merge(changes, current if into is None else into, contract)
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
