@@ -60,7 +60,7 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
     if until:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
         begin = max(begin, key_of(again, grain))
-    found = load_windows(settings, table, [begin, _newest_window(grain)])
+    found = load_windows(settings, table, [begin, _newest_window(grain)], is_first=not until)
     write_atomically(_progress(settings, table), last.encode())
     return found
 
@@ -89,7 +89,7 @@ def load_devices(settings: Settings) -> dict[str, Any]:
     }
 
 
-def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
+def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_first: bool = False) -> dict[str, Any]:
     """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones."""
     from blogdata.landing import incremental_loader
 
@@ -103,6 +103,7 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
             windows[-1],
             now=clock.now(),
             untimed_in=_newest_window(source.grain),
+            count_before=is_first,
             prepare=_without_forgotten(settings),
         )
     return {
@@ -111,6 +112,7 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
         "rows": sum(found.rows.values()),
         "new": sum(found.new.values()),
         "without a usable time": found.rows.get(incremental_loader.UNTIMED, 0),
+        **({} if found.before is None else {"before the first window, not loaded": found.before}),
     }
 
 

@@ -95,6 +95,23 @@ def test_incremental_loader_windows_are_half_open(source: psycopg.Connection, la
     }
 
 
+def test_incremental_loader_lands_the_rows_beside_a_value_that_cannot_be_read(
+    source: psycopg.Connection, landed: Path
+) -> None:
+    for number, (at, text) in enumerate([("10:00", "a"), ("11:00", ""), ("11:10", "b"), ("12:00", "bb"), (None, "")]):
+        add(source, number, at, text)
+    source.execute("ALTER TABLE legacy RENAME TO made")
+    source.execute("CREATE VIEW legacy AS SELECT id, (6 / length(text))::text AS text, at, is_deleted FROM made")
+    assert load(source, landed).new == {FIRST: 1, "2026-01-05T11": 2, LAST: 1, UNTIMED: 1}
+    broken = {"sqlstate": "22012"}
+    assert [row["context"]["text"] for _, row in lines(landed)] == ["6", broken, "6", "3"]
+    assert [row["context"]["text"] for _, row in lines(landed, "legacy-untimed-*")] == [broken]
+    assert load(source, landed).new == {}
+    source.execute("UPDATE made SET text = 'abc' WHERE id = 1")
+    assert load(source, landed).new == {"2026-01-05T11": 1}
+    assert [row["context"]["text"] for _, row in lines(landed, "legacy-2*")] == ["2"]
+
+
 def test_incremental_loader_reads_the_present_day_up_to_now_and_again(
     source: psycopg.Connection, database: str, landed: Path
 ) -> None:
@@ -183,13 +200,18 @@ def test_incremental_loader_lands_rows_without_a_usable_time_apart_and_once(
     assert numbers(landed) == [("12", "4"), ("14", "3"), ("23", "2")]
 
 
-def test_incremental_loader_lands_times_that_are_none(source: psycopg.Connection, landed: Path) -> None:
-    before = ("0044-03-15 BC", "1970-01-01 00:00+00", "2026-01-05 09:59:59.999999+00")
-    for number, at in enumerate(("-infinity", "infinity", *before)):
+def test_incremental_loader_counts_rows_before_all_windows_and_lands_times_that_are_none(
+    source: psycopg.Connection, landed: Path
+) -> None:
+    none = ("-infinity", "infinity")
+    before = ("0044-03-15 BC", "0001-01-01 00:00+00", "1970-01-01 00:00+00", "2026-01-05 09:59:59.999999+00")
+    for number, at in enumerate((*none, *before)):
         source.execute("INSERT INTO legacy VALUES (%s, '', %s)", [number, at])
     for _ in range(2):
-        assert load(source, landed).rows == {UNTIMED: 2}
-    assert (numbers(landed), sorted(numbers(landed, "legacy-untimed-*"))) == ([], [("10", "0"), ("10", "1")])
+        found = load(source, landed, count_before=True)
+    assert (found.rows, found.before, numbers(landed)) == ({UNTIMED: len(none)}, len(before), [])
+    assert sorted(numbers(landed, "legacy-untimed-*")) == [("10", str(number)) for number in range(len(none))]
+    assert load(source, landed).before is None
 
 
 def test_incremental_loader_writes_over_no_file_when_earlier_ones_are_removed(

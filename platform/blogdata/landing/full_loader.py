@@ -91,14 +91,20 @@ def land(
     with alone(folder.parent):
         _require_no_others(target)
         partial = hidden(target)
-        rows = 0
-        with table_rows.snapshot(connection, table), partial.open("wb") as file:
-            columns = table_rows.columns_of(connection, table, announced)
-            for row in table_rows.read(connection, sql.SQL("SELECT row_to_json(r) FROM ({}) r").format(columns)):
-                file.write(row + b"\n")
-                rows += 1
-            file.flush()
-            os.fsync(file.fileno())
+
+        def write(source: table_rows.SourceTable) -> int:
+            rows = 0
+            with partial.open("wb") as file:
+                for row in table_rows.read(connection, table_rows.as_json(source)):
+                    file.write(row + b"\n")
+                    rows += 1
+                file.flush()
+                os.fsync(file.fileno())
+            return rows
+
+        with table_rows.snapshot(connection, table):
+            source = table_rows.describe(connection, table, announced)
+            rows = table_rows.each_row(connection, source, sql.SQL("true"), write)
         prepare(partial)
         changed = not same_bytes(partial, target)
         if changed:
@@ -111,8 +117,8 @@ def land(
 
 
 def _require_no_others(target: Path) -> None:
-    entries = target.parent.iterdir() if target.parent.is_dir() else ()
-    if others := sorted(path.name for path in entries if is_data(path.name) and path != target):
+    there = target.parent.iterdir() if target.parent.is_dir() else ()
+    if others := sorted(path.name for path in there if is_data(path.name) and path != target):
         raise ConfigurationError(
             what=f"the day has files of another producer: {', '.join(others[:3])}",
             where=str(target.parent),

@@ -97,7 +97,7 @@ def look(
         is_of_users = kind_of(file, landing) is Kind.USERS
         gone = [row for row in named_in(file, landing, logs) if suppressed.goes(row[1], is_of_users=is_of_users)]
         if gone:
-            lines[file] = len(gone)
+            lines[file] = len({offset for offsets, _ in gone for offset in offsets})
             registered += [named.at for _, named in gone if is_of_users and named.at is not None]
     sources = {
         source.table: (contract, source.grain)
