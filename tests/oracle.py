@@ -335,7 +335,7 @@ def judge_log(raw: bytes, hour: str) -> Verdict:
         return Verdict(reasons=(found,))
     visitor, time = client_of(found["address"]), log_time(found["time"][1:-1])
     if visitor is None or time is None:
-        return Verdict(reasons=("invalid_time" if visitor else "invalid_address",))
+        return Verdict(reasons=(f"not_{found['format']}_log:{'time' if visitor else 'address'}",))
     if impossible(time, hour):
         return Verdict(reasons=("impossible_time",))
     method, path, query, _ = parts_of(found["request"][2:-1])

@@ -61,8 +61,8 @@ def landed_files(landing: Path, bounds: Bounds) -> tuple[list[Path], list[Platfo
     return readable, [size for size in sizes if isinstance(size, PlatformError)]
 
 
-def named_in(file: Path, landing: Path, logs: LogSettings) -> Iterator[tuple[int, Named]]:
-    """Read whom the lines of a landed file name, without those that are erased, each by its offset."""
+def named_in(file: Path, landing: Path, logs: LogSettings) -> Iterator[tuple[tuple[int, ...], Named]]:
+    """Read whom the lines of a landed file name, without those that are erased, with the offsets of their parts."""
     with faults_of(file):
         yield from Reader(file, landing, logs).named(line for line in kept_lines(file) if line[1])
 
