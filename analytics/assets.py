@@ -19,11 +19,7 @@ VIEWS_FORECAST = dg.AssetKey(["analytics", "views_forecast"])
 NEWSLETTER = dg.AssetKey(["analytics", "newsletter"])
 RECENT_DAYS = 7
 SCHEMA = pa.schema(
-    [
-        pa.field("day", pa.string(), nullable=False),
-        pa.field("views", pa.float64()),
-        pa.field("actual", pa.int64()),
-    ]
+    [pa.field("day", pa.string(), nullable=False), pa.field("views", pa.float64()), pa.field("actual", pa.int64())]
 )
 POSTS = 10
 Rows = Sequence[Mapping[str, Any]]

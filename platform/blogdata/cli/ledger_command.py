@@ -39,8 +39,7 @@ from quality.contracts import EVERY, SERVED
 
 def ledger(
     dataset: Annotated[
-        str | None,
-        typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False),
+        str | None, typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
 ) -> None:

@@ -79,12 +79,7 @@ COMMANDS = {
 }
 """Every command, in the order of the help."""
 
-app = typer.Typer(
-    name="blogdata",
-    cls=group_of(COMMANDS),
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(name="blogdata", cls=group_of(COMMANDS), no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _say_version(asked: bool) -> None:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def report(
     out: Annotated[
-        Path | None,
-        typer.Option(help="Write the page to this file instead of report.html in the deployment's home"),
+        Path | None, typer.Option(help="Write the page to this file instead of report.html in the deployment's home")
     ] = None,
     days: Annotated[
         int | None, typer.Option(min=1, help="Days of history, counted back from the newest one; 400 when not given")

@@ -19,14 +19,12 @@ from blogdata.table.target import RunContext
 
 def stream(
     dataset: Annotated[
-        str,
-        typer.Argument(help="The stream (visits, ads, sessions), or one of its datasets, like silver.visits_live"),
+        str, typer.Argument(help="The stream (visits, ads, sessions), or one of its datasets, like silver.visits_live")
     ] = "visits",
     once: Annotated[bool, typer.Option("--once", help="Take in what is there and end")] = False,
     every: Annotated[float, typer.Option(help="Seconds from one look at the landing zone to the next")] = 5.0,
     new_checkpoint: Annotated[
-        bool,
-        typer.Option("--new-checkpoint", help="Begin a new checkpoint; what is published is not published again"),
+        bool, typer.Option("--new-checkpoint", help="Begin a new checkpoint; what is published is not published again")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print at the end what was published, as JSON")] = False,
 ) -> None:

@@ -122,8 +122,7 @@ def ui(
     port: Annotated[int, typer.Option(help="Port of the web server")] = 3000,
     host: Annotated[str, typer.Option(help="Address the web server listens at")] = "127.0.0.1",
     automatic: Annotated[
-        bool,
-        typer.Option("--automatic", help="Everything runs by itself: what lands, what follows from it, the clock"),
+        bool, typer.Option("--automatic", help="Everything runs by itself: what lands, what follows from it, the clock")
     ] = False,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Nobody can start or change anything in the UI; the daemon still does")
