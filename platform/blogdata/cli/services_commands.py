@@ -161,13 +161,10 @@ def metrics() -> None:
     from prometheus_client import generate_latest
 
     from blogdata.table.lake import Lake
-    from blogdata.watch.alerting import observed, record_of
+    from blogdata.watch.alerting import observed
     from blogdata.watch.metrics import registry
     from quality.contracts import EVERY
 
     settings = existing()
-    failing = record_of(settings).failing
-    channels = {channel.name: channel.name in failing for channel in settings.alerts}
-    ticks = dagster_home.ticks(settings.home)
-    found = registry(observed(settings), Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
-    say_verbatim(generate_latest(found).decode())
+    figures = registry(observed(settings), Lake(root=str(settings.lake)), EVERY.values())
+    say_verbatim(generate_latest(figures).decode())
