@@ -28,11 +28,11 @@ class Deferred:
     help: str
 
     def load(self, name: str) -> Any:
-        found = resolve_name(f"{__package__}.{self.place}")
-        if isinstance(found, typer.Typer):
-            return _unwrapped(typer.main.get_command(found))
+        command = resolve_name(f"{__package__}.{self.place}")
+        if isinstance(command, typer.Typer):
+            return _unwrapped(typer.main.get_command(command))
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(name)(found)
+        alone.command(name)(command)
         return _unwrapped(typer.main.get_command(alone))
 
 

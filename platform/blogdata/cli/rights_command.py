@@ -29,12 +29,12 @@ def rights(
         _show_roles([EVERY[job]] if job is not None else list(EVERY.values()), as_json=as_json)
         return
     tasks = graph.tasks if job is None else [graph.task_of(job)]
-    found = [reach_of(task.contracts) for task in tasks]
+    reaches = [reach_of(task.contracts) for task in tasks]
     if as_json:
-        say_json([{"job": one.job, "reads": _inputs(one), "writes": sorted(one.writes)} for one in found])
+        say_json([{"job": reach.job, "reads": _inputs(reach), "writes": sorted(reach.writes)} for reach in reaches])
     else:
         table = TextGrid("job", "reads", "writes")
-        for reach in found:
+        for reach in reaches:
             table.add_row(reach.job, ", ".join(_inputs(reach)), ", ".join(sorted(reach.writes)))
         console.print(table)
 
@@ -66,9 +66,9 @@ def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
 
 def _column(name: str, sight: Sight) -> str:
     usual, private = sight.columns[name], sight.private.get(name)
-    said = [] if usual is Shown.AS_IT_IS else [usual.value]
-    said += [f"{private.value} where {PRIVATE}"] if private else []
-    return f"{name} ({', '.join(said)})" if said else name
+    marks = [] if usual is Shown.AS_IT_IS else [usual.value]
+    marks += [f"{private.value} where {PRIVATE}"] if private else []
+    return f"{name} ({', '.join(marks)})" if marks else name
 
 
 def _inputs(reach: JobReach) -> list[str]:

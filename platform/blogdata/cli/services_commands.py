@@ -147,12 +147,12 @@ def _standing(settings: Settings) -> dict[str, Any]:
     from blogdata.watch import findings
     from blogdata.watch.alerting import observed
 
-    found = findings.standing(observed(settings))
+    standing = findings.standing(observed(settings))
     return {
         "service": "findings",
-        "state": found[0].severity.value if found else "none",
-        "detail": f"{len(found)} to look at" if found else "nothing waits for a person, nothing is overdue",
-        "notices": [f"{one.title}: {one.what} ({one.owner}); {one.remedy}" for one in found],
+        "state": standing[0].severity.value if standing else "none",
+        "detail": f"{len(standing)} to look at" if standing else "nothing waits for a person, nothing is overdue",
+        "notices": [f"{finding.title}: {finding.what} ({finding.owner}); {finding.remedy}" for finding in standing],
     }
 
 

@@ -228,8 +228,8 @@ def _sign_in(settings: Settings, home: Path, *, opened: bool) -> None:
     url = str(dagster_home.ui_address(home))
     link = ui_guard.sign_in_link(url, secrets.read(settings, dagster_home.UI_TOKEN).reveal())
     # What is no terminal keeps it, such as a log.
-    shown = link if opened or sys.stdout.isatty() else f"{url} (sign in: blogdata ui --open)"
-    console.print(f"open {shown}")
+    address = link if opened or sys.stdout.isatty() else f"{url} (sign in: blogdata ui --open)"
+    console.print(f"open {address}")
     if opened:
         # Everybody on the machine sees the arguments of a process: the browser gets a file that only the owner reads.
         page = home / "sign-in.html"

@@ -87,9 +87,9 @@ def configuration(settings: Settings) -> dict[str, str]:
     }
     if _LOCAL.fullmatch(settings.spark.master):
         conf["spark.authenticate"] = "true"
-    found = {**conf, **dict(settings.spark.conf)}
-    found["spark.plugins"] = ",".join(filter(None, [_PLUGIN, found.get("spark.plugins")]))
-    return found
+    merged = {**conf, **dict(settings.spark.conf)}
+    merged["spark.plugins"] = ",".join(filter(None, [_PLUGIN, merged.get("spark.plugins")]))
+    return merged
 
 
 def scratch(settings: Settings) -> Path:
