@@ -83,10 +83,10 @@ def _dataset(contract: Contract, before: Mapping[str, set[str]]) -> Iterable[str
 
 
 def _left_out(contract: Contract) -> str:
-    told: dict[str, list[str]] = {reason: [f"`{sql}`"] for reason, sql in contract.reasons.items()}
+    sources: dict[str, list[str]] = {reason: [f"`{sql}`"] for reason, sql in contract.reasons.items()}
     for reason, why in contract.left_out.items():
-        told.setdefault(reason, []).extend([why] if why else [])
-    reasons = [f"`{reason}`" + (f" ({', '.join(found)})" if found else "") for reason, found in told.items()]
+        sources.setdefault(reason, []).extend([why] if why else [])
+    reasons = [f"`{reason}`" + (f" ({', '.join(texts)})" if texts else "") for reason, texts in sources.items()]
     return f"; left out: {', '.join(reasons)}" if reasons else ""
 
 
@@ -101,8 +101,8 @@ def _column(column: Column) -> str:
     null = "yes" if column.nullable else "no"
     generated = f"; always `{_cell(column.generated)}`" if column.generated else ""
     generated += f"; answers: {_cell(column.answers)}" if column.answers else ""
-    told = f"{_cell(column.description)}{generated}{_marks(column)}"
-    return f"| `{column.name}` | {column.type.lower()} | {null} | {told} |"
+    text = f"{_cell(column.description)}{generated}{_marks(column)}"
+    return f"| `{column.name}` | {column.type.lower()} | {null} | {text} |"
 
 
 def _options(spec: object) -> str:

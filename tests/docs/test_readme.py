@@ -29,10 +29,4 @@ def test_both_first_pages_show_the_same_layers() -> None:
     assert boxes("README.md") == boxes("docs/index.md")
     assert [
         name for name in ("landing", "bronze", "silver", "gold", "serving") if f"<b>{name}</b>" in boxes("README.md")
-    ] == [
-        "landing",
-        "bronze",
-        "silver",
-        "gold",
-        "serving",
-    ]
+    ] == ["landing", "bronze", "silver", "gold", "serving"]

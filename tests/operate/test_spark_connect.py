@@ -129,9 +129,7 @@ def test_a_server_that_hangs_is_replaced(
     assert again.pid != server.pid
 
 
-def test_a_failed_start_reports_its_log_and_ends(
-    fresh: Settings,
-) -> None:
+def test_a_failed_start_reports_its_log_and_ends(fresh: Settings) -> None:
     wrong = replace(fresh, spark=replace(fresh.spark, master="nonsense"))
     with pytest.raises(TransientError, match="Master must") as caught:
         spark_connect.running_server(wrong)

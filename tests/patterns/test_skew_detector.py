@@ -68,7 +68,7 @@ def test_a_hot_key_is_found() -> None:
     assert all(not one.verdict for one in unevenness(counts, counts))
     counts["2026-01-05T23"][3] += 1600
     (found,) = unevenness(counts, ["2026-01-05T23"])
-    assert (found.verdict, round(found.found, 1)) == (UNEVEN, 1.9)
+    assert (found.verdict, round(found.value, 1)) == (UNEVEN, 1.9)
 
 
 def test_a_reading_names_the_worst_partition() -> None:

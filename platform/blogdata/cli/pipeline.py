@@ -148,7 +148,7 @@ class Pipeline:
         refused = [] if again else [error for error in planner.refused() if error.where in chosen]
         waiting = list(selection.waiting(planner))
         # The failed step reports the same reason: do not list it twice.
-        failed = {f"{one.main}: {one.why}" for one in waiting}
+        failed = {f"{held.main}: {held.why}" for held in waiting}
         outcome.problems = [problem for problem in outcome.problems if problem not in failed]
         outcome.problems += map(str, [*refused, *waiting])
         return outcome
