@@ -65,6 +65,7 @@ def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPE
 
     return [
         *(_clock(clock, status) for clock in Clock),
+        of_job("data_docs_at_four", jobs.data_docs, "0 4 * * *", "The Data Docs of the day"),
         of_job("profiles_at_a_quarter_past_four", jobs.profiles, "15 4 * * *", "The profiles of what is new"),
         of_job("lineage_at_half_past_four", jobs.lineage, "30 4 * * *", "The lineage of what was published"),
         of_job("maintain_each_hour", jobs.maintain, "20 * * * *", "Compact tables, and remove files nobody needs"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"dagster", "pyspark", "pandas", "sqlalchemy", "psycopg", "grpc"}
+HEAVY = {"dagster", "pyspark", "great_expectations", "pandas", "sqlalchemy", "psycopg", "grpc"}
 OF_TABLES = {"deltalake", "pyarrow"}
 PLAN = (
     "blogdata.runs.turns",

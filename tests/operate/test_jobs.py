@@ -69,13 +69,13 @@ def started(said: Said) -> Started:
 def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: Said) -> None:
     listed = json.loads(said("job", "--json")[1])
     assert listed["retention"]["config"] == {"only_plan": "Only show which partitions have expired, and remove nothing"}
-    assert listed.keys() >= {"freeze", "lineage", "maintain", "profiles", "replay", "report"}
+    assert listed.keys() >= {"data_docs", "freeze", "lineage", "maintain", "profiles", "replay", "report"}
     assert "refresh" not in listed
     for words, fault in {
         ("retentoin",): "did you mean retention",
         ("rotate",): "key is missing",
         ("rotate", "key"): "is no KEY=VALUE",
-        ("retention", "only_plan=2"): "'2' is no true or false",
+        ("data_docs", "newest=many"): "'many' is no number",
     }.items():
         code, _, errors = said("job", *words)
         assert (code, fault in errors) == (2, True), errors

@@ -72,6 +72,17 @@ def test_a_bad_hour_is_red_until_mended(browser: Browser, served: Served) -> Non
     browser.switch("Running", on=False)
 
 
+def test_the_data_docs_of_healthy_data_are_green(browser: Browser, served: Served) -> None:
+    served.launch("data_docs")
+    docs = served.home / "data_docs"
+    browser.until(lambda: (docs / "index.html").exists(), "Data Docs", RUN)
+    browser.open("/assets/ops/data_docs?view=checks&checkDetail=bronze_visits", "promises kept")
+    assert "Failed" not in browser.text()
+    browser.picture("data-docs-checks")
+    browser.open_file(docs / "index.html", "silver.visits")
+    browser.picture("data-docs")
+
+
 def test_a_taken_port_is_one_clear_message(served: Served) -> None:
     port = served.url.rsplit(":", 1)[1]
     refused = served.call("ui", "--port", port)

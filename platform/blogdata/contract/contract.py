@@ -1,7 +1,7 @@
 """One contract per dataset: everything that is promised about it, in one declaration.
 
-Delta constraints, audits, Dagster checks, column schemas and docs are derived from it; nothing about a dataset is
-written down twice.
+Delta constraints, audits, Great Expectations suites, Dagster checks, column schemas and docs are derived from
+it; nothing about a dataset is written down twice.
 """
 
 from __future__ import annotations
