@@ -15,6 +15,7 @@ from blogdata.privacy import retention, rotate
 from blogdata.runs.computation import LineageCode
 from blogdata.runs.refresh_job import refresh_job
 from blogdata.watch import ops
+from blogdata.watch.data_docs import data_docs as data_docs_of_newest
 from blogdata.watch.ops import maintained_tables
 from blogdata.watch.profiles import profiles as profiles_of_new
 from sensors import replay
@@ -33,6 +34,9 @@ freeze = _over(
     "freeze", frozen_years, "Turn the weeks of each past year, once they are final, into one immutable table"
 )
 maintain = _over("maintain", maintained_tables, "Compact tables with too many small files, remove files nobody needs")
+data_docs = _over(
+    "data_docs", data_docs_of_newest, "Validate the newest partitions with Great Expectations and render the Data Docs"
+)
 profiles = _over(
     "profiles", profiles_of_new, "Profile what was published since the last look, and compare it with what was usual"
 )
