@@ -29,7 +29,7 @@ from quality.contracts import CONTRACTS
 NOWHERE = Path("/nowhere")
 BACKFILL = {BACKFILL_ID_TAG: "year"}
 DAYS = tuple((date(2026, 1, 1) + timedelta(days=count)).isoformat() for count in range(12))
-LAUNCHER = "\nrun_launcher:\n  module: data_flow.held_runs\n  class: HeldRuns\n"
+LAUNCHER = "\nrun_launcher:\n  module: patterns.held_runs\n  class: HeldRuns\n"
 
 
 @pytest.fixture(scope="module")
