@@ -26,8 +26,8 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
-from quality.contracts import live
 from quality.contracts.live import LATE, SESSIONS_LIVE
+from quality.streams import VISIT_FILES
 
 SPEC = sessions.SPEC
 ALLOWED = timedelta(hours=1)
@@ -103,7 +103,7 @@ def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
 
 STREAM = Stream(
     name="sessions",
-    sources=(live.VISIT_FILES,),
+    sources=(VISIT_FILES,),
     readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=("user_id", SPEC.time, *SPEC.ties),

@@ -76,7 +76,7 @@ def test_no_run_configuration_sets_a_path(locations: list[dg.Definitions]) -> No
         source = file.read_text(encoding="utf-8")
         declared = (
             source.count("config_schema=values_only(")
-            if file.parent.name in ("sensors", "watch", "deliver", "privacy")
+            if file.parent.name in ("sensors", "watch", "deliver", "privacy", "runs")
             else 0
         )
         assert len(READS.findall(source)) == declared, f"{file} reads a configuration without a schema"
