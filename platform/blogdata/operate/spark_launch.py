@@ -138,8 +138,8 @@ def command(settings: Settings, main: Sequence[str], *, options: Sequence[str] =
         raise _failed((done.stderr or done.stdout).strip()[-500:])
     # It loads a module for algebra that is not used here; the bundled Java lacks it, and would not start.
     kept = [word for word in words[1:] if word != "--add-modules=jdk.incubator.vector"]
-    # Java takes the jars of a folder in the order of the file system, and only Spark's copy of a class that DataSketches
-    # has, too, knows this Java.
+    # Java takes the jars of a folder in the order of the file system. Spark has a copy of a class of DataSketches, and
+    # only the copy knows this Java.
     (first,) = package_folder("pyspark").glob("jars/spark-catalyst_*.jar")
     kept[kept.index("-cp") + 1] = f"{first}{os.pathsep}{kept[kept.index('-cp') + 1]}"
     log4j = package_folder("blogdata") / "deploy" / "spark-log4j2.properties"
