@@ -14,9 +14,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.launcher import LaunchRunContext, RunLauncher
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PARTITION_NAME_TAG
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
+from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
 from blogdata.deliver import page_files
 from blogdata.operate import dagster_home
@@ -29,7 +31,34 @@ from quality.contracts import CONTRACTS
 NOWHERE = Path("/nowhere")
 BACKFILL = {BACKFILL_ID_TAG: "year"}
 DAYS = tuple((date(2026, 1, 1) + timedelta(days=count)).isoformat() for count in range(12))
-LAUNCHER = "\nrun_launcher:\n  module: data_flow.held_runs\n  class: HeldRuns\n"
+LAUNCHER = f"\nrun_launcher:\n  module: {__name__}\n  class: HeldRuns\n"
+
+
+class HeldRuns(RunLauncher[dg.DagsterInstance], ConfigurableClass):
+    """Starts runs without a process, and leaves them running until the test ends them."""
+
+    def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
+        self._inst_data = inst_data
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    @property
+    def inst_data(self) -> ConfigurableClassData | None:
+        return self._inst_data
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Any) -> HeldRuns:
+        return cls(inst_data=inst_data)
+
+    def launch_run(self, context: LaunchRunContext) -> None:
+        event = dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, job_name=context.dagster_run.job_name)
+        self._instance.report_dagster_event(event, run_id=context.dagster_run.run_id)
+
+    def terminate(self, run_id: str) -> bool:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +70,10 @@ class Queue:
     """A deployment's queue of runs."""
 
     def __init__(self, instance: dg.DagsterInstance, definitions: dg.Definitions) -> None:
-        self.instance, self.definitions = instance, definitions
+        self.instance, self.job = instance, definitions.resolve_job_def
         self.daemon = QueuedRunCoordinatorDaemon(interval_seconds=1)
         assets = definitions.resolve_implicit_global_asset_job_def()
         self.files = assets.get_subset(asset_selection={page_files.KEY})
-        self.assets = assets
-
-    def job(self, name: str) -> dg.JobDefinition:
-        return self.definitions.resolve_job_def(name)
 
     def add(self, job: dg.JobDefinition, tags: Mapping[str, str] | None = None) -> str:
         place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("blogdata"), "blogdata")
@@ -63,28 +88,23 @@ class Queue:
     def tick(self) -> None:
         """Run one iteration of the queue's daemon."""
         workspace: Any = SimpleNamespace(instance=self.instance, create_request_context=lambda: None)
-        for _ in self.daemon.run_iteration(workspace):
-            pass
+        list(self.daemon.run_iteration(workspace))
 
     def running(self) -> list[dg.DagsterRun]:
         return list(self.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])))
 
-    def end(self, run: dg.DagsterRun, *, failed: bool = False) -> None:
-        if failed:
-            self.instance.report_run_failed(run)
-        else:
-            event = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_SUCCESS.value, job_name=run.job_name)
-            self.instance.report_dagster_event(event, run_id=run.run_id)
+    def count(self, status: dg.DagsterRunStatus) -> int:
+        return self.instance.get_runs_count(dg.RunsFilter(statuses=[status]))
 
-    def end_all(self) -> None:
-        for run in self.running():
-            self.end(run)
+    def succeed(self, *runs: dg.DagsterRun) -> None:
+        for run in runs:
+            event = dg.DagsterEvent(dg.DagsterEventType.RUN_SUCCESS.value, job_name=run.job_name)
+            self.instance.report_dagster_event(event, run_id=run.run_id)
 
 
 @pytest.fixture
 def queue(tmp_path: Path, deployed: dg.Definitions) -> Iterator[Queue]:
-    settings = load({"BLOGDATA_HOME": str(tmp_path)})
-    home = dagster_home.render(settings)
+    home = dagster_home.render(load({"BLOGDATA_HOME": str(tmp_path)}))
     with (home / "dagster.yaml").open("a", encoding="utf-8") as file:
         file.write(LAUNCHER)
     with dg.DagsterInstance.from_config(str(home)) as instance:
@@ -102,18 +122,18 @@ def test_a_backfill_leaves_slots_to_new_data(queue: Queue) -> None:
     hour = queue.add(queue.job(JOB))
     queue.tick()
     assert hour in [run.run_id for run in queue.running()]
-    queue.end(first, failed=True)
-    queue.end(second)
+    queue.instance.report_run_failed(first)
+    queue.succeed(second)
 
     files = [queue.add(queue.job("page_files"), {PARTITION_NAME_TAG: day}) for day in DAYS[:3]]
-    while queue.instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED])):
+    while queue.count(dg.DagsterRunStatus.QUEUED):
         queue.tick()
         tags = [run.tags for run in queue.running()]
         assert len(tags) <= 5
-        assert sum(BACKFILL_ID_TAG in each for each in tags) <= 2
-        assert sum(each.get("blogdata/lane") == "background" for each in tags) <= 1
-        queue.end_all()
-    done = queue.instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS]))
+        assert sum(BACKFILL_ID_TAG in run for run in tags) <= 2
+        assert sum(run.get("blogdata/lane") == "background" for run in tags) <= 1
+        queue.succeed(*queue.running())
+    done = queue.count(dg.DagsterRunStatus.SUCCESS)
     assert done == len(DAYS) - 1 + len(files) + 1, "a failed run stops no other"
 
 
