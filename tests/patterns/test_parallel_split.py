@@ -36,7 +36,12 @@ def checks(run: dg.ExecuteInProcessResult) -> list[tuple[bool, str | None]]:
 def test_one_read_feeds_both_writers_and_rounded_percents_agree(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Any] = []
     batches = LakeResource.batches
-    monkeypatch.setattr(LakeResource, "batches", lambda access, *of: reads.append(of) or batches(access, *of))
+
+    def counted(access: LakeResource, *of: Any) -> Any:
+        reads.append(of)
+        return batches(access, *of)
+
+    monkeypatch.setattr(LakeResource, "batches", counted)
     files.publish(DAY)
     run = files.run(DAY)
     assert (len(reads), checks(run)) == (1, [(True, None)])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
@@ -58,7 +59,7 @@ def test_certificates_are_made_once_for_their_owner_only_and_renewed_by_one_auth
 @pytest.fixture
 def certified(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
     """A deployment whose own PostgreSQL takes certificates."""
-    folders = {"home": tmp_path, "landing": tmp_path / "landing", "lake": tmp_path / "lake"}
+    folders: Any = {"home": tmp_path, "landing": tmp_path / "landing", "lake": tmp_path / "lake"}
     own = replace(settings, **folders, postgres=PostgresSettings(login="certificate"))
     try:
         postgres.binaries_with_tls()
