@@ -95,8 +95,7 @@ def test_a_link_keeps_leading_to_its_file(tmp_path: Path) -> None:
     link = tmp_path / "link.json"
     link.symlink_to(file := put(tmp_path))
     overwrite(link, of_alice)
-    assert link.is_symlink()
-    assert file.read_bytes() == KEPT
+    assert (link.is_symlink(), file.read_bytes()) == (True, KEPT)
 
 
 def test_a_file_that_grows_meanwhile_keeps_its_new_lines(tmp_path: Path) -> None:

@@ -61,19 +61,15 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 Tick = Callable[[], tuple[str, list[str]]]
-Served = Callable[[str], None]
+Served = Callable[[str], object]
 
 
 @pytest.fixture
 def served_at(instance: dg.DagsterInstance) -> Iterator[Served]:
     """Says where the UI is served, by the lock that its process holds."""
     file = Path(instance.root_directory) / dagster_home.UI
-
-    def served(address: str) -> None:
-        file.write_text(address.removeprefix("http://"))
-
     with locked(file, seconds=0):
-        yield served
+        yield lambda address: file.write_text(address.removeprefix("http://"))
 
 
 @pytest.fixture
@@ -86,8 +82,7 @@ def tick(lake: LakeResource, instance: dg.DagsterInstance, guarded: Guarded) -> 
         context = dg.build_sensor_context(instance, cursor=cursor[0], resources=resources)
         data = consumers_called().evaluate_tick(context)
         cursor[0] = data.cursor
-        assert data.cursor is not None
-        return str(data.skip_message), json.loads(data.cursor)["called"].get(NAME, [])
+        return str(data.skip_message), json.loads(str(data.cursor))["called"].get(NAME, [])
 
     return evaluate
 
@@ -183,14 +178,6 @@ def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
         "print([n for n in ('pyspark', 'delta', 'great_expectations') if importlib.util.find_spec(n)],"
         "sorted({n for n in sys.modules if n.split('.')[0] in ours} - {'blogdata', 'blogdata.operate'}))"
     )
-    done = subprocess.run(
-        [project / "interpreter", "-c", code],
-        cwd=ui_command.ROOT,
-        env={**os.environ, "DAGSTER_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.strip() == "[] ['blogdata.operate.dagster_internals', 'blogdata.operate.dagster_storage']", (
-        done.stderr
-    )
+    environment = {**os.environ, "DAGSTER_HOME": str(home)}
+    printed = subprocess.check_output([project / "interpreter", "-c", code], cwd=ui_command.ROOT, env=environment)
+    assert printed == b"[] ['blogdata.operate.dagster_internals', 'blogdata.operate.dagster_storage']\n"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import grp
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,11 +42,8 @@ def deployment(deploy: Deploy) -> Deployment:
 
 
 @pytest.fixture(scope="module")
-def staging() -> Iterator[Path]:
-    """A folder outside of the home."""
-    folder = Path(tempfile.mkdtemp()) / "lake"
-    yield folder
-    shutil.rmtree(folder.parent)
+def staging(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("staging") / "lake"
 
 
 def protected(made: Deployment) -> set[str]:
