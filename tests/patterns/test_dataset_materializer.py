@@ -120,8 +120,8 @@ def changed(spark: Any, lake: Lake, since: int, **more: Any) -> set[str] | str:
     known: Any = {"code_version": "v1", "committed_at": datetime.now(timezone.utc), **more}
     known |= {"dataset": "gold.view", "partition": WHOLE_TABLE, "version": 0, "rows_in": 1, "rows_out": 1}
     before = Entry(reasons={}, inputs={CLICKS.dataset: since}, **known)
-    refresh = dataset_materializer.changes(spark, lake, CLICKS, before, until=until, code_version="v1")
-    return refresh.why if refresh.changed is None else set(refresh.changed)
+    hours, why = dataset_materializer.changes(spark, lake, CLICKS, before, until=until, code_version="v1")
+    return why if hours is None else set(hours)
 
 
 def test_only_other_rows_that_the_view_reads_are_changes(spark: Any, clicks: Lake) -> None:

@@ -56,7 +56,7 @@ def check(event: dict[str, Any]) -> None:
     """Check an event against the specification, where only the size of an output is optional."""
     assert set(event) == EVENT
     uuid.UUID(event["run"]["runId"])
-    assert event["eventTime"].endswith("Z")
+    assert datetime.fromisoformat(event["eventTime"]).utcoffset() is not None
     for holder in (event["run"], event["job"], *event["inputs"], *event["outputs"]):
         assert holder is event["run"] or {"namespace", "name"} <= set(holder)
         for name, facet in {**holder.get("facets", {}), **holder.get("outputFacets", {})}.items():

@@ -14,7 +14,6 @@ from blogdata.contract.contract import ANSWERS
 from blogdata.contract.schema import Column
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.storage import denormalizer
-from blogdata.patterns.storage.denormalizer import Dimension
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
 from lineage.origins import three_hours
@@ -45,7 +44,7 @@ def test_both_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
     names = [("phone", "1", "Phone", "2026-01-01"), ("phone", "1", "Renamed", "2026-01-02")]
     reference = spark.createDataFrame(names, [*DEVICE, "full_name", "changed_on"])
     devices, hosts = visits_snowflake.devices(counted, reference), visits_snowflake.hosts(counted)
-    known = [Dimension(rows=hosts, key=["referral_host"]), Dimension(rows=devices, key=DEVICE)]
+    known = [(hosts, ["referral_host"]), (devices, DEVICE)]
     joined = counted.join(devices, [*DEVICE]).join(hosts, "referral_host")
     big, normalized = (
         Counter(map(tuple, frame.select(*COLUMNS).collect()))
@@ -116,6 +115,6 @@ def test_dimensions_are_sent_to_the_facts_and_no_fact_is_lost(spark: Any) -> Non
     )
     names = spark.createDataFrame([("a", "1", "A")], "t STRING, v STRING, name STRING")
     columns = tuple(Column(name=name, type="INT", description="", answers="?") for name in ("t", "n", "name"))
-    flat = denormalizer.flatten(facts, replace(BIG, columns=columns), [Dimension(rows=names, key=("t", "v"))])
+    flat = denormalizer.flatten(facts, replace(BIG, columns=columns), [(names, ("t", "v"))])
     assert sorted(map(tuple, flat.collect())) == [("a", 1, "A"), ("b", 2, None)]
     assert "BroadcastHashJoin" in plan_of(flat)

@@ -200,8 +200,8 @@ def _run_events(
         ],
     }
     return [
-        {**common, "eventType": "START", "eventTime": _time(started_at), "outputs": []},
-        {**common, "eventType": "COMPLETE", "eventTime": _time(ended_at), "outputs": [output]},
+        {**common, "eventType": "START", "eventTime": started_at.isoformat(), "outputs": []},
+        {**common, "eventType": "COMPLETE", "eventTime": ended_at.isoformat(), "outputs": [output]},
     ]
 
 
@@ -254,7 +254,3 @@ def _uuid(text: str) -> str:
         return str(uuid.UUID(text))
     except ValueError:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, text))
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
