@@ -145,8 +145,8 @@ def test_the_attack_finds_persons_in_the_plain_table_and_nobody_in_the_shared_on
         plain.append(row)
         if not private:
             known.setdefault(user, row)
-    found = attack([*known.values()], plain, [*BY[:2], "page", "browser"], candidate="visit")
-    assert sum(candidates == 1 for candidates, _ in found) / len(found) > 0.8
+    exposed = attack([*known.values()], plain, [*BY[:2], "page", "browser"], candidate="visit")
+    assert sum(candidates == 1 for candidates, _ in exposed) / len(exposed) > 0.8
     hidden = attack([*known.values()], table.to_dict("records"), BY, candidate=PROMISED.number)
     assert min(candidates for candidates, _ in hidden) >= PROMISED.k
     assert min(values for _, values in hidden) > 1
