@@ -214,18 +214,15 @@ CENTS = Migration(
 STANDS = Column(name="stands", type="STRING", description="The same as text")
 
 
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
+def test_an_impossible_migration_is_refused() -> None:
+    key = replace(RETIRED.migrations[0], old="click")
+    for change, fault in (
         ({"migrations": (replace(CENTS, old="page", new="path"),)}, "lacks path"),
-        ({"migrations": (replace(RETIRED.migrations[0], old="click"),)}, "identifies rows"),
+        ({"migrations": (key,)}, "identifies rows"),
         ({"migrations": RETIRED.migrations, "write": Merge()}, "replaced is migrated"),
-    ],
-    ids=["nothing new", "a key", "a merged table"],
-)
-def test_an_impossible_migration_is_refused(change: dict[str, Any], fault: str) -> None:
-    with pytest.raises(AssertionError, match=fault):
-        migrating(replace(CONTRACT, **change))
+    ):
+        with pytest.raises(AssertionError, match=fault):
+            migrating(replace(CONTRACT, **change))  # type: ignore[arg-type]
 
 
 def test_a_column_that_a_contract_dropped_before_its_table_had_the_new_one_is_carried(tmp_path: Path) -> None:
