@@ -14,11 +14,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.launcher import LaunchRunContext, RunLauncher
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PARTITION_NAME_TAG
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
-from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
 from blogdata.deliver import page_files
 from blogdata.operate import dagster_home
@@ -31,34 +29,7 @@ from quality.contracts import CONTRACTS
 NOWHERE = Path("/nowhere")
 BACKFILL = {BACKFILL_ID_TAG: "year"}
 DAYS = tuple((date(2026, 1, 1) + timedelta(days=count)).isoformat() for count in range(12))
-LAUNCHER = f"\nrun_launcher:\n  module: {__name__}\n  class: HeldRuns\n"
-
-
-class HeldRuns(RunLauncher[dg.DagsterInstance], ConfigurableClass):
-    """Starts runs without a process, and leaves them running until the test ends them."""
-
-    def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
-        self._inst_data = inst_data
-        super().__init__()  # type: ignore[no-untyped-call]
-
-    @property
-    def inst_data(self) -> ConfigurableClassData | None:
-        return self._inst_data
-
-    @classmethod
-    def config_type(cls) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Any) -> HeldRuns:
-        return cls(inst_data=inst_data)
-
-    def launch_run(self, context: LaunchRunContext) -> None:
-        event = dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, job_name=context.dagster_run.job_name)
-        self._instance.report_dagster_event(event, run_id=context.dagster_run.run_id)
-
-    def terminate(self, run_id: str) -> bool:
-        return False
+LAUNCHER = "\nrun_launcher:\n  module: dagster._core.test_utils\n  class: MockedRunLauncher\n"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +62,7 @@ class Queue:
         list(self.daemon.run_iteration(workspace))
 
     def running(self) -> list[dg.DagsterRun]:
-        return list(self.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])))
+        return list(self.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING])))
 
     def count(self, status: dg.DagsterRunStatus) -> int:
         return self.instance.get_runs_count(dg.RunsFilter(statuses=[status]))
