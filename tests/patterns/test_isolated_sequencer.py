@@ -1,14 +1,12 @@
-"""Two teams' pipelines run one after the other, and a fault of one does not affect the other; without Spark.
-
-Pattern: Isolated Sequencer.
-"""
+"""Isolated Sequencer: two teams' pipelines run one after the other, and a fault of one does not affect the other."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
@@ -23,7 +21,7 @@ from blogdata.contract.partitions import Grain, between
 from blogdata.files import locked
 from blogdata.operate import config, dagster_home
 from blogdata.operate.processes import free_port
-from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+from blogdata.runs.lake_resource import DeploymentResource
 from guarded import Guarded, serving
 from published import deployment, publish
 from quality.contracts import EVERY
@@ -40,93 +38,89 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield served
 
 
-@pytest.fixture
-def server(guarded: Guarded) -> Guarded:
-    """The same server without earlier runs."""
-    for run in guarded.instance.get_runs():
-        guarded.instance.delete_run(run.run_id)
-    return guarded
+class Teams:
+    """The platform's sensor, and the server of the other team."""
 
+    def __init__(self, server: Guarded, home: Path, instance: dg.DagsterInstance, served: ExitStack) -> None:
+        self.server, self.instance, self.served = server, instance, served
+        self.lake, self.cursor = deployment(home), None
 
-@pytest.fixture
-def lake(tmp_path: Path) -> LakeResource:
-    return deployment(tmp_path / "home")
+    def publish(self, *days: str, hours: int = 24) -> None:
+        measures = {day: {"parts": hours} for day in days}
+        publish(self.lake.lake, DATASET, "event_date", dict.fromkeys(days, 1), measures=measures)
 
+    def serve(self, address: str) -> None:
+        """Say where the UI is served, by the lock that its process holds."""
+        file = Path(self.instance.root_directory) / dagster_home.UI
+        self.served.close()
+        self.served.enter_context(locked(file, seconds=0))
+        file.write_text(address.removeprefix("http://"))
 
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    (tmp_path / "dagster").mkdir()
-    with dg.DagsterInstance.ephemeral(tempdir=str(tmp_path / "dagster")) as instance:
-        yield instance
-
-
-Tick = Callable[[], tuple[str, list[str]]]
-Served = Callable[[str], object]
-
-
-@pytest.fixture
-def served_at(instance: dg.DagsterInstance) -> Iterator[Served]:
-    """Says where the UI is served, by the lock that its process holds."""
-    file = Path(instance.root_directory) / dagster_home.UI
-    with locked(file, seconds=0):
-        yield lambda address: file.write_text(address.removeprefix("http://"))
-
-
-@pytest.fixture
-def tick(lake: LakeResource, instance: dg.DagsterInstance, guarded: Guarded) -> Tick:
-    """Evaluates the sensor with the cursor it left; returns its skip reason and the requested runs."""
-    cursor: list[str | None] = [None]
-    resources = {"lake": lake, "deployment": DeploymentResource(home=str(guarded.settings.home))}
-
-    def evaluate() -> tuple[str, list[str]]:
-        context = dg.build_sensor_context(instance, cursor=cursor[0], resources=resources)
+    def tick(self) -> tuple[str, list[str]]:
+        """Evaluate the sensor with the cursor it left; return its skip reason and the requested runs."""
+        resources = {"lake": self.lake, "deployment": DeploymentResource(home=str(self.server.settings.home))}
+        context = dg.build_sensor_context(self.instance, cursor=self.cursor, resources=resources)
         data = consumers_called().evaluate_tick(context)
-        cursor[0] = data.cursor
+        self.cursor: str | None = data.cursor
         return str(data.skip_message), json.loads(str(data.cursor))["called"].get(NAME, [])
 
-    return evaluate
+
+@pytest.fixture
+def teams(guarded: Guarded, tmp_path: Path) -> Iterator[Teams]:
+    """Both teams without earlier runs."""
+    for run in guarded.instance.get_runs():
+        guarded.instance.delete_run(run.run_id)
+    (tmp_path / "dagster").mkdir()
+    with dg.DagsterInstance.ephemeral(tempdir=str(tmp_path / "dagster")) as instance, ExitStack() as served:
+        yield Teams(guarded, tmp_path / "home", instance, served)
 
 
-def published(lake: LakeResource, *days: str, hours: int = 24) -> None:
-    measures = {day: {"parts": hours} for day in days}
-    publish(lake.lake, DATASET, "event_date", dict.fromkeys(days, 1), measures=measures)
-
-
-def test_a_daily_dataset_calls_a_weekly_job_once(
-    lake: LakeResource, server: Guarded, tick: Tick, request: pytest.FixtureRequest
-) -> None:
-    published(lake, *DAYS[:6])
-    assert tick() == ("nothing is there that a consumer was not called for", [])
-    published(lake, DAYS[6])
-    assert "no UI of this deployment is served" in tick()[0]
-    request.getfixturevalue("served_at")(server.url)
-    said, called = tick()
-    (run,) = server.instance.get_runs()
+def test_a_daily_dataset_calls_a_weekly_job_once(teams: Teams) -> None:
+    teams.publish(*DAYS[:6])
+    assert teams.tick() == ("nothing is there that a consumer was not called for", [])
+    teams.publish(DAYS[6])
+    assert "no UI of this deployment is served" in teams.tick()[0]
+    teams.serve(teams.server.url)
+    said, called = teams.tick()
+    (run,) = teams.server.instance.get_runs()
     assert (said, called) == (f"analytics/newsletter {WEEK}: run {run.run_id}", [WEEK])
-    # Late rows publish a day again whose week was already called for.
-    published(lake, DAYS[2])
-    assert tick() == ("nothing is there that a consumer was not called for", [WEEK])
-    (run,) = server.instance.get_runs()
     assert (run.tags["dagster/partition"], run.tags[CAUSE]) == (WEEK, f"gold.page_stats {WEEK}")
+    # Late rows publish a day again whose week was already called for.
+    teams.publish(DAYS[2])
+    assert teams.tick() == ("nothing is there that a consumer was not called for", [WEEK])
+    assert len(teams.server.instance.get_runs()) == 1
 
 
 def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
-    lake: LakeResource, server: Guarded, tick: Tick, served_at: Served, monkeypatch: pytest.MonkeyPatch
+    teams: Teams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def at(time: str) -> list[str]:
         monkeypatch.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
-        return tick()[1]
+        return teams.tick()[1]
 
-    served_at(server.url)
-    published(lake, *DAYS[:6])
+    teams.serve(teams.server.url)
+    teams.publish(*DAYS[:6])
     # A person runs the unfinished day.
-    published(lake, DAYS[6], hours=12)
+    teams.publish(DAYS[6], hours=12)
     assert at("2026-01-11T13:00") == at("2026-01-12T00:00") == at("2026-01-12T05:59") == []
     assert at("2026-01-12T06:00") == [WEEK]
 
 
-def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInstance) -> None:
-    sensor, cursor = report_materialized(dg.DefaultSensorStatus.STOPPED), None
+def test_an_unreachable_consumer_is_called_again(teams: Teams) -> None:
+    teams.publish(*DAYS)
+    teams.serve(f"127.0.0.1:{free_port()}")
+    said, called = teams.tick()
+    assert (said.startswith(f"{NAME} {WEEK}: "), "Connection refused" in said, called) == (True, True, [])
+    # A token of another deployment is refused.
+    with pytest.raises(DagsterGraphQLClientError, match="401"):
+        start(teams.server.url, "0" * 64, WEEK)
+    assert not teams.server.instance.get_runs()
+    teams.serve(teams.server.url)
+    assert teams.tick()[1] == [WEEK]
+
+
+def test_the_forecast_follows_the_data_across_locations(teams: Teams) -> None:
+    sensor, cursor, instance = report_materialized(dg.DefaultSensorStatus.STOPPED), None, teams.instance
     asked: list[str | None] = []
     for days in (0, 3, 0, 1):
         for day in DAYS[:days]:
@@ -137,21 +131,6 @@ def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInst
     # Several days of a run cause one call, and a republished day causes a new one.
     assert [key is not None for key in asked] == [False, True, False, True]
     assert asked[1] != asked[3]
-
-
-def test_an_unreachable_consumer_is_called_again(
-    lake: LakeResource, server: Guarded, tick: Tick, served_at: Served
-) -> None:
-    published(lake, *DAYS)
-    served_at(f"127.0.0.1:{free_port()}")
-    said, called = tick()
-    assert (said.startswith(f"{NAME} {WEEK}: "), "Connection refused" in said, called) == (True, True, [])
-    # A token of another deployment is refused.
-    with pytest.raises(DagsterGraphQLClientError, match="401"):
-        start(server.url, "0" * 64, WEEK)
-    assert not server.instance.get_runs()
-    served_at(server.url)
-    assert tick()[1] == [WEEK]
 
 
 def test_the_other_team_relies_on_declared_columns() -> None:
