@@ -20,10 +20,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +105,16 @@ def export_openlineage(
     `<dataset>/<UUID>.json` for a delivery to a database.
     """
     written = 0
-    for dataset in contracts:
-        for name, run_events in _to_export(lake, events, contracts, dataset, landing):
-            file = folder / dataset / f"{name}.json"
-            if not file.exists():
-                write_whole(file, "".join(f"{json.dumps(event)}\n" for event in run_events()).encode())
-                written += 1
+    for dataset, contract in contracts.items():
+        exported = {file.stem for file in folder.glob(f"{dataset}/*.json")}
+        if isinstance(contract.write, Serve | Feed):
+            new = _delivered(events, contracts, dataset, exported)
+        else:
+            new = _committed(lake, contracts, landing, dataset, exported)
+        for name, run_events in new:
+            content = "".join(f"{json.dumps(event)}\n" for event in run_events)
+            write_whole(folder / dataset / f"{name}.json", content.encode())
+            written += 1
     return written
 
 
@@ -133,39 +136,28 @@ def _read(columns: Iterable[Sequence[ColumnSource]]) -> set[str]:
     return {source.dataset for origins in columns for source in origins}
 
 
-def _to_export(
-    lake: Lake, events: EventLog, contracts: Mapping[str, Contract], dataset: str, landing: str
-) -> Iterator[tuple[str, Callable[[], list[dict[str, Any]]]]]:
-    """List a dataset's publications with stable file names; their run events are built only when called."""
-    if isinstance(contracts[dataset].write, Serve | Feed):
-        for served in deliveries(events, dataset):
+def _delivered(
+    events: EventLog, contracts: Mapping[str, Contract], dataset: str, exported: Container[str]
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for served in deliveries(events, dataset):
+        name, run = str(uuid.uuid5(uuid.NAMESPACE_URL, served.batch_id)), {"run_id": served.run_id, "job": served.job}
+        if name not in exported:
             # The database records only one time per delivery.
-            times = {"started_at": served.served_at, "ended_at": served.served_at}
-            inputs, run = served.inputs, {"run_id": served.run_id, "job": served.job}
-            events_of = partial(_run_events, contracts, dataset, served.batch_id, inputs, run, rows=served.rows)
-            yield str(uuid.uuid5(uuid.NAMESPACE_URL, served.batch_id)), partial(events_of, **times)
-    else:
-        for commit, committed_at in publications(lake, dataset):
-            yield f"{commit.version:020d}", partial(_committed, lake, contracts, landing, commit, committed_at)
+            times = (served.served_at, served.served_at)
+            yield name, _run_events(contracts, dataset, served.batch_id, served.inputs, run, times, rows=served.rows)
 
 
 def _committed(
-    lake: Lake, contracts: Mapping[str, Contract], landing: str, commit: Commit, committed_at: datetime
-) -> list[dict[str, Any]]:
-    columns, info = sources(lake, landing, commit), commit.info
-    inputs = {**dict.fromkeys(_read(columns.values()) | streamed_from(commit)), **info["inputs"]}
-    return _run_events(
-        contracts,
-        commit.dataset,
-        str(commit.version),
-        inputs,
-        info["run"],
-        started_at=datetime.fromtimestamp(float(info["started_at"]), tz=timezone.utc),
-        ended_at=committed_at,
-        rows=commit.rows_out,
-        size=int(info["bytes"]),
-        columns=columns,
-    )
+    lake: Lake, contracts: Mapping[str, Contract], landing: str, dataset: str, exported: Container[str]
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for commit, committed_at in publications(lake, dataset):
+        name, info = f"{commit.version:020d}", commit.info
+        if name not in exported:
+            columns = sources(lake, landing, commit)
+            inputs = {**dict.fromkeys(_read(columns.values()) | streamed_from(commit)), **info["inputs"]}
+            times = (datetime.fromtimestamp(float(info["started_at"]), tz=timezone.utc), committed_at)
+            figures: dict[str, Any] = {"rows": commit.rows_out, "size": int(info["bytes"]), "columns": columns}
+            yield name, _run_events(contracts, dataset, str(commit.version), inputs, info["run"], times, **figures)
 
 
 def _run_events(
@@ -174,9 +166,8 @@ def _run_events(
     version: str,
     inputs: Mapping[str, int | None],
     run: Mapping[str, str | None],
+    times: tuple[datetime, datetime],
     *,
-    started_at: datetime,
-    ended_at: datetime,
     rows: int,
     size: int | None = None,
     columns: Mapping[str, Sequence[ColumnSource]] | None = None,
@@ -200,8 +191,8 @@ def _run_events(
         ],
     }
     return [
-        {**common, "eventType": "START", "eventTime": _time(started_at), "outputs": []},
-        {**common, "eventType": "COMPLETE", "eventTime": _time(ended_at), "outputs": [output]},
+        {**common, "eventType": "START", "eventTime": times[0].isoformat(), "outputs": []},
+        {**common, "eventType": "COMPLETE", "eventTime": times[1].isoformat(), "outputs": [output]},
     ]
 
 
@@ -254,7 +245,3 @@ def _uuid(text: str) -> str:
         return str(uuid.UUID(text))
     except ValueError:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, text))
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

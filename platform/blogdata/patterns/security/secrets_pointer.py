@@ -27,13 +27,14 @@ from __future__ import annotations
 import hmac
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import NoReturn, TypeVar
 
 from blogdata.errors import ConfigurationError
+from blogdata.files import write_atomically
 
 _HIDDEN = "***"
 
@@ -105,18 +106,15 @@ class Pointer:
     def add(self, secret: Secret, *, after: int) -> bool:
         """Store the version after one (0: the first); False, and nothing is stored, if there is one already."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, made = tempfile.mkstemp(dir=self.folder, prefix=f".{self.name}.")
+        staged = self.folder / f".{self.name}.{token_hex(8)}"
+        write_atomically(staged, secret.reveal().encode())
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-                opened.write(secret.reveal())
-                opened.flush()
-                os.fsync(opened.fileno())
-            # Unlike a renamed file, a link replaces nothing: of two processes, the first one stores its value.
-            os.link(made, self.file(after + 1))
+            # Unlike a rename, a link replaces nothing: of two processes, the first one stores its value.
+            os.link(staged, self.file(after + 1))
         except FileExistsError:
             return False
         finally:
-            Path(made).unlink()
+            staged.unlink()
         return True
 
 

@@ -53,13 +53,6 @@ class Followed:
     where: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Refresh:
-    changed: frozenset[str] | None
-    """Partitions of the input that have other rows than the table shows; None: the whole view is computed."""
-    why: str
-
-
 def evaluate(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
     query = _DATASET.sub(lambda match: f"{{{_name(match[0])}}}", view)
     frames: dict[str, Any] = {_name(dataset): frame for dataset, frame in inputs.items()}
@@ -68,20 +61,23 @@ def evaluate(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) ->
 
 def changes(
     spark: SparkSession, lake: Lake, followed: Followed, before: Entry | None, *, until: int, code_version: str
-) -> Refresh:
+) -> tuple[frozenset[str] | None, str]:
+    """Find the partitions of the input whose rows differ from what the table shows, and say why.
+
+    None: the whole view is computed.
+    """
     if before is None:
-        return Refresh(changed=None, why="the table is new")
+        return None, "the table is new"
     dataset, since = followed.dataset, before.inputs[followed.dataset]
     if before.code_version != code_version:
-        return Refresh(changed=None, why="other code has computed the table")
+        return None, "other code has computed the table"
     created = datetime.fromtimestamp((lake.at(dataset, until).metadata().created_time or 0) / 1000, tz=timezone.utc)
     if since > until or created > (before.committed_at or datetime.now(timezone.utc)):
-        return Refresh(changed=None, why=f"{dataset} is another table than the one that was read")
+        return None, f"{dataset} is another table than the one that was read"
     changed = frozenset[str]() if since == until else _changed(spark, lake, followed, since, until)
     if changed is None:
-        return Refresh(changed=None, why=f"the change feed of {dataset} does not reach back to version {since}")
-    why = f"{len(changed)} partitions of {dataset} changed from version {since} to {until}"
-    return Refresh(changed=changed, why=why)
+        return None, f"the change feed of {dataset} does not reach back to version {since}"
+    return changed, f"{len(changed)} partitions of {dataset} changed from version {since} to {until}"
 
 
 def _changed(spark: SparkSession, lake: Lake, followed: Followed, since: int, until: int) -> frozenset[str] | None:

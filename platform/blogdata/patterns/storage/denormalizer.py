@@ -19,8 +19,7 @@ Source: Data Engineering Design Patterns, ch. 8.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -30,14 +29,8 @@ if TYPE_CHECKING:
     from blogdata.contract.contract import Contract
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dimension:
-    rows: DataFrame
-    key: Sequence[str]
-
-
-def flatten(facts: DataFrame, contract: Contract, dimensions: Sequence[Dimension]) -> DataFrame:
-    joined = facts
-    for dimension in dimensions:
-        joined = joined.join(F.broadcast(dimension.rows), on=[*dimension.key], how="left")
-    return joined.select(*[column.name for column in contract.columns])
+def flatten(facts: DataFrame, contract: Contract, dimensions: Iterable[tuple[DataFrame, Sequence[str]]]) -> DataFrame:
+    """Join dimensions to facts by their keys."""
+    for rows, key in dimensions:
+        facts = facts.join(F.broadcast(rows), on=[*key], how="left")
+    return facts.select(*[column.name for column in contract.columns])
