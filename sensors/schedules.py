@@ -5,7 +5,7 @@ Hours have no schedule: the sensor in `sensors/refresh.py` requests them when th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import dagster as dg
 
@@ -20,7 +20,6 @@ from quality.contracts import CONTRACTS
 from sensors import jobs, run_requests
 from sensors.run_requests import EVERYTHING
 
-_REPLICATED = {**EVERYTHING, "pattern/transformation-replicator": ""}
 _PERIODS = {Clock.NIGHTLY: Grain.DAY, Clock.WEEKLY: Grain.WEEK}
 
 
@@ -46,19 +45,15 @@ def _clock(clock: Clock, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinit
 
 
 def _copies(
-    name: str,
-    job: dg.JobDefinition,
-    readers: Collection[str],
-    status: dg.DefaultScheduleStatus,
-    tags: Mapping[str, str] = EVERYTHING,
+    job: dg.JobDefinition, readers: Collection[str], status: dg.DefaultScheduleStatus, **tags: str
 ) -> dg.ScheduleDefinition:
     @dg.schedule(
-        name=name,
+        name=f"{job.name}_at_half_past_five",
         cron_schedule="30 5 * * *",
         job=job,
         default_status=status,
         description="The copies in the folders of the settings",
-        tags=tags,
+        tags={**EVERYTHING, **tags},
     )
     def tick(deployment: DeploymentResource) -> dg.RunRequest | dg.SkipReason:
         if copies.named(deployment.settings(), readers):
@@ -83,6 +78,6 @@ def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPE
         of_job("report_each_hour", jobs.report, "10 * * * *", "The page about the blog and its data"),
         of_job("freeze_on_the_first", jobs.freeze, "0 5 1 * *", "Freeze the past years whose weeks are final"),
         of_job("retention_at_five", retention.job, "0 5 * * *", "Remove what is older than its contract keeps it"),
-        _copies("export_at_half_past_five", copies.export_job, copies.ROLES, status),
-        _copies("replicate_at_half_past_five", copies.replicate_job, (copies.READER,), status, _REPLICATED),
+        _copies(copies.export_job, copies.ROLES, status),
+        _copies(copies.replicate_job, (copies.READER,), status, **{"pattern/transformation-replicator": ""}),
     ]
