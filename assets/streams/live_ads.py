@@ -104,8 +104,8 @@ def _hours(rows: DataFrame) -> list[str]:
     """List the event hours in which rows of the same events and displays may lie."""
     last = F.col("display_time") + F.expr(f"INTERVAL {int(ads.JOIN.bound.total_seconds())} SECONDS")
     times = F.array("event_time", "display_time", last)
-    found = rows.select(F.explode(F.transform(times, hour_of)).alias("hour")).distinct().collect()
-    return [row["hour"] for row in found if row["hour"] is not None]
+    hours = rows.select(F.explode(F.transform(times, hour_of)).alias("hour")).distinct().collect()
+    return [row["hour"] for row in hours if row["hour"] is not None]
 
 
 def _events(lines: DataFrame) -> DataFrame:
