@@ -18,8 +18,9 @@ import pytest
 from blogdata.deliver import ordered_delivery
 from blogdata.deliver.bin_pack_orderer import BinPacker
 from blogdata.deliver.ordered_delivery import Refused, deliver
-from blogdata.deliver.outbox import Outbox, OutboxUnusable
+from blogdata.deliver.outbox import Outbox
 from blogdata.errors import PlatformError, TransientError
+from blogdata.files import LockTimeout
 from patterns.partner_feed import PARTITION, by_key, expected, outbox, partner, received, row, rows, target
 from patterns.partner_server import Partner, PartnerFaults
 
@@ -176,5 +177,5 @@ def test_rows_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
 
 def test_two_processes_never_send_at_once(tmp_path: Path) -> None:
     box = outbox(tmp_path)
-    with box.alone(), pytest.raises(OutboxUnusable), box.alone():
+    with box.alone(), pytest.raises(LockTimeout), box.alone():
         pass

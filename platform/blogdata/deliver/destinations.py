@@ -5,25 +5,17 @@ serving.daily_stats: the page and referral statistics of a day, together, in the
 serving.partner_feed: the events that may be shared, sent to the partner in the order of each visitor.
 """
 
+from blogdata.deliver import unserved
 from blogdata.deliver.feeds import PartnerFeed
 from blogdata.deliver.sinks import Sink
-from blogdata.operate import postgres
 from blogdata.operate.config import Settings
 from quality.contracts import CONTRACTS
 from quality.contracts.serving import DAILY_STATS, PARTNER_FEED
 
 partner_feed = PartnerFeed(contract=PARTNER_FEED, source=CONTRACTS[PARTNER_FEED.reads[0].dataset])
-
-
 daily_stats = Sink(contract=DAILY_STATS, served=[CONTRACTS[read.dataset] for read in DAILY_STATS.reads])
 
 
-SINKS = (daily_stats,)
-FEEDS = (partner_feed,)
-
-
 def configured(settings: Settings) -> list[Sink | PartnerFeed]:
-    return [
-        *(SINKS if postgres.is_configured(settings) else ()),
-        *(FEEDS if settings.partner.url is not None else ()),
-    ]
+    names = unserved.configured(settings)
+    return [served for served in (daily_stats, partner_feed) if served.contract.dataset in names]

@@ -1,9 +1,8 @@
-"""Removes what remembers persons whose landed lines and current rows are gone: what can be made again goes unseen.
+"""Removes what remembers persons whose landed lines and current rows are gone, whether it has a value or not.
 
-Older versions of tables with persons, copies for roles, refused batches, Spark's log and temporary files, logs of
-Dagster's steps, and what killed processes left in the landing zone go whether they have a value or not: whatever is
-packed in them is gone with them. Rows of the partner's outbox are needed by others, so only the persons' go. Each part
-may run again after it was cut off anywhere, and has the same result then.
+That is: older versions and logs of tables with persons, copies for staging, refused batches, Spark's log and temporary
+files, logs of Dagster's steps, and what killed processes left in the landing zone. Of the partner's outbox only the
+persons' rows go. Each part may run again after it was cut off anywhere, and has the same result then.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from blogdata.landing.suppressed_lines import LOCK, splitting
 from blogdata.ledger.events import EventLog
 from blogdata.operate import secrets, spark_connect
 from blogdata.operate.config import Settings
-from blogdata.privacy.file_search import Searched, is_searched_for, search
+from blogdata.privacy.file_search import Searched, search
 from blogdata.runs import turns
 from blogdata.runs.upkeep import BUSY
 from blogdata.table import companions, members, retired, unneeded
@@ -58,7 +57,7 @@ class Clearing:
 
     def clear(self) -> list[str]:
         """Clear all places, and return those that could not be cleared, with the reason."""
-        of_persons = [one for one in self.contracts if any(column.singles_out for column in one.columns)]
+        of_persons = [contract for contract in self.contracts if any(column.singles_out for column in contract.columns)]
         left = [*self._older_versions(of_persons), *self._outbox()]
         if left:
             return left
@@ -69,15 +68,11 @@ class Clearing:
         for log in (self.settings.home / "dagster" / "compute_logs").rglob("*"):
             if log.is_file():
                 log.unlink()
-        # Whoever works with it begins again; its temporary files go with it.
+        # Its temporary files go with it.
         spark_connect.stop(self.settings)
         for log in (self.settings.home / "services" / "spark").rglob("*.log*"):
             log.unlink()
         return []
-
-    @property
-    def values(self) -> frozenset[str]:
-        return frozenset(filter(is_searched_for, self.persons.values()))
 
     def _older_versions(self, contracts: Iterable[Contract]) -> Iterator[str]:
         lake = Lake(root=str(self.settings.lake))
@@ -90,12 +85,9 @@ class Clearing:
                 yield f"{contract.dataset}: {error.what if isinstance(error, PlatformError) else 'its log is damaged'}"
 
     def _clear_table(self, lake: Lake, events: EventLog, contract: Contract) -> str:
-        """Remove each file of a dataset with rows that the current version does not need, whatever it was kept for.
+        """Remove what the current version of a dataset does not need, files with rows and its log; return why not.
 
-        A log with a value, as in a statement that somebody ran, begins anew with a checkpoint.
-
-        Returns:
-            Why it was not cleared; empty: it was.
+        The log begins anew with a checkpoint.
         """
         dataset = contract.dataset
         if lake.folder(dataset) is None:
@@ -122,10 +114,9 @@ class Clearing:
             for table, newest in needed.items():
                 files += unneeded.superseded(lake, table, newest, alone_since)
                 log = Path(plain(lake.path(table))) / "_delta_log"
-                if search(log, self.values).traces:
-                    lake.at(table, newest).create_checkpoint()
-                    numbered = ((file, _NUMBERED.match(file.name)) for file in sorted(log.iterdir()))
-                    files += [file for file, match in numbered if match and int(match[1]) < newest]
+                lake.at(table, newest).create_checkpoint()
+                numbered = ((file, _NUMBERED.match(file.name)) for file in sorted(log.iterdir()))
+                files += [file for file, match in numbered if match and int(match[1]) < newest]
             unneeded.remove(files)
         return ""
 
@@ -133,14 +124,13 @@ class Clearing:
         box = outbox(self.settings)
         if not box.path.exists():
             return
-
         try:
             with box.alone():
                 if sent := box.sent(self.persons.user_ids):
                     secret = secrets.read(self.settings, TOKENS).reveal()
                     keys = ", ".join(sorted(known_as(user, secret) for user in self.persons.user_ids))
-                    told = f"the partner has {sent} of their records, or may have them"
-                    self.note("partner.sqlite", f"{told}: tell it to erase those of the keys {keys}")
+                    what = f"the partner has {sent} of their records, or may have them"
+                    self.note("partner.sqlite", f"{what}: tell it to erase those of the keys {keys}")
                 box.forget(self.persons.user_ids)
             box.scrub()
         except PlatformError as error:
@@ -150,10 +140,10 @@ class Clearing:
         """Remove hidden files under the platform's names; those of producers may be about to land."""
         landing, logs = self.settings.landing, self.settings.landing / LOGS
         remove(landing / external_trigger.FOLDER / external_trigger.REFUSED)
-        # In this order: who lands logs waits for the list of the forgotten while alone in their folder.
+        # In this order: landing waits for the list of the forgotten while it is alone in the folder of logs.
         with files.alone(logs), locked(self.settings.home / LOCK), splitting(self.settings):
             for file in landing.rglob(".*"):
-                # One of a load that runs now is newer, and what it lands is held against the list.
+                # One of a load under way is newer, and what it lands is held against the list.
                 with suppress(FileNotFoundError):
                     if file.name.endswith(_LEFTOVERS) and (logs in file.parents or file.stat().st_mtime < self.began):
                         file.unlink()
@@ -168,14 +158,9 @@ def look(settings: Settings, values: Iterable[str]) -> Searched:
 
 @contextmanager
 def alone(lake: Lake, events: EventLog, contract: Contract) -> Iterator[float | None]:
-    """Claim a dataset against others that publish it.
-
-    Yields:
-        The moment since which nobody else publishes it, in seconds since 1970: whoever begins later writes newer files.
-        None while somebody does.
-    """
-    with turns.taken(lake, contract.main, [WHOLE_TABLE, *events.publications(contract.main)]) as mine:
-        others = turns.claims(lake, contract.main).held().keys() - {*mine}
+    """Claim a dataset; yields the moment since which nobody else publishes it, in seconds since 1970, or None."""
+    with turns.taken(lake, contract.main, [WHOLE_TABLE, *events.publications(contract.main)]) as claimed:
+        others = turns.claims(lake, contract.main).held().keys() - {*claimed}
         # The clock of the file system may be a little behind.
         yield None if others else time.time() - 1
 

@@ -2,8 +2,8 @@
 
 Each table changes in one commit, so a kill leaves every table as it was or as it is to be; the next call does the rest.
 A partition that a run is computing is left to the next call, too. Landed files are removed last, once what was
-published of them has expired; their folder gets a hidden name before, so that nobody reads half of it, and the next
-removal finds and finishes what one that was cut off has left.
+published of them has expired; their folder gets a hidden name before, so that nobody reads half of it. What a removal
+that was cut off has left, the next one finishes.
 """
 
 from __future__ import annotations
@@ -73,39 +73,27 @@ class Retention:
     streams: Sequence[StreamedInput] = ()
     run: RunContext
 
-    def look(self, now: datetime) -> Expired:
-        """List what :meth:`expire` would take out, without changing anything."""
-        look = Snapshot(self.zone, self.events)
-        over = {task.main: (task, expiry.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)}
-        lake = self.events.lake
-        rows = {
-            name: lake_expiry.rows_of(lake, name, str(task.contracts[0].partition_column), keys)
-            for name, (task, keys) in over.items()
-            if keys
-        }
-        return Expired(rows_of=rows, landed=expiry.landed_over(look, self.graph, self.streams))
-
-    def expire(self, now: datetime) -> Expired:
+    def expire(self, now: datetime, *, only_plan: bool = False) -> Expired:
         """Take the partitions whose retention has ended out of their tables, then remove their landed files."""
         look = Snapshot(self.zone, self.events)
-        left = {
-            task.main: self._leave(task, keys, now)
-            for task in reversed(self.graph.tasks)
-            if (keys := expiry.over(look, self.graph, task, now))
-        }
+        tasks = [(task, expiry.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)]
+        over = [(task, keys) for task, keys in tasks if keys]
+        if only_plan:
+            lake = self.events.lake
+            rows_of = {task.main: lake_expiry.rows_of(lake, task.main, _column(task), keys) for task, keys in over}
+            return Expired(rows_of=rows_of, landed=expiry.landed_over(look, self.graph, self.streams))
+        rows_of = {task.main: rows for task, keys in over if (rows := self._leave(task, keys, now))}
         # Read again: the tables have changed.
         landed = expiry.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
-        sources = {source.table for one in self.graph.contracts.values() if (source := landed_input(one))}
+        sources = {source.table for entry in self.graph.contracts.values() if (source := landed_input(entry))}
         left_over = [self.zone.folder.glob(f"{table}/{at}{_PREFIX}*") for table in sources for at in ("", "date=*/")]
         for hidden in sorted(chain(*left_over)):
             _remove(hidden)
         for partition in landed:
             remove(partition)
-        return Expired(rows_of={name: rows for name, rows in left.items() if rows}, landed=landed)
+        return Expired(rows_of=rows_of, landed=landed)
 
     def _leave(self, task: Task, over: Sequence[str], now: datetime) -> Mapping[str, int]:
-        column = task.contracts[0].partition_column
-        assert column is not None, f"{task.main} has no partitions"
         with turns.taken(self.events.lake, task.main, over) as claimed:
             # Read again: another removal that has ended meanwhile would be counted as one of no rows.
             still = set(expiry.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
@@ -113,12 +101,18 @@ class Retention:
             if not keys:
                 return {}
             rows = lake_expiry.leave(
-                self.events.lake, task.main, column, keys, run=asdict(self.run), companions=task.datasets[1:]
+                self.events.lake, task.main, _column(task), keys, run=asdict(self.run), companions=task.datasets[1:]
             )
         for dataset in task.datasets:
             # Otherwise the next reader records it.
             self.events.publications(dataset, keys)
         return rows
+
+
+def _column(task: Task) -> str:
+    column = task.contracts[0].partition_column
+    assert column is not None, f"{task.main} has no partitions"
+    return column
 
 
 KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if contract.replaced_kept is not None}
@@ -140,11 +134,10 @@ def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[
         streams=streamed_inputs(access.checkpoints_path),
         run=run,
     )
-    now = clock.now()
+    expired = retention.expire(clock.now(), only_plan=config.only_plan)
     if config.only_plan:
-        return {"removed": False, **_shown(retention.look(now))}
-    left = retention.expire(now)
-    for name, rows in left.rows_of.items():
+        return {"removed": False, **_result(expired)}
+    for name, rows in expired.rows_of.items():
         context.log.info(f"{name}: {sum(rows.values()):,} rows of {len(rows):,} partitions have expired")
     removed = copies(access.lake)
     batches = refused.expire(access.lake, now=datetime.now(timezone.utc))
@@ -157,17 +150,17 @@ def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[
         spark=context.resources.spark.guard,
     )
     vacuumed = list(maintain(upkeep, [vacuum]))
-    faults = [one for one in vacuumed if isinstance(one, Fault)]
+    faults = [outcome for outcome in vacuumed if isinstance(outcome, Fault)]
     for fault in faults:
         context.log.error(f"{fault.dataset} is left: {fault.error}")
     if faults:
         raise faults[0].error
     return {
         "removed": True,
-        **_shown(left),
+        **_result(expired),
         **removed,
         "refused_batches_expired": len(batches),
-        "files_vacuumed": sum(one.files for one in vacuumed if isinstance(one, Done)),
+        "files_vacuumed": sum(outcome.files for outcome in vacuumed if isinstance(outcome, Done)),
     }
 
 
@@ -175,25 +168,25 @@ def copies(lake: Lake) -> Mapping[str, Any]:
     """Remove the copies and replaced tables whose time is over, and return which; never what is visible."""
     # Views first, so that none refers to a removed table.
     lake_views.write(lake, list(EVERY.values()))
-    gone = [(name, one) for name, keep in KEPT.items() for one in retired.remove(lake, name, keep=keep)]
+    removed = [(name, copy) for name, keep in KEPT.items() for copy in retired.remove(lake, name, keep=keep)]
     rows = [
         {
             "dataset": name,
-            "table": one.location,
-            "visible_until": "never" if one.visible_until is None else f"{one.visible_until:%Y-%m-%dT%H:%M:%S%z}",
-            "rows": one.rows,
-            "bytes": one.bytes,
+            "table": copy.location,
+            "visible_until": "never" if copy.visible_until is None else f"{copy.visible_until:%Y-%m-%dT%H:%M:%S%z}",
+            "rows": copy.rows,
+            "bytes": copy.bytes,
         }
-        for name, one in gone
+        for name, copy in removed
     ]
     return {
         "copies_removed": len(rows),
-        "bytes_of_copies": sum(one.bytes for _, one in gone),
+        "bytes_of_copies": sum(copy.bytes for _, copy in removed),
         **table("copies", rows),
     }
 
 
-def _shown(expired: Expired) -> dict[str, Any]:
+def _result(expired: Expired) -> dict[str, Any]:
     rows = [
         {"dataset": name, "partitions": len(of), "rows": sum(of.values()), "first": min(of), "last": max(of)}
         for name, of in expired.rows_of.items()

@@ -43,10 +43,10 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
     wanted = left or behind(planner.look, key, None)
     _require_computable(planner, wanted)
     plan = planner.plan_of_replay(_with_stale(planner, wanted))
-    shown = plan_table(plan.runs)
+    planned = plan_table(plan.runs)
     if config.only_plan:
         version = current.version + (not left)
-        return {"result": f"{_count(wanted)} partitions would follow from version {version} of {key}", **shown}
+        return {"result": f"{_count(wanted)} partitions would follow from version {version} of {key}", **planned}
     if not left:
         keys.renew(settings, key, current)
     problems: list[str] = []
@@ -65,7 +65,7 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
     return {
         "result": f"all published rows follow from version {current.version} of {key}; earlier versions of the tables "
         "still do from earlier ones, until their files are removed",
-        **shown,
+        **planned,
     }
 
 
@@ -84,8 +84,8 @@ def _planner(settings: Settings) -> Planner:
 
 def _require_computable(planner: Planner, wanted: Wanted) -> None:
     """Refuse a rotation after which some partitions would still follow from the earlier key."""
-    for dataset, found in wanted.items():
-        if expired := planner.expired(planner.graph.task_of(dataset), found):
+    for dataset, partitions in wanted.items():
+        if expired := planner.expired(planner.graph.task_of(dataset), partitions):
             first = min(expired)
             raise PlatformError(
                 what=f"{len(expired)} partitions of {dataset} cannot be computed again, {first} for one: "
