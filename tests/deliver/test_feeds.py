@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.cli.main import app
-from blogdata.deliver import destinations, unserved
+from blogdata.deliver import destinations
 from blogdata.deliver import partner as of_deployment
 from blogdata.ledger.deliveries import deliveries
 from blogdata.operate import config
@@ -80,7 +80,7 @@ class Blog:
     @property
     def behind(self) -> bool:
         """Tell whether a run would send something."""
-        return unserved.is_behind(self.settings, self.access.events)
+        return destinations.is_behind(self.settings, self.access.events)
 
 
 @pytest.fixture

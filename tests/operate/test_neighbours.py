@@ -160,7 +160,7 @@ def test_the_database_asks_everybody_for_a_password(postgres_server: str) -> Non
     assert len(answers) == 4
     assert all("password" in answer for answer in answers), answers
     listening = [socket for socket in psutil.net_connections(kind="tcp") if socket.status == psutil.CONN_LISTEN]
-    (owner,) = {socket.pid for socket in listening if socket.laddr.port == int(port)}
+    (owner,) = {socket.pid for socket in listening if socket.laddr and socket.laddr.port == int(port)}
     process = psutil.Process(owner)
     assert {socket.laddr for socket in process.net_connections(kind="unix")} <= {""}, "there is no other socket"
     assert {socket.laddr.ip for socket in process.net_connections(kind="tcp")} == {"127.0.0.1"}

@@ -29,7 +29,7 @@ def test_rows_in_partitions_whose_inputs_have_expired_are_named(lake: Lake) -> N
     def left(user: str) -> Mapping[str, str]:
         persons = Identifiers(user_ids=frozenset({user}))
         found = Match(persons=persons, shared=frozenset(), unknown=frozenset())
-        return erasure_plan.look(planner(lake), [], found, landed=(), kept=(), logs=LogSettings()).left
+        return erasure_plan.look(planner(lake), [], found, logs=LogSettings()).left
 
     assert left("a") == {}
     assert set(expired(lake, 1)) == {"silver.visits"}

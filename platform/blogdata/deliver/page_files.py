@@ -57,8 +57,7 @@ def from_csv(content: bytes) -> Iterator[tuple[str | int, ...]]:
 
 
 def to_parquet(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd")
+    pq.write_table(rows, sink := pa.BufferOutputStream(), compression="zstd")
     return bytes(sink.getvalue())
 
 

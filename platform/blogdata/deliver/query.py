@@ -16,7 +16,7 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.migrations import carried
 from blogdata.contract.privacy import CONSUMERS, consumer_view
 from blogdata.errors import ConfigurationError, similar
-from blogdata.errors.remedies import Remedy, Run, ShowRights, WriteViews
+from blogdata.errors.remedies import Remedy, Run, ShowRights
 from blogdata.ledger import executions
 from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.operate import config, secrets
@@ -99,7 +99,6 @@ LITERALS = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|
 VERSIONS = "ops.versions"
 """Table that maps executions to table versions, for datasets executed by period."""
 _REFUSED = "[BLOGDATA_NOT_READ_ONLY] "
-_UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 _SESSION = {
     # Otherwise the parser replaces ${env:NAME}, also within a literal.
     "spark.sql.variable.substitute": "false",
@@ -297,15 +296,6 @@ def require_read_only(
         judged.load().schema  # noqa: B018
     except PySparkException as error:
         text = str(error)
-        if error.getCondition() == _UNKNOWN_SOURCE or _UNKNOWN_SOURCE in text:
-            raise ConfigurationError(
-                what="this Spark server cannot judge whether a statement only reads, so none is run",
-                where="the Spark server, without the engine's jar",
-                next_step=Remedy(
-                    "load the engine's jar, or query the tables with another reader of Delta tables, by their views: ",
-                    WriteViews(),
-                ),
-            ) from error
         if _REFUSED in text:
             refusal = text.partition(_REFUSED)[2].partition("\n")[0].strip()
             raise ConfigurationError(

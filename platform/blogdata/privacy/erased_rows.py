@@ -35,7 +35,7 @@ from blogdata.landing.landed_persons import FIELDS, Identifiers, Reader, spelled
 from blogdata.landing.suppression_list import Suppressed
 from blogdata.ledger.events import EventLog, appended
 from blogdata.operate.config import LogSettings
-from blogdata.planning.reach import landed_input
+from blogdata.planning.reach import Landed, landed_input
 from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.privacy import clearing
 from blogdata.runs import turns
@@ -46,6 +46,7 @@ from blogdata.table.changes import Overwrite
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
 from blogdata.table.target import Provenance, RunContext, Target
+from quality.contracts import CONTRACTS, LANDED, STREAMED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,17 +54,23 @@ if TYPE_CHECKING:
 PLACE_OF_A_LINE = ("source_file", "source_offset")
 KEY = "partition"
 """Column of a person's rows: the partition that they are in."""
+PLACES = CONTRACTS["silver.places"]
+NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
+"""Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
 _OTHER = "_of_theirs_"
 """Prefix of the view's columns, which are named like those of the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    lake: Lake
     events: EventLog
     landing: Path
     persons: Identifiers
     logs: LogSettings
+
+    @property
+    def lake(self) -> Lake:
+        return self.events.lake
 
     def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
         """Find the rows of the persons in the newest version: their partitions, and the columns that identify them.
@@ -234,14 +241,20 @@ def _is_cut_off(lake: Lake, datasets: Iterable[str]) -> bool:
     return len(batches) > 1
 
 
-def without_landed_files(look: Snapshot, landed: Iterable[Contract]) -> dict[str, list[str]]:
-    """Find the published partitions that cannot be computed again, since their landed files are gone."""
-    partitions = {}
-    for contract in landed:
+def landing() -> Iterator[tuple[Contract, Landed]]:
+    """Pair each dataset of persons with what it reads of the landing zone."""
+    for contract in LANDED.values():
         source = landed_input(contract)
         if source is not None and any(column.subject for column in contract.columns):
-            # A folder may be empty: its files were removed by their age.
-            landed_keys = {partition.key for partition in look.landed(source.table, source.grain)}
-            rows = {key: entry.rows_out for key, entry in look.published(contract.dataset).items()}
-            partitions[contract.dataset] = [key for key in rows if key not in landed_keys and rows[key]]
+            yield contract, source
+
+
+def without_landed_files(look: Snapshot) -> dict[str, list[str]]:
+    """Find the published partitions that cannot be computed again, since their landed files are gone."""
+    partitions = {}
+    for contract, source in landing():
+        # A folder may be empty: its files were removed by their age.
+        landed = {partition.key for partition in look.landed(source.table, source.grain)}
+        rows = {key: entry.rows_out for key, entry in look.published(contract.dataset).items()}
+        partitions[contract.dataset] = [key for key in rows if key not in landed and rows[key]]
     return {dataset: keys for dataset, keys in partitions.items() if keys}

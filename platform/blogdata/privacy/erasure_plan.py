@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blogdata.contract.contract import Contract, Wanted
+from blogdata.contract.contract import Wanted
 from blogdata.contract.partitions import Grain
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.landing.landed_persons import FIELDS, Kind, kind_of
 from blogdata.landing.suppression_list import Suppressed
 from blogdata.operate.config import LogSettings
 from blogdata.planning.plan import Plan, Planner
-from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
-from blogdata.privacy.erased_rows import Rows, has_lines, without_landed_files
+from blogdata.privacy import erased_rows
+from blogdata.privacy.erased_rows import NEVER_COMPUTED_AGAIN, Rows, has_lines, without_landed_files
 from blogdata.privacy.persons import TABLES, Match, named_in
+from quality.contracts import LANDED
 
 REASON = "a person is forgotten"
 """Reason of the partitions that run since landed lines of theirs were erased."""
@@ -69,15 +70,7 @@ class ErasurePlan:
             )
 
 
-def look(
-    planner: Planner,
-    files: Sequence[Path],
-    match: Match,
-    *,
-    landed: Collection[Contract],
-    kept: Collection[Contract],
-    logs: LogSettings,
-) -> ErasurePlan:
+def look(planner: Planner, files: Sequence[Path], match: Match, *, logs: LogSettings) -> ErasurePlan:
     landing, suppressed = planner.look.zone.folder, Suppressed.of(match.persons, secrets.token_bytes())
     registered: list[float] = []
     lines: dict[Path, int] = {}
@@ -87,11 +80,7 @@ def look(
         if gone:
             lines[file] = len({offset for offsets, _ in gone for offset in offsets})
             registered += [named.at for _, named in gone if is_of_users and named.at is not None]
-    sources = {
-        source.table: (contract, source.grain)
-        for contract in landed
-        if any(column.subject for column in contract.columns) and (source := landed_input(contract)) is not None
-    }
+    sources = {source.table: (contract, source.grain) for contract, source in erased_rows.landing()}
     asked: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for file in lines:
         table, *folders = file.relative_to(landing).parts
@@ -102,11 +91,11 @@ def look(
             if key in planner.look.published(contract.dataset):
                 asked[contract.dataset][key] = REASON
     runs = planned(planner, asked)
-    expired = without_landed_files(planner.look, landed)
+    expired = without_landed_files(planner.look)
     events = planner.look.events
-    rows = Rows(lake=events.lake, events=events, landing=landing, persons=match.persons, logs=logs)
-    theirs = {contract.dataset: rows.of(contract) for contract in kept}
-    theirs |= {contract.dataset: rows.of(contract, expired.get(contract.dataset, ())) for contract in landed}
+    rows = Rows(events=events, landing=landing, persons=match.persons, logs=logs)
+    theirs = {contract.dataset: rows.of(contract) for contract in NEVER_COMPUTED_AGAIN}
+    theirs |= {dataset: rows.of(LANDED[dataset], keys) for dataset, keys in expired.items()}
     return ErasurePlan(
         match=match,
         look=planner.look,
@@ -117,7 +106,7 @@ def look(
         left={
             **{error.where: error.what for error in runs.refused},
             **_without_inputs(planner, rows),
-            **_without_addresses(rows, kept),
+            **_without_addresses(rows),
         },
     )
 
@@ -156,11 +145,11 @@ def _without_inputs(planner: Planner, rows: Rows) -> dict[str, str]:
     return places
 
 
-def _without_addresses(rows: Rows, contracts: Iterable[Contract]) -> dict[str, str]:
+def _without_addresses(rows: Rows) -> dict[str, str]:
     """Name the datasets of which a row does not say from which address it came, if somebody is forgotten by one."""
     return {
         contract.dataset: "its rows do not say from which address they came"
-        for contract in contracts
+        for contract in NEVER_COMPUTED_AGAIN
         if rows.persons.addresses
         and not has_lines(contract)
         and not any(FIELDS.get(column.name) == "addresses" for column in contract.columns)

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.deliver import unserved
+from blogdata.deliver import serving
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
 from blogdata.files import locked
@@ -30,8 +30,7 @@ from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.privacy import clearing, persons
 from blogdata.privacy import erasure_plan as plan
-from blogdata.privacy.clearing import Clearing
-from blogdata.privacy.erased_rows import Rows, TakingOut, UnusedAddresses, without_landed_files
+from blogdata.privacy.erased_rows import PLACES, Rows, TakingOut, UnusedAddresses, without_landed_files
 from blogdata.privacy.erasure_plan import ErasurePlan, built_anew
 from blogdata.privacy.file_search import is_searched_for
 from blogdata.privacy.journal import FILE, Erasure, Journal
@@ -41,7 +40,7 @@ from blogdata.runs.landed_inputs import bounds_of
 from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
-from quality.contracts import CONTRACTS, EVERY, GRAPH, LANDED, STREAMED
+from quality.contracts import CONTRACTS, GRAPH, LANDED
 from quality.contracts.streams import streamed_inputs
 from resources.spark import SparkResource
 
@@ -50,9 +49,6 @@ _FILES_AT_ONCE = 100
 _NAMED = 5
 COMPUTED = "computed again"
 """What the step has done that computes again what was computed from their lines."""
-PLACES = CONTRACTS["silver.places"]
-NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
-"""Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
 
 
 def suppress(settings: Settings, erasure: Erasure) -> None:
@@ -70,7 +66,7 @@ def overwrite(settings: Settings, erasure: Erasure) -> None:
 def take_out(settings: Settings, erasure: Erasure) -> None:
     """Take the persons out of what is not computed from landed files any more: streams, hours without files."""
     taking = _taking(settings, erasure, Rows)
-    gone = without_landed_files(_look(settings), LANDED.values())
+    gone = without_landed_files(_look(settings))
     left = [why for dataset, keys in gone.items() for why in taking.of_dataset(LANDED[dataset], keys)]
     streams = streamed_inputs(settings.checkpoints)
     left += [why for stream in streams for why in taking.of_stream(stream)]
@@ -84,7 +80,7 @@ def take_out(settings: Settings, erasure: Erasure) -> None:
 def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
     """Compute all that was computed from these lines again, by the plan that knows what is stale."""
     published = [name for name in CONTRACTS if _look(settings).published(name)]
-    outcome = runs.run(for_=[*published, *unserved.configured(settings)])
+    outcome = runs.run(for_=[*published, *serving.configured(settings)])
     if (anew := built_anew(Planner(graph=GRAPH, look=_look(settings)))).runs:
         outcome = runs.run_plan(anew)
     look = _look(settings)
@@ -111,14 +107,7 @@ def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
 
 def clear(settings: Settings, erasure: Erasure) -> None:
     """Clear all that remembers the persons besides landed files and newest versions."""
-    place = Clearing(
-        settings=settings,
-        contracts=tuple(EVERY.values()),
-        persons=erasure.persons,
-        began=erasure.at,
-        note=Journal(settings.home).note,
-    )
-    _require_cleared(place.clear())
+    _require_cleared(clearing.clear(settings, erasure))
 
 
 def certificate(settings: Settings, erasure: Erasure) -> Mapping[str, Any]:
@@ -146,9 +135,7 @@ def _taking(settings: Settings, erasure: Erasure, rows: type[Rows]) -> TakingOut
 
     events = EventLog(Lake(root=str(settings.lake)))
     return TakingOut(
-        rows=rows(
-            lake=events.lake, events=events, landing=settings.landing, persons=erasure.persons, logs=settings.logs
-        ),
+        rows=rows(events=events, landing=settings.landing, persons=erasure.persons, logs=settings.logs),
         run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
         spark=SparkResource(home=str(settings.home)).guard,
     )
@@ -238,5 +225,5 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Erasu
             next_step="give the address: all requests and visits of that address are then erased",
         )
     planner = Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(lake)))
-    made = plan.look(planner, files, match, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN, logs=settings.logs)
+    made = plan.look(planner, files, match, logs=settings.logs)
     return replace(made, left={**made.left, **{error.where: error.what for error in unreadable}})

@@ -165,25 +165,11 @@ def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[
 
 
 def copies(lake: Lake) -> Mapping[str, Any]:
-    """Remove the copies and replaced tables whose time is over, and return which; never what is visible."""
+    """Remove the copies and replaced tables whose time is over; never what is visible."""
     # Views first, so that none refers to a removed table.
     lake_views.write(lake, list(EVERY.values()))
-    removed = [(name, copy) for name, keep in KEPT.items() for copy in retired.remove(lake, name, keep=keep)]
-    rows = [
-        {
-            "dataset": name,
-            "table": copy.location,
-            "visible_until": "never" if copy.visible_until is None else f"{copy.visible_until:%Y-%m-%dT%H:%M:%S%z}",
-            "rows": copy.rows,
-            "bytes": copy.bytes,
-        }
-        for name, copy in removed
-    ]
-    return {
-        "copies_removed": len(rows),
-        "bytes_of_copies": sum(copy.bytes for _, copy in removed),
-        **table("copies", rows),
-    }
+    gone = [copy for name, keep in KEPT.items() for copy in retired.remove(lake, name, keep=keep)]
+    return {"copies_removed": len(gone), "bytes_of_copies": sum(copy.bytes for copy in gone)}
 
 
 def _result(expired: Expired) -> dict[str, Any]:
