@@ -110,11 +110,7 @@ def test_a_stored_foreign_error_names_the_rule_and_no_value(spark: Any, tmp_path
 
 
 def test_no_value_of_an_error_is_kept_outside_of_the_tables(
-    deployment: Deployment,
-    hook: Posted,
-    said: Said,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    deployment: Deployment, hook: Posted, said: Said, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     deduplicator = module("blogdata.patterns.error_management.windowed_deduplicator")
     deduplicate = deduplicator.deduplicate

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from blogdata import files
 from blogdata.deliver import lake_views
-from blogdata.errors import ConfigurationError, refuse_unknown
+from blogdata.errors import refuse_unknown
 from blogdata.patterns.storage import manifest
 from blogdata.runs.job import operation
 from blogdata.runs.run_values import table
@@ -33,11 +33,6 @@ def share(lake: Lake, dataset: str, *, withdraw: bool) -> list[Share]:
     The files are kept until the share is withdrawn, or moved to a newer version by the next call.
     """
     refuse_unknown([dataset] if dataset else [], EVERY, where="share")
-    if withdraw and (not dataset or shares.current(lake, dataset) is None):
-        shared = ", ".join(share.dataset for share in _shared(lake)) or "there is none"
-        what = f"{dataset} is not shared" if dataset else "no dataset is named"
-        step = f"name one of the datasets that are shared: {shared}"
-        raise ConfigurationError(what=what, where="share, withdraw", next_step=step)
     if dataset:
         with files.locked(shares.home(lake) / f".{dataset}.lock"):
             manifest.withdraw(lake, dataset) if withdraw else manifest.share(lake, EVERY[dataset])

@@ -1,4 +1,4 @@
-"""The job `retention`: what is older than its contract keeps it leaves the tables, the landing zone and the disk.
+"""The job `retention`: what is older than its contract keeps it leaves the tables and the landing zone.
 
 Each table changes in one commit, so a kill leaves every table as it was or as it is to be; the next call does the rest.
 A partition that a run is computing is left to the next call, too. Landed files are removed last, once what was
@@ -34,7 +34,6 @@ from blogdata.runs.computation import run_context
 from blogdata.runs.job import operation
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.run_values import table
-from blogdata.runs.upkeep import Done, Fault, Upkeep, maintain, vacuum
 from blogdata.table import expiry as lake_expiry
 from blogdata.table import refused, retired
 from blogdata.table.lake import Lake
@@ -124,15 +123,14 @@ class RetentionConfig(dg.Config):
 
 
 def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[str, Any]:
-    """Expire partitions by the days of the contracts, remove copies whose time is over, then the files of all these."""
+    """Expire partitions by the days of the contracts, and remove copies and refused batches whose time is over."""
     access: LakeResource = context.resources.lake
-    run = run_context(context, code().version)
     retention = Retention(
         events=access.events,
         zone=access.landing_zone,
         graph=GRAPH,
         streams=streamed_inputs(access.checkpoints_path),
-        run=run,
+        run=run_context(context, code().version),
     )
     expired = retention.expire(clock.now(), only_plan=config.only_plan)
     if config.only_plan:
@@ -141,27 +139,7 @@ def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[
         context.log.info(f"{name}: {sum(rows.values()):,} rows of {len(rows):,} partitions have expired")
     removed = copies(access.lake)
     batches = refused.expire(access.lake, now=datetime.now(timezone.utc))
-    upkeep = Upkeep(
-        lake=access.lake,
-        events=access.events,
-        contracts=[*EVERY.values()],
-        now=datetime.now(timezone.utc),
-        run=run,
-        spark=context.resources.spark.guard,
-    )
-    vacuumed = list(maintain(upkeep, [vacuum]))
-    faults = [outcome for outcome in vacuumed if isinstance(outcome, Fault)]
-    for fault in faults:
-        context.log.error(f"{fault.dataset} is left: {fault.error}")
-    if faults:
-        raise faults[0].error
-    return {
-        "removed": True,
-        **_result(expired),
-        **removed,
-        "refused_batches_expired": len(batches),
-        "files_vacuumed": sum(outcome.files for outcome in vacuumed if isinstance(outcome, Done)),
-    }
+    return {"removed": True, **_result(expired), **removed, "refused_batches_expired": len(batches)}
 
 
 def copies(lake: Lake) -> Mapping[str, Any]:
@@ -189,5 +167,5 @@ job = operation(
     RetentionConfig,
     enforce,
     description="Remove what is older than its contract keeps it: rows with their landed files, copies and replaced "
-    "tables, refused batches; then the files that nobody needs any more",
+    "tables, refused batches",
 )
