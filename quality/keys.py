@@ -38,7 +38,7 @@ def behind(look: Look, name: str, mark: str | None) -> Wanted:
     partition without tokens, such as an hour of silver.visits without lines of access logs, has no mark.
     """
     reason = f"another key than {name} is now"
-    found = {
+    stale = {
         dataset: {
             key: reason
             for key, entry in look.published(dataset).items()
@@ -46,4 +46,4 @@ def behind(look: Look, name: str, mark: str | None) -> Wanted:
         }
         for dataset in FOLLOWS[name]
     }
-    return {dataset: keys for dataset, keys in found.items() if keys}
+    return {dataset: keys for dataset, keys in stale.items() if keys}

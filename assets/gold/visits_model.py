@@ -64,8 +64,8 @@ def hosts(counted: DataFrame) -> DataFrame:
     names = normalizer.entity(counted, key=["referral_host"])
     sites = {host: site_of(host) for (host,) in sorted(map(tuple, names.collect()))}
     rows = [(host, site, kind_of(site).value) for host, site in sites.items()]
-    told = names.sparkSession.createDataFrame(rows, "referral_host STRING, site STRING, kind STRING")
-    return names.join(F.broadcast(told), on="referral_host")
+    known = names.sparkSession.createDataFrame(rows, "referral_host STRING, site STRING, kind STRING")
+    return names.join(F.broadcast(known), on="referral_host")
 
 
 @computes("gold.visits_snowflake_views")

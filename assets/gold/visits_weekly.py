@@ -62,8 +62,8 @@ def count_visitors(
         return visitors.frame().count(), 0
     before = _visitors(spark, lake, version, earlier).each(lambda part: part.withColumnRenamed("views", "before"))
     views = visitors.join(before, "left").frame()
-    (found,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
-    return found[0], found[1]
+    (counts,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
+    return counts[0], counts[1]
 
 
 def _visitors(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str]) -> Together:

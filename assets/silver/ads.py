@@ -130,11 +130,11 @@ def _near(step: Step, dataset: str) -> DataFrame:
 def _counted(step: Step, visits: DataFrame, displays: DataFrame) -> Counter[tuple[str, str]]:
     """Count what is left out of each hour."""
     alone = visits.where("ad_id IS NULL").select(F.col("event_hour").alias("hour"), F.lit(WITHOUT_AD).alias("part"))
-    shown = displays.withColumns({"hour": hour_of(F.col("display_time")), "part": F.lit(WITH_EVENT)})
+    dated = displays.withColumns({"hour": hour_of(F.col("display_time")), "part": F.lit(WITH_EVENT)})
     events = naming_an_ad(visits)
-    rows = alone.unionByName(dynamic_joiner.with_partner(shown, events, JOIN).select("hour", "part"))
-    found = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
-    return Counter({(row["hour"], row["part"]): int(row["count"]) for row in found})
+    rows = alone.unionByName(dynamic_joiner.with_partner(dated, events, JOIN).select("hour", "part"))
+    counts = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
+    return Counter({(row["hour"], row["part"]): int(row["count"]) for row in counts})
 
 
 def _accounts(step: Step, counted: Counter[tuple[str, str]]) -> dict[str, Account]:

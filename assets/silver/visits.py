@@ -91,12 +91,12 @@ def additions_of(step: Step, formats: frozenset[str], deleting: Collection[str])
     """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
     if formats != {visit_lines.JSON}:
         return Additions()
-    found = slices.additions(step, [CONFLICTS]).without(deleting)
-    if not found.of:
-        return found
-    found = slices.without_repeated(step, found, json_events(step, found, tuple(found.of)))
-    # An hour whose own delivery only repeats rows has them from now on for sure, which its readers have to hear.
-    return found.without({hour for hour, added in found.again.items() if hour in added.slices})
+    additions = slices.additions(step, [CONFLICTS]).without(deleting)
+    if not additions.of:
+        return additions
+    additions = slices.without_repeated(step, additions, json_events(step, additions, tuple(additions.of)))
+    # Readers must learn that the own delivery of an hour has come, even if it only repeats rows.
+    return additions.without({hour for hour, added in additions.again.items() if hour in added.slices})
 
 
 def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:
@@ -107,13 +107,13 @@ def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, 
     """
     next_hours = {following(hour, Grain.HOUR) for hour in integrated}
     wanted = {*step.partitions, *next_hours}
-    found = {
+    formats = {
         str(line_format)
         for entry in above.values()
         for (hour, filter_name, line_format) in entry.breakdowns["event_hours"]
         if hour in wanted and filter_name is None
     }
-    return frozenset(found or {visit_lines.JSON})
+    return frozenset(formats or {visit_lines.JSON})
 
 
 def read_events(step: Step, formats: frozenset[str], additions: Additions) -> Events:
