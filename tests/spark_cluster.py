@@ -84,11 +84,7 @@ def stop(settings: Settings) -> int:
 
 
 def _guarded(secret: str) -> dict[str, str]:
-    return {
-        "spark.authenticate": "true",
-        "spark.authenticate.secret": secret,
-        "spark.network.crypto.enabled": "true",
-    }
+    return {"spark.authenticate": "true", "spark.authenticate.secret": secret, "spark.network.crypto.enabled": "true"}
 
 
 def _wait(process: ProcessIdentity, log: Path, port: int | None) -> None:

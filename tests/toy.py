@@ -71,17 +71,9 @@ def accounts(rows: int = 100) -> Mapping[str, Account]:
     }
 
 
-def target(
-    root: Path,
-    run: str = "run-1",
-    contract: Contract = CONTRACT,
-    **more: Any,
-) -> Target:
+def target(root: Path, run: str = "run-1", contract: Contract = CONTRACT, **more: Any) -> Target:
     return Target(
-        lake=Lake(root=str(root)),
-        contract=contract,
-        run=RunContext(run_id=run, job="tests", code_version="v1"),
-        **more,
+        lake=Lake(root=str(root)), contract=contract, run=RunContext(run_id=run, job="tests", code_version="v1"), **more
     )
 
 

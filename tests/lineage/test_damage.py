@@ -36,13 +36,7 @@ from quality.contracts import CONTRACTS, GRAPH
 
 UNREADABLE, GONE = "gold.requests_daily", "gold.sessions_daily"
 MERGED, FLIPPED, OLDER = "silver.devices", "silver.late_visits", "silver.users"
-LOST = (
-    "bronze.visits",
-    "bronze.devices",
-    "silver.visit_conflicts",
-    "silver.sessions",
-    "silver.users_current",
-)
+LOST = ("bronze.visits", "bronze.devices", "silver.visit_conflicts", "silver.sessions", "silver.users_current")
 """A source, copies behind a pointer, a companion, a main table, one executed in order."""
 AGAIN = (UNREADABLE, GONE, MERGED, FLIPPED, OLDER, *LOST[2:])
 """What is computed again, with everything upstream."""
@@ -245,7 +239,7 @@ def open_dagster(loaded: Settings) -> None:
 
 
 KEPT: dict[str, Callable[[Settings], object]] = {
-    "partner.sqlite": lambda loaded: partner.outbox(loaded).take("2026-01-05T10", "1", [], rows_in=0, private=0),
+    "partner.sqlite": lambda loaded: partner.outbox(loaded).take("2026-01-05T10", "1", [], rows_in=0, private=0)
 }
 STORAGE = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
 
