@@ -1,7 +1,6 @@
 """gold.audience_hourly: page views of an hour and a sketch of the visitors, by one dimension at a time.
 
-Every page view is counted once in each dimension. Combinations of dimensions would have about as many groups as there
-are page views, and a sketch of few visitors is larger than their ids.
+Combinations of dimensions would have about as many groups as page views, each with a sketch.
 
 gold.campaign_stats: displays, and the page views that belong to them.
 """

@@ -1,7 +1,4 @@
-"""gold.daily_report: the figures of a day from the sources that are there, each with its completeness.
-
-The figures of the daily report: what happened on a day, one figure a row.
-"""
+"""gold.daily_report: what happened on a day, one figure a row, from the sources that have come; each with its share."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ def report(spark: SparkSession, sources: Mapping[str, DataFrame], gathered: Mapp
 
 
 def figures(spark: SparkSession, sources: Mapping[str, DataFrame]) -> DataFrame:
-    """Count the figures of each day, from sources that have the day as `period`; those that are not there are left out.
+    """Count the figures of each day from the sources that have come, which have the day as `period`.
 
     Returns `period`, `metric`, `value`, `detail`; a day without rows of a source has no figure of it.
     """

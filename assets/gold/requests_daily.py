@@ -1,6 +1,4 @@
-"""gold.requests_daily: all requests of access logs by day.
-
-Counts all requests of access logs: by host, kind, status and method, and the paths most often not found.
+"""gold.requests_daily: all requests of access logs, by day, host, kind, status and method; paths often not found.
 
 Nobody is recognized in them: there is no address and no agent, a path is without its query, and only the most frequent
 paths that were not found are named.

@@ -1,8 +1,7 @@
 """gold.visits_weekly: individual page views, one table per week; past years are frozen into one table each.
 
-The page views of a week for analysts: all rows, and none leads to a visitor who asked not to be shared.
-
-Counts the visitors of a year, and those who had come before, without a shuffle (Bucket).
+No row leads to a visitor who asked not to be shared. The visitors of a year, and those who had come before, are counted
+without a shuffle (Bucket).
 """
 
 from collections.abc import Mapping, Sequence

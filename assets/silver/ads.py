@@ -31,10 +31,7 @@ IDENTITY = CONTRACTS["silver.ads"].key
 
 @computes("silver.ads")
 def ads(step: Step) -> Mapping[str, Commit]:
-    """Compute each hour of display from all of bronze, whenever its rows arrived, and replace it whole.
-
-    Duplicates with another payload than the kept display are published with it, in the companion table.
-    """
+    """Compute each hour of display from all of bronze, whenever its rows arrived; conflicts are published with it."""
     since = earliest_arrival(step.partitions)
     above = accounts.entries(step, "bronze.ads", since=since)
     require_usable(step)

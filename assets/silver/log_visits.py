@@ -1,6 +1,4 @@
-"""Assigns the page views of access logs to visits, which may reach into earlier and later hours.
-
-Page views of access logs to visits: a visit ends after more than 30 minutes of inactivity.
+"""Assigns the page views of access logs to visits: a visit ends after more than 30 minutes of inactivity.
 
 `visit_id` is a keyed hash of `user_id` and the position of the visit's first appended line (Keyed Idempotency): a late
 line, whatever its time, changes no id. The exception is a line that joins two visits: the visit appended later changes
@@ -36,8 +34,7 @@ POSITION = ("arrival_hour", "source_file", "source_offset")
 def with_visit_ids(target: DataFrame, around: DataFrame, key: str) -> DataFrame:
     """Fill the visit ids of the target, rows of :mod:`assets.bronze.request_lines` in whole hours.
 
-    `around` has earlier and later rows; those of visitors who are not in the target do no harm. The ids equal those
-    computed over all existing rows, unless :func:`touches_edge` is true.
+    `around` has earlier and later rows. Unless :func:`touches_edge`, the ids equal those computed over all rows.
     """
     visits = _keyed(_visits(target, around, target.columns), key)
     return visits.where("_ours").select(*target.columns)
@@ -84,9 +81,8 @@ def touches_edge(target: DataFrame, around: DataFrame, since: datetime | None, u
 def position() -> Column:
     """Build the position of a log line in the order in which lines were appended; it never changes.
 
-    The file name of a log part holds when it was taken and its offset in the whole log, so the position does not depend
-    on how the log was split. Other files use their hour of arrival. Corrections come last: they lie in the hours of the
-    lines they replace. A better one has another name, and the same position.
+    The name of a log part tells when it was taken and its offset, so the position does not depend on how the log was
+    split. Other files use their hour of arrival. Corrections come last, each at one position whatever its name.
     """
     file = F.regexp_replace("source_file", rf"/({REPLAY_PREFIX}[0-9a-f]{{16}})-[0-9a-f]{{16}}\.log$", r"/$1.log")
     part = [F.regexp_extract("source_file", PART, group) for group in (1, 2, 3)]
@@ -206,8 +202,7 @@ def _could_change(step: Step, arrivals: Mapping[str, set[str]], others: list[str
 def _behind(above: Mapping[str, Entry], arrivals: Mapping[str, set[str]], integrated: Mapping[str, Entry]) -> set[str]:
     """Find the hours whose publication has not read everything that arrived for them.
 
-    Another run may be computing them from less data than this step has read, and publish them after it. Then they must
-    run again. An hour that has read as much is not listed.
+    Another run may compute them from less than this step has read, and publish them after it: they must run again.
     """
     seen = {hour: entry.inputs["bronze.visits"] for hour, entry in integrated.items()}
     came = {hour: max(above[arrival].version for arrival in arrived) for hour, arrived in arrivals.items()}
@@ -215,10 +210,7 @@ def _behind(above: Mapping[str, Entry], arrivals: Mapping[str, set[str]], integr
 
 
 def _nearest(step: Step, hour: str) -> str:
-    """Return the step's hour nearest to another hour.
-
-    A visit that reaches from any hour of the step to the other hour also spans the nearest one.
-    """
+    """Return the step's hour nearest to another one: a visit that reaches there from any hour of the step spans it."""
     at = bisect_left(step.partitions, hour)
     earlier, later = step.partitions[max(at - 1, 0)], step.partitions[min(at, len(step.partitions) - 1)]
     instant = start_of(hour, Grain.HOUR)

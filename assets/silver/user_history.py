@@ -1,6 +1,6 @@
 """The history of the users, continued with each day's full delivery and with changes between deliveries.
 
-Decisions: what a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
+What a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
 login and the email, stands for it, and changes with it. A version is a run of consecutive deliveries with the same
 identity and registration time; the other fields take the newest value of the run. A version is valid from its first day
 on. Versions of the first delivery are valid from the user's registration on, as no earlier delivery could have
@@ -135,8 +135,8 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
 def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     """Compute the users of one full delivery, rejected rows included: rows of silver.users_current.
 
-    The sum of `occurrences` is the number of usable rows. Of several of a user the first by position is used and the
-    others are only counted. A user with only rejected rows stays unchanged.
+    Of several usable rows of a user the first by position is used, and `occurrences` counts all. A user with only
+    rejected rows stays unchanged.
     """
     place = F.when(_is_usable(), F.struct("source_file", "source_offset"))
     first = {name: F.min_by(name, place).alias(name) for name in _kept(before)}
@@ -153,10 +153,9 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
 
 
 def changed(changes: DataFrame, before: DataFrame, day: str) -> DataFrame:
-    """Compute what the changes of one day, rejected ones included, make of the users: the newest of each is used.
+    """Apply the newest usable change of each user: rows of silver.users_current with `is_deleted`.
 
-    Returns rows of silver.users_current with `is_deleted`, one for each changed user. `occurrences` is that of the row
-    before with the number of the user's usable changes.
+    `occurrences` is that of the row before plus the number of the user's usable changes.
     """
     values = _kept(before)
     last = F.max_by(F.struct(*values, DELETED), F.struct(user_changes.DELTA, user_changes.order()))

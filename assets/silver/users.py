@@ -97,10 +97,9 @@ def identities(step: Step) -> Mapping[str, Commit]:
 def users(step: Step) -> Mapping[str, Commit]:
     """Continue the history of the users with the newest deliveries and changes; the order of loads does not matter.
 
-    It is continued from the newest version of the table in which all days before them are as they are now: a late or
-    changed one is merged with all later ones. It is derived from all days if there is no such version, if the first
-    full delivery is a new one, or if nothing has changed and a person asks for it again. The account is that of all
-    days in either case.
+    It is continued from the newest version of the table in which all days before them are as they are now, and derived
+    from all days if there is none, if the first full delivery is a new one, or if a person asks for it again although
+    nothing has changed. The account is that of all days in either case.
     """
     _require_usable_users(step)
     landed, delivered = accounts.entries(step, "bronze.users"), _delivered(step)

@@ -56,11 +56,10 @@ CONFLICTS = CONTRACTS["silver.visit_conflicts"]
 
 @computes("silver.visits")
 def visits(step: Step) -> Mapping[str, Commit]:
-    """Compute each event hour from all of bronze, whenever its rows arrived.
+    """Compute each event hour from all of bronze, whenever its rows arrived; conflicts are published with it.
 
-    An hour is replaced whole, unless rows of later arrivals are all that it lacks: these are added then. The first
-    arrival wins, so they change none of the rows that are there, as long as none of them is a duplicate.
-    Duplicates with another payload than the kept event are published with it, in the companion table.
+    An hour is replaced whole, unless it lacks only rows of later arrivals without duplicates: these are added. The
+    first arrival wins, so they change no published row.
     """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step.partitions))
     integrated = step.events.publications(step.contract.dataset, step.partitions)
@@ -100,10 +99,9 @@ def additions_of(step: Step, formats: frozenset[str], deleting: Collection[str])
 
 
 def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:
-    """Find the formats of the step's hours from the accounts, without reading rows.
+    """Find the formats of the step's hours, and of the hour after each published one, from the accounts.
 
-    The hour after each published hour counts too: an hour that runs again may have lost its last page view, from which
-    a visit of the next hour took its id.
+    An hour that runs again may have lost its last page view, from which a visit of the next hour took its id.
     """
     next_hours = {following(hour, Grain.HOUR) for hour in integrated}
     wanted = {*step.partitions, *next_hours}

@@ -121,15 +121,10 @@ USER = (
 
 
 def filled(text: str) -> str:
-    """Build the SQL condition that a text is not blank: it contains something besides spaces.
+    """Build the SQL condition that a text contains something besides spaces; null for a null.
 
-    Bronze rejects blank values where silver requires a value, and both use this condition: a row that bronze accepts
-    and silver refuses blocks the publication of its whole hour. Blank counts as missing in every identifier (a user's
-    `id`, a device's `type` and `version`, those of a visit): otherwise a visit could name a user who can never be
-    delivered. Tabs and NUL are not spaces: such an identifier is odd, but may be a real one.
-
-    Args:
-        text: SQL expression of a STRING; the condition is null where the text is null.
+    Bronze and silver use the same condition: a row that bronze accepts and silver refuses blocks its whole hour. Tabs
+    and NUL are no spaces: such an identifier is odd, but may be a real one.
     """
     return f"trim({text}) <> ''"
 
