@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
@@ -127,16 +126,8 @@ FIRST_LOOK = 6
 """Hours to look back and ahead at first; doubled until no visit can reach further."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Events:
-    """The events of a step's hours, and for each hour the other ones whose visits they joined or split."""
-
-    rows: DataFrame
-    makes_stale: Mapping[str, list[str]]
-
-
-def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
-    """Read the page views of the step's hours from access logs, and the hours whose visits they joined or split."""
+def log_events(step: Step, above: Mapping[str, Entry]) -> tuple[DataFrame, Mapping[str, list[str]]]:
+    """Read the page views of the step's hours from access logs; and hour to others whose visits they change."""
     key = step.token_key(VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
@@ -163,7 +154,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     makes_stale: dict[str, list[str]] = {}
     for hour in sorted(changed):
         makes_stale.setdefault(_nearest(step, hour), []).append(hour)
-    return Events(rows=with_visit_ids(target, around, key), makes_stale=makes_stale)
+    return with_visit_ids(target, around, key), makes_stale
 
 
 def _page_views(step: Step, key: str, which: Column) -> DataFrame:

@@ -6,7 +6,6 @@ silver.late_visits: visit events that arrived behind the watermark.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame
@@ -15,7 +14,7 @@ from pyspark.sql import functions as F
 from assets.bronze import legacy_visits, visit_lines
 from assets.bronze.legacy_visits import DELETED
 from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
-from assets.silver.log_visits import Events, log_events
+from assets.silver.log_visits import log_events
 from blogdata.contract.partitions import Grain, following
 from blogdata.contract.publication import Account, Commit, Entry
 from blogdata.landing.lines import is_replay
@@ -67,8 +66,8 @@ def visits(step: Step) -> Mapping[str, Commit]:
     formats = formats_of(step, above, integrated)
     deleting = hours_with_deletions(step, above)
     additions = additions_of(step, formats, deleting)
-    read = read_events(step, formats, additions)
-    events, deleted = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting)
+    read, makes_stale = read_events(step, formats, additions)
+    events, deleted = without_deleted(step, read.withColumn("_replay", is_replay()), deleting)
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
     conflicts = Companion(
@@ -81,8 +80,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
         dropped_reason="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    accounted = arrived(step, above, read, deleted)
-    source = Upstream(accounts=accounted, additions=additions)
+    source = Upstream(accounts=arrived(step, above, makes_stale, deleted), additions=additions)
     return step.publish(unique, source, companions=[conflicts])
 
 
@@ -114,15 +112,17 @@ def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, 
     return frozenset(formats or {visit_lines.JSON})
 
 
-def read_events(step: Step, formats: frozenset[str], additions: Additions) -> Events:
-    """Read the visit events of the step's hours from bronze, with their typed columns; of some only what is added."""
+def read_events(
+    step: Step, formats: frozenset[str], additions: Additions
+) -> tuple[DataFrame, Mapping[str, Sequence[str]]]:
+    """Read the visit events of the step's hours, of some only what is added; and the hours that these make stale."""
     of_json = json_events(step, additions, step.partitions)
     if formats == {visit_lines.JSON}:
-        return Events(rows=of_json, makes_stale={})
-    logs = log_events(step, accounts.entries(step, "bronze.visits"))
+        return of_json, {}
+    logs, makes_stale = log_events(step, accounts.entries(step, "bronze.visits"))
     if visit_lines.JSON not in formats:
-        return logs
-    return replace(logs, rows=of_json.unionByName(logs.rows.select(*of_json.columns)))
+        return logs, makes_stale
+    return of_json.unionByName(logs.select(*of_json.columns)), makes_stale
 
 
 def json_events(step: Step, additions: Additions, hours: Sequence[str]) -> DataFrame:
@@ -143,7 +143,9 @@ def arrivals_of(step: Step, additions: Additions, hours: Sequence[str]) -> list[
     return sorted({*came, *later})
 
 
-def arrived(step: Step, above: Mapping[str, Entry], read: Events, deleted: Mapping[str, int]) -> dict[str, Account]:
+def arrived(
+    step: Step, above: Mapping[str, Entry], makes_stale: Mapping[str, Sequence[str]], deleted: Mapping[str, int]
+) -> dict[str, Account]:
     """Build the account of each of the step's hours: rows that arrived, and rows that filters removed."""
     rows = dict.fromkeys(step.partitions, 0)
     removed = f"{filter_interceptor.REASON}{DELETED}"
@@ -157,7 +159,7 @@ def arrived(step: Step, above: Mapping[str, Entry], read: Events, deleted: Mappi
                 reason = f"{filter_interceptor.REASON}{filter_name}"
                 filtered[hour][reason] = filtered[hour].get(reason, 0) + count
     return {
-        hour: Account(rows_in=rows[hour], reasons=filtered[hour], makes_stale=read.makes_stale.get(hour, ()))
+        hour: Account(rows_in=rows[hour], reasons=filtered[hour], makes_stale=makes_stale.get(hour, ()))
         for hour in step.partitions
     }
 
