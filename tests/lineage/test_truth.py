@@ -152,31 +152,28 @@ def test_visitors_of_any_hours_are_near_their_number(
         def within(time: datetime) -> bool:
             return first <= f"{time:%Y-%m-%dT%H}" < end
 
-        found = brute_force.groups(world.lines, lambda time, event: (within(time), by(time, event)))
-        return {key: (counts[0], counts[2]) for (inside, key), counts in found.items() if inside}
+        groups = brute_force.groups(world.lines, lambda time, event: (within(time), by(time, event)))
+        return {key: (counts[0], counts[2]) for (inside, key), counts in groups.items() if inside}
 
-    for of, dimension, by in (
-        ("'all'", "all", lambda time, event: "all"),
-        ("event_hour", "all", lambda time, event: f"{time:%Y-%m-%dT%H}"),
-        ("value", "page", lambda time, event: event["page"]),
-        ("value", "referral_host", lambda time, event: brute_force.host(event)),
-        ("value", "country", lambda time, event: expected.place(event)[0] or "unknown"),
+    day, hours = ("2026-01-05T00", "2026-01-06T00"), ("2026-01-05T07", "2026-01-05T12")
+    for of, dimension, by, span in (
+        ("'all'", "all", lambda time, event: "all", hours),
+        ("event_hour", "all", lambda time, event: f"{time:%Y-%m-%dT%H}", day),
+        ("value", "page", lambda time, event: event["page"], day),
+        ("value", "country", lambda time, event: expected.place(event)[0] or "unknown", hours),
     ):
-        for first, end in (("2026-01-05T00", "2026-01-06T00"), ("2026-01-05T07", "2026-01-05T12")):
-            counted, found = exact(by, first, end), asked(of, dimension, first, end)
-            assert {key: views for key, (views, _) in found.items()} == {
-                key: views for key, (views, _) in counted.items()
-            }
-            for key, (_, visitors) in counted.items():
-                # At most four standard errors, and one visitor of rounding.
-                assert abs(found[key][1] - visitors) <= 4 * error * visitors + 0.5
+        counted, estimated = exact(by, *span), asked(of, dimension, *span)
+        assert {key: views for key, (views, _) in estimated.items()} == {
+            key: views for key, (views, _) in counted.items()
+        }
+        for key, (_, visitors) in counted.items():
+            # At most four standard errors, and one visitor of rounding.
+            assert abs(estimated[key][1] - visitors) <= 4 * error * visitors + 0.5
 
-    one, other = sorted({event["page"] for event in map(json.loads, (x.raw for x in world.lines.winners.values()))})[:2]
-    span = ("2026-01-05T00", "2026-01-06T00")
-    together = exact(lambda time, event: event["page"] in (one, other), *span)[True]
-    (both,) = asked("'both'", "page", *span, f"value IN ('{one}', '{other}')").values()
-    assert both[0] == together[0]
-    assert both[1] == pytest.approx(together[1], rel=0.05)
+    pages = sorted({json.loads(line.raw)["page"] for line in world.lines.winners.values()})[:2]
+    together = exact(lambda time, event: event["page"] in pages, *day)[True]
+    (both,) = asked("'both'", "page", *day, f"value IN ('{pages[0]}', '{pages[1]}')").values()
+    assert both == (together[0], pytest.approx(together[1], rel=0.05))
 
 
 def test_gold_counts_a_missing_hour_as_absent(world: World) -> None:
