@@ -111,7 +111,7 @@ DISPLAYED = Contract(
         *("Windowed Deduplicator", "Wrapper", "Data Overwrite"),
         *("Transactional Writer", "Dynamic Late Data Integrator", "Audit-Write-Audit-Publish"),
         *("Constraints Enforcer", "Schema Compatibility Enforcer", "Horizontal Partitioner"),
-        *("Metadata Enhancer"),
+        "Metadata Enhancer",
     ),
     freshness_hours=2,
     # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
@@ -159,7 +159,7 @@ WITH_ADS = Contract(
         ),
         *(c.VISIT[0], c.AD[0]),
         *(c.optional(column) for column in (*c.VISIT[1:5], *c.AD[3:])),
-        c.fact("display_page", "Path of the page that showed the ad", type="STRING"),
+        c.optional_text("display_page", "Path of the page that showed the ad"),
         Column("seconds_between", "Seconds from the display to the event", type="DOUBLE"),
     ),
     key=("visit_id", "ad_id", "event_time", "page", "display_time"),

@@ -82,12 +82,10 @@ RECEIVED = Contract(
         c.fact("event_time", "When the event happened; null when rejected", type="TIMESTAMP"),
         c.optional(c.EVENT_HOUR),
         c.REASONS,
-        c.fact(
-            "crawler",
-            "Category of the crawler that sent the request, by its user agent; null for a person's",
-            type="STRING",
+        c.optional_text(
+            "crawler", "Category of the crawler that sent the request, by its user agent; null for a person's"
         ),
-        c.fact("filtered_by", "Name of the filter that removes a valid row, else null", type="STRING"),
+        c.optional_text("filtered_by", "Name of the filter that removes a valid row, else null"),
         *FOUND,
     ),
     partitioning=ARRIVAL,

@@ -24,7 +24,7 @@ PAGE = c.text("page", "Path of the page, or unknown")
 _, BROWSER, REFERRAL_HOST = CUBE_DIMENSIONS
 DEVICE_TYPE = c.text("device_type", "Device type; unknown if the device is")
 DEVICE_VERSION = c.text("device_version", "Device version; unknown if the device is")
-DEVICE_NAME = c.fact("device_name", "Name for people, as it is now; null of an unknown device", type="STRING")
+DEVICE_NAME = c.optional_text("device_name", "Name for people, as it is now; null of an unknown device")
 VIEWS_COUNTED = c.count("views", "Page views", sourceless="counts rows")
 _LOOKED_UP = "found by the program, by the name beside it"
 SITE = c.text("site", "The site a host belongs to: the entry of the list of referrers, or the host without www.")
