@@ -24,7 +24,7 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
-from quality.contracts import live
+from quality import streams
 from quality.contracts.live import WITH_ADS_LIVE
 
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
@@ -126,7 +126,7 @@ def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
 
 STREAM = Stream(
     name="ads",
-    sources=(live.VISIT_FILES, live.AD_FILES),
+    sources=(streams.VISIT_FILES, streams.AD_FILES),
     readers=(live_lines.VISITS, live_lines.ADS),
     schema=SCHEMA,
     key=WITH_ADS_LIVE.key,

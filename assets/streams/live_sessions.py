@@ -26,7 +26,7 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
-from quality.contracts import live
+from quality import streams
 from quality.contracts.live import LATE, SESSIONS_LIVE
 
 SPEC = sessions.SPEC
@@ -103,7 +103,7 @@ def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
 
 STREAM = Stream(
     name="sessions",
-    sources=(live.VISIT_FILES,),
+    sources=(streams.VISIT_FILES,),
     readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=("user_id", SPEC.time, *SPEC.ties),

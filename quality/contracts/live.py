@@ -1,15 +1,12 @@
 """Live: what streams publish within seconds of landing; appended batch by batch, never replaced."""
 
 from datetime import timedelta
-from pathlib import Path
 
 from blogdata.contract.contract import Contract, Read
 from blogdata.contract.watch import Lag, Watch
 from blogdata.contract.writes import Append
-from blogdata.landing.streamed_files import StreamedFiles
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.planning.reach import SAME
-from blogdata.planning.snapshot import StreamedInput
 from quality.contracts import ads, landed, visits
 from quality.contracts import columns as c
 from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
@@ -20,8 +17,6 @@ BATCH = c.text(
     sourceless="one value for all rows of a batch",
 )
 LATE = "late"
-VISIT_FILES = StreamedFiles(table="visits", suffixes=(".json", ".json.gz"))
-AD_FILES = StreamedFiles(table="ads", suffixes=VISIT_FILES.suffixes)
 LAG = Lag(within=timedelta(minutes=5))
 """How long landed files may wait to be read."""
 COUNTED = ("occurrences", "conflicts")
@@ -117,21 +112,3 @@ SESSIONS_LIVE = Contract(
     patterns=("Checkpointer", "Stateful Sessionizer", "Keyed Idempotency", "Audit-Write-Audit-Publish"),
     watch=Watch(lag=LAG),
 )
-
-
-def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
-    """Describe what the streams read, for those who look at a deployment from outside a run; without Spark."""
-    streams = {
-        "visits": (VISIT_FILES, (BRONZE, VISITS)),
-        "ads": (AD_FILES, (WITH_ADS_LIVE,)),
-        "sessions": (VISIT_FILES, (SESSIONS_LIVE,)),
-    }
-    return tuple(
-        StreamedInput(
-            name=name,
-            source=source,
-            checkpoints=checkpoints,
-            contracts={written.dataset: written for written in contracts},
-        )
-        for name, (source, contracts) in streams.items()
-    )

@@ -18,7 +18,7 @@ from blogdata.runs.names import asset_key
 from blogdata.watch import detectors
 from blogdata.watch.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN, Reading
 from quality.contracts import EVERY, GRAPH, LANDED
-from quality.contracts.live import streamed_inputs
+from quality.streams import streamed_inputs
 
 OVERDUE = "overdue"
 CHECKED: Mapping[str, str] = {
