@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from blogdata.patterns.data_value import dynamic_joiner
 from blogdata.patterns.data_value.dynamic_joiner import Side, TimedJoin
-from quality.contracts.ads import BELONGS, BOTH, DISPLAY_SIDE, EVENT_SIDE, WITH_ADS
+from quality.contracts.ads import BELONGS, DISPLAY_SIDE, EVENT_SIDE, WITH_ADS
 
 JOIN = TimedJoin(
     on=("visit_id", "ad_id"),
@@ -18,7 +18,6 @@ JOIN = TimedJoin(
     right=Side(name=DISPLAY_SIDE, time="display_time"),
     bound=BELONGS,
     late=timedelta(hours=1),
-    both=BOTH,
 )
 """Displays and events may each come up to an hour late."""
 _COLUMNS = [column.name for column in WITH_ADS.columns]

@@ -31,7 +31,7 @@ def enrich(
         at="event_time",
         valid_from="valid_from",
         valid_to="valid_to",
-        matched_column="user_known",
+        matched="user_known",
     )
     with_device = static_joiner.join_as_of(
         with_user,
@@ -46,7 +46,7 @@ def enrich(
         at="event_time",
         valid_from="device_from",
         valid_to="device_to",
-        matched_column="device_known",
+        matched="device_known",
     )
     known = places if places is not None else spark.createDataFrame([], PLACE_COLUMNS)
     with_place = with_device.join(known.select("ip", "country", "outcome"), on="ip", how="left")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogdata.contract.publication import Entry
-from blogdata.patterns.error_management.dynamic_late_data_integrator import rows_by_event_partition, state
+from blogdata.patterns.error_management.dynamic_late_data_integrator import state
 
 SOURCE = "bronze.visits"
 H0, H1, H2 = "2026-01-05T00", "2026-01-05T01", "2026-01-05T02"
@@ -72,8 +72,7 @@ def test_vanished_source_rows_put_their_hour_behind() -> None:
 @given(st.lists(st.dictionaries(st.sampled_from([H0, H1, H2]), st.integers(1, 9)), min_size=1, max_size=6))
 def test_integrating_stale_hours_leaves_none_stale(deliveries: list[dict[str | None, int]]) -> None:
     arrivals = {f"2026-01-06T{at:02}": arrival(f"2026-01-06T{at:02}", at, rows) for at, rows in enumerate(deliveries)}
-    rows = rows_by_event_partition(arrivals, "event_hours")
-    newest = len(deliveries) - 1
-    done = {key: integrated(key, rows.get(key, 0), read=newest) for key in found(arrivals, {})}
-    assert set(rows) <= set(done)
+    newest, before = len(deliveries) - 1, state(arrivals, {}, source=SOURCE, breakdown="event_hours")
+    done = {key: integrated(key, before[key].rows, read=newest) for key in found(arrivals, {})}
+    assert {key for rows in deliveries for key in rows} <= set(done)
     assert found(arrivals, done) == []

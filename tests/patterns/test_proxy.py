@@ -120,12 +120,3 @@ def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
             spark.sql(sql.format(f"delta.`{lake.path(table)}`"))
     write_deltalake(lake.path(table), frame.limit(1).toArrow(), mode="append")
     assert there(spark, lake) == 10, "rows appended outside the platform are never read"
-
-
-def test_the_files_of_a_copy_become_read_only(lake: Lake) -> None:
-    (copy,) = proxy.history(lake, THINGS.dataset)
-    folder = lake.folder(members.table_of(THINGS.dataset, copy.location))
-    assert folder is not None
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    assert {file.suffix for file in files} >= {".parquet", ".json"}
-    assert [file.name for file in files if file.stat().st_mode & 0o222] == []

@@ -43,7 +43,7 @@ def joined_frame(facts_: Any, versions_: Any) -> Any:
         at="at",
         valid_from="valid_from",
         valid_to="valid_to",
-        matched_column="known",
+        matched="known",
     )
 
 

@@ -26,7 +26,6 @@ from enum import Enum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-DEFAULT_LG_K = 12
 SET = "grouping_set"
 """Column with the name of the grouping set of a row: a null of a column that is not in the set is no value."""
 
@@ -39,17 +38,13 @@ class How(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One aggregated column.
-
-    Args:
-        name: Name of the result column; a BIGINT, of SKETCH a BINARY (an empty sketch where there is no value).
-        column: Column to aggregate; None counts rows, and is allowed with COUNT only.
-    """
+    """One aggregated column: a BIGINT, of SKETCH a BINARY (an empty sketch where there is no value)."""
 
     name: str
     how: How = How.COUNT
     column: str | None = None
-    lg_k: int = DEFAULT_LG_K
+    """None counts rows, and is allowed with COUNT only."""
+    lg_k: int = 12
 
 
 def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:

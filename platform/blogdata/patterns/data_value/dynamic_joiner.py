@@ -44,7 +44,6 @@ class TimedJoin:
     """Longest time from a right row to a left row that belongs to it; both ends are included."""
     late: timedelta
     """How late a row of a stream may come; a later one is dropped. A batch takes every row."""
-    both: str = "both"
 
     def belong(self, left: str, right: str) -> Column:
         """Build the condition that two rows belong together; both forms of the join use it."""
@@ -55,27 +54,22 @@ class TimedJoin:
 
 
 def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
-    """Join two inputs: both are batches, or both are streams.
+    """Join two inputs, both batches or both streams: a row for each pair, and one for each row without a partner.
 
-    Returns:
-        A row for each pair that belongs together, and one for each row without a partner: the `on` columns, the other
-        columns of both sides (null of a side that is missing), and `side` STRING: `both`, or the side that has no
-        partner.
+    It has the `on` columns, the other columns of both sides (null of a side that is missing), and `side` STRING:
+    `both`, or the side that has no partner.
     """
-    others = {
-        name: [column for column in frame.columns if column not in spec.on]
-        for name, frame in (("left", left), ("right", right))
-    }
-    sides = (_waiting(left, spec.left, spec).alias("left"), _waiting(right, spec.right, spec).alias("right"))
-    joined = sides[0].join(sides[1], spec.belong("left", "right"), "full_outer")
+    waiting = [_waiting(frame, side, spec) for frame, side in ((left, spec.left), (right, spec.right))]
+    joined = waiting[0].alias("left").join(waiting[1].alias("right"), spec.belong("left", "right"), "full_outer")
     side = (
         F.when(F.col(f"left.{spec.left.time}").isNull(), spec.right.name)
         .when(F.col(f"right.{spec.right.time}").isNull(), spec.left.name)
-        .otherwise(spec.both)
+        .otherwise("both")
     )
     return joined.select(
         *(F.coalesce(F.col(f"left.{name}"), F.col(f"right.{name}")).alias(name) for name in spec.on),
-        *(F.col(f"{alias}.{name}") for alias, names in others.items() for name in names),
+        *(F.col(f"left.{name}") for name in left.columns if name not in spec.on),
+        *(F.col(f"right.{name}") for name in right.columns if name not in spec.on),
         side.alias("side"),
     )
 

@@ -2,19 +2,15 @@
 
 Problem: a table is partitioned by the hour, and every group of an aggregation belongs to one hour. The engine does not
 use that: it shuffles the rows to bring together what already lies together.
-
 How it works: :func:`aggregate` deals whole partitions of the table to a few tasks, by the rows that the table's log
 counts for each. A task reads all of its partitions and aggregates them alone; the results of the tasks are put one
 after another. The plan has no Exchange. Rows are sorted within their task, so equal rows give equal results to the
 byte, also of sketches.
-
 The trap: trust. If a group is spread over two tasks, the result has it twice, and no error says so. So the partitioning
 is read from the table's log, at the version that is read: a table that is not partitioned, or an aggregation by other
 columns, is refused.
-
 When not to use it: for groups across partitions, which need the Distributed Aggregator; and with few partitions, or one
 that has most of the rows: a partition is never split, so one task works alone where a shuffle would use all of them.
-
 Source: Data Engineering Design Patterns, ch. 5.
 """
 
@@ -40,13 +36,11 @@ def aggregate(
     measures: Sequence[Measure],
     *,
     computed: Sequence[Column] = (),
-    tasks: int | None = None,
 ) -> DataFrame:
     """Aggregate partitions of a table by columns that include its partition column, without a shuffle.
 
-    Args:
-        computed: Columns to compute from each row; one of them may make several rows of it (`explode`, `inline`).
-        tasks: Number of tasks; None: as many as a shuffle would have, at most one per partition.
+    It has as many tasks as a shuffle, at most one per partition. Of the `computed` columns, one may make several rows
+    of a row (`explode`, `inline`).
     """
     column = _partition_column(stored, by)
     rows = stored.lake.row_counts(stored.dataset, column, stored.version, partitions=stored.partitions)
@@ -56,7 +50,7 @@ def aggregate(
     parts = []
     # By their sizes, in turn: the largest ones are in different tasks.
     by_size = sorted(rows.keys() & set(stored.partitions), key=lambda key: (-rows[key], key))
-    number = max(1, min(shuffled if tasks is None else tasks, len(by_size)))
+    number = max(1, min(shuffled, len(by_size)))
     for keys in (by_size[at::number] for at in range(number)):
         part = table.where(F.col(column).isin(*keys)).coalesce(1).select("*", *computed)
         if part.columns.count(column) > 1:
@@ -65,8 +59,10 @@ def aggregate(
                 where=stored.dataset,
                 next_step="give it another name; groups by it would be spread over partitions",
             )
-        parts.append(distributed_aggregator.aggregate(_in_order(part, by, measures), by, measures))
-    return reduce(lambda one, other: one.union(other), parts)
+        # The engine leaves the sort out if no measure depends on the order.
+        in_order = part.sortWithinPartitions(*by, *[measure.column for measure in measures if measure.column])
+        parts.append(distributed_aggregator.aggregate(in_order, by, measures))
+    return reduce(DataFrame.union, parts)
 
 
 def _partition_column(stored: Stored, by: Sequence[str]) -> str:
@@ -87,8 +83,3 @@ def _partition_column(stored: Stored, by: Sequence[str]) -> str:
             next_step="group by the partition column as well, or use the Distributed Aggregator",
         )
     return columns[0]
-
-
-def _in_order(part: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
-    # The engine leaves the sort out if no measure depends on the order.
-    return part.sortWithinPartitions(*by, *[each.column for each in measures if each.column is not None])

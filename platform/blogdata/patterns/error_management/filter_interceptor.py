@@ -34,7 +34,7 @@ class Filter(Generic[Item]):
 
 def first_match(filters: Iterable[Filter[Item]], item: Item) -> str | None:
     """Return the name of the first filter that removes something; None if none does."""
-    return next((one.name for one in filters if one.removes(item)), None)
+    return next((it.name for it in filters if it.removes(item)), None)
 
 
 def shares(entries: Mapping[str, Entry]) -> dict[str, float]:

@@ -1,18 +1,14 @@
 """Static Late Data Integrator: each day's run takes the last N days with it, and what comes later than that is final.
 
 Problem: figures that are used for settlement must include late rows for some time, and must not change after it.
-
 How it works: an execution has a lookback window of fixed length before it (:func:`due`; after an outage that of the
 newest one). Within the window only partitions that late rows have touched run again; older ones are final, and rows
 that arrive too late for them are counted. The current partition and the touched ones are computed together, in one
 commit. If they have too many rows for that, :func:`run_order` decides: the newest first, because users wait for it; but
 where a partition continues from the one before it, the late ones first.
-
 The trap: replaying each of several executions whose windows overlap, as after an outage. Each run computes what is
 stale when it starts, so the first of them leaves nothing to the others.
-
 When not to use it: when figures must be right however late a row comes (Dynamic Late Data Integrator).
-
 Source: Data Engineering Design Patterns, ch. 3.
 """
 

@@ -2,22 +2,18 @@
 
 Problem: a provider delivers only the changes, or always everything although little has changed. Replacing the table
 each time rewrites unchanged rows.
-
 How it works: one commit (:func:`merge`; of a full delivery :func:`merge_all`), audited like every write. A change with
 a known key updates the row if it differs, or deletes it if it is marked as removed; a change with a new key is
 inserted. The audits see the table as the merge would leave it. Of a large table only the files with rows that really
 change are written again; a small one is written whole. Of rows that are known to be new (:func:`add`) nothing else is
 written. All is computed from one version of the table, and commits only while the table still has the rows of that
 version.
-
 The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add it
 for ever. Another trap: several changes with one key. Which one wins must be decided where the changes are computed;
 here they are refused, even two changes of which one has no effect. A change without a mark is also refused: it would be
 dropped silently.
-
 When not to use it: when the whole dataset is available and small (Data Overwrite), and when an old delivery must be
 rerun: its changes would be merged into rows of later deliveries (Stateful Merger).
-
 Source: Data Engineering Design Patterns, ch. 4.
 """
 
