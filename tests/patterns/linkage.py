@@ -17,31 +17,20 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What an attacker found.
-
-    Args:
-        persons: How many persons were looked for.
-        one: Of how many exactly one candidate was left: all that the table says of it is theirs.
-        told: Of how many all candidates had the same sensitive value.
-        least: The fewest candidates of a person that were there at all; 0 if none was found.
-    """
-
     persons: int
     one: int
+    """Of how many persons exactly one candidate was left: all that the table says of it is theirs."""
     told: int
+    """Of how many all candidates had the same sensitive value."""
     least: int
+    """The fewest candidates of a person that were there at all; 0 if none was found."""
 
 
 def attack(known: Iterable[Row], table: Iterable[Row], by: Sequence[str], *, candidate: str, sensitive: str) -> Found:
-    """Look for persons in a table.
+    """Look for persons, of whom a value of each column is known, in a table by some columns.
 
-    Args:
-        known: What is known of each person: a value of each column.
-        table: Rows with these columns, or :data:`ANY` in their place; of several rows that fit, those with the fewest
-            such values are taken, as an attacker would.
-        by: Columns by which rows are found.
-        candidate: Column whose distinct values are the candidates, within rows of the same values of `by`.
-        sensitive: Column that the attacker wants to learn.
+    A row may have :data:`ANY` in their place; of several rows that fit, those with the fewest such values are taken.
+    The distinct values of `candidate` are the candidates; the attacker wants to learn `sensitive`.
     """
     rows: dict[tuple[Any, ...], list[Row]] = {}
     for row in table:

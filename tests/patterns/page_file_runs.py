@@ -45,28 +45,16 @@ class Files:
 
     def publish(self, *days: str, views: int = 1, pages: Sequence[str] = PAGES) -> None:
         """Publish days of gold.page_stats, or publish them again with other counts."""
-        there = self.access.lake.caught_up(DATASET)
-        if there is not None:
-            there.delete(" OR ".join(f"event_date = '{day}'" for day in days))
+        table = self.access.lake.caught_up(DATASET)
+        if table is not None:
+            table.delete(" OR ".join(f"event_date = '{day}'" for day in days))
         total = sum(range(1, len(pages) + 1)) * views
-        rows = [
-            {
-                "event_date": day,
-                "page": page,
-                "events": number * views,
-                "visits": number * views,
-                "users": 1,
-                "share": number * views / total,
-                "hours_present": 24,
-            }
-            for day in days
-            for number, page in enumerate(pages, 1)
-        ]
-        content = pa.Table.from_pylist(rows, schema=COLUMNS)
+        counts = [(day, page, number * views) for day in days for number, page in enumerate(pages, 1)]
+        rows = [(day, page, count, count, 1, count / total, 24) for day, page, count in counts]
+        content = pa.Table.from_pylist([dict(zip(COLUMNS.names, row, strict=True)) for row in rows], schema=COLUMNS)
         publish(self.access.lake, DATASET, "event_date", dict.fromkeys(days, len(pages)), content=content)
 
     def run(self, day: str) -> dg.ExecuteInProcessResult:
-        """Run the job for a day."""
         job = self.definitions.resolve_job_def(write_page_files.name)
         return job.execute_in_process(instance=self.instance, partition_key=day, raise_on_error=False)
 
@@ -74,7 +62,6 @@ class Files:
         return [*page_files.due(self.access.lake, self.access.events, self.folder)]
 
     def asked(self) -> SensorExecutionData:
-        """Evaluate the sensor."""
         context = dg.build_sensor_context(
             instance=self.instance, definitions=self.definitions, resources={"lake": self.access}
         )
@@ -87,8 +74,8 @@ class Files:
         return {writer.name for writer in (page_files.CSV, page_files.PARQUET) if self.file(writer, day).is_file()}
 
     def receipt(self, day: str = DAY) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = json.loads((self.folder / "receipts" / f"date={day}.json").read_bytes())
-        return found
+        receipt: Mapping[str, Any] = json.loads((self.folder / "receipts" / f"date={day}.json").read_bytes())
+        return receipt
 
 
 def fault(run: dg.ExecuteInProcessResult) -> str:
@@ -98,6 +85,5 @@ def fault(run: dg.ExecuteInProcessResult) -> str:
 
 
 def metadata(run: dg.ExecuteInProcessResult) -> Mapping[str, Any]:
-    """Return the metadata of the run's materialization."""
     (event,) = run.get_asset_materialization_events()
     return {name: value.value for name, value in event.materialization.metadata.items()}

@@ -1,19 +1,17 @@
 """Dynamic Joiner: rows of two inputs that both still grow are joined, each with those of the other within a time bound.
 
-Problem: neither side is there first. A row comes before its partner or after it, late or never, and a row that nobody
-waits for is lost.
+Problem: a row comes before its partner or after it, late or never, and a row that is not kept until then is lost.
 How it works: rows belong together if their keys are equal and the time of the left one is at most a bound after that of
-the right one (:func:`join`). The join is full outer, so a row without a partner comes out once, too, and says which
-side it is of. Two streams have a watermark each, and the later of them waits for the other: with both and the bound
-Spark knows how long a row can still find a partner, keeps it so long and no longer, and lets an unmatched one go. So
-the state is as large as the rows of that time, and of the hours that one stream is ahead of the other (figure 5-3). A
-batch is joined by the same condition, from its partitions and the neighbours within the bound, and again when one of
-them changes.
+the right one (:func:`join`). The join is full outer, so a row without a partner comes out once, too. Two streams have a
+watermark each, and the later one waits for the other: with both and the bound Spark knows how long a row can still find
+a partner, and keeps it no longer. So the state is as large as the rows of that time, and of the hours that one stream
+is ahead of the other (figure 5-3). A batch is joined by the same condition, from its partitions and the neighbours
+within the bound, and again when one of them changes.
 The trap: a join without time bounds, or with a watermark on one side only: such a stream keeps every row for ever, or
 loses those that come a little late. And a row that has several partners comes out once with each of them.
 When not to use it: when one side is small and changes slowly (Static Joiner). Where one side falls silent the rows of
 both wait, and the state grows. Spark keeps no side's own watermark over a restart: each run of a stream has to see rows
-of both sides before it lets go more.
+of both sides before it lets rows go.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 

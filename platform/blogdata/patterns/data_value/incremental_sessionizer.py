@@ -1,20 +1,18 @@
 """Incremental Sessionizer: sessions of hourly batches, from an hour's rows and the sessions the hour before left open.
 
-Problem: the rows of a session lie in several partitions. A batch that reads one partition cuts sessions at its ends; a
-batch that reads all the partitions a session may lie in reads most rows many times.
-How it works: each partition is computed from its own rows and the *pending* sessions at the end of the partition
-before. :func:`sessionize` returns the sessions of each partition: completed ones, to which no further row can belong
-after the time of inactivity, and pending ones as they are at its end, flagged. A partition without rows closes pending
-sessions, or carries them on. A gapless range of partitions is computed at once: its rows are cut into fragments (one
-session in one partition), which are few, and only these are joined across partitions.
+Problem: a session lies in several partitions. A batch that reads one partition cuts it; one that reads all partitions
+it may lie in reads most rows many times.
+How it works: each partition is computed from its own rows and the *pending* sessions at the end of the partition before
+(:func:`sessionize`). Its sessions are completed, if no further row can belong to them, or pending, and flagged. A
+partition without rows closes pending sessions, or carries them on. A gapless range of partitions is computed at once:
+its rows are cut into fragments (one session in one partition), and only these few are joined across partitions.
 The trap: the forward dependency. A late row changes what its partition leaves open, and thereby the next partition;
 replaying all later ones costs a year for one row. The digest of the pending sessions is recorded with each partition,
-and the next one is stale if it has read another (`blogdata.planning.reaches`): a replay goes forward, in order, and
-stops where the pending sessions come out as before. Another trap: consumers that take a pending session for the final
-one.
+and the next one is stale if it has read another (`blogdata.planning.reaches`): a replay stops where the pending
+sessions come out as before. Another trap: consumers that take a pending session for the final one.
 When not to use it: when an hour is too late (Stateful Sessionizer). With an inactivity of many partitions, each of them
 keeps a copy of every open session.
-Source: Data Engineering Design Patterns, ch. 5.
+Source: "Data Engineering Design Patterns", ch. 5.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 """Local Aggregator: rows that lie together are aggregated where they are read, and nothing is shuffled.
 
-Problem: a table is partitioned by the hour, and every group of an aggregation belongs to one hour. The engine does not
-use that: it shuffles the rows to bring together what already lies together.
-How it works: :func:`aggregate` deals whole partitions of the table to a few tasks, by the rows that the table's log
-counts for each. A task reads all of its partitions and aggregates them alone; the results of the tasks are put one
-after another. The plan has no Exchange. Rows are sorted within their task, so equal rows give equal results to the
-byte, also of sketches.
+Problem: every group of an aggregation belongs to one partition of the table, and the engine shuffles the rows all the
+same.
+How it works: :func:`aggregate` deals whole partitions to a few tasks, by the rows that the table's log counts for each.
+A task aggregates its partitions alone, and the plan has no Exchange. Rows are sorted within their task, so equal rows
+give equal results to the byte, also of sketches.
 The trap: trust. If a group is spread over two tasks, the result has it twice, and no error says so. So the partitioning
-is read from the table's log, at the version that is read: a table that is not partitioned, or an aggregation by other
-columns, is refused.
-When not to use it: for groups across partitions, which need the Distributed Aggregator; and with few partitions, or one
-that has most of the rows: a partition is never split, so one task works alone where a shuffle would use all of them.
-Source: Data Engineering Design Patterns, ch. 5.
+is read from the table's log, at the version that is read: another partitioning, or an aggregation by other columns, is
+refused.
+When not to use it: for groups across partitions (Distributed Aggregator); and with few partitions, or one that has most
+of the rows: a partition is never split, so one task works alone.
+Source: "Data Engineering Design Patterns", ch. 5.
 """
 
 from __future__ import annotations
@@ -25,17 +24,11 @@ from pyspark.sql import functions as F
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import Measure
-from blogdata.table import members
 from blogdata.table.lake import Stored
 
 
 def aggregate(
-    spark: SparkSession,
-    stored: Stored,
-    by: Sequence[str],
-    measures: Sequence[Measure],
-    *,
-    computed: Sequence[Column] = (),
+    spark: SparkSession, stored: Stored, by: Sequence[str], measures: Sequence[Measure], computed: Sequence[Column] = ()
 ) -> DataFrame:
     """Aggregate partitions of a table by columns that include its partition column, without a shuffle.
 
@@ -53,12 +46,6 @@ def aggregate(
     number = max(1, min(shuffled, len(by_size)))
     for keys in (by_size[at::number] for at in range(number)):
         part = table.where(F.col(column).isin(*keys)).coalesce(1).select("*", *computed)
-        if part.columns.count(column) > 1:
-            raise PlatformError(
-                what=f"a computed column has the name of the partition column {column}",
-                where=stored.dataset,
-                next_step="give it another name; groups by it would be spread over partitions",
-            )
         # The engine leaves the sort out if no measure depends on the order.
         in_order = part.sortWithinPartitions(*by, *[measure.column for measure in measures if measure.column])
         parts.append(distributed_aggregator.aggregate(in_order, by, measures))
@@ -67,14 +54,7 @@ def aggregate(
 
 def _partition_column(stored: Stored, by: Sequence[str]) -> str:
     """Return the partition column, by the log of the version that is read."""
-    table = stored.lake.at(stored.dataset, stored.version)
-    if members.is_pointer(table):
-        raise PlatformError(
-            what="the dataset lives in several tables, which may have the same partitions",
-            where=stored.dataset,
-            next_step="use the Distributed Aggregator",
-        )
-    columns = table.metadata().partition_columns
+    columns = stored.lake.at(stored.dataset, stored.version).metadata().partition_columns
     if len(columns) != 1 or columns[0] not in by:
         partitioned = ", ".join(columns) or "nothing"
         raise PlatformError(

@@ -2,19 +2,17 @@
 
 Problem: an Incremental Sessionizer is as late as its partitions are long. A stream sees rows within seconds, but in any
 order, and a session lies in many of its batches.
-How it works: the engine groups the rows of a visitor by session windows (:func:`windows`). Its state holds the rows of
-the open ones; a late row extends a session, joins two, or begins one of its own, in any order of arrival. When the
-watermark has passed the session's last row plus the inactivity, its rows come out once, and leave the state, which is
-as large as the rows of the inactivity and the allowed lateness. What a session is of its rows is computed by the
-Incremental Sessionizer (:func:`sessions`), and its id from the first appended row alone (Keyed Idempotency), so the
-stream, a retried batch and the batch twin agree.
-The trap: an expiration that counts from the watermark (watermark plus inactivity) instead of the newest row. It comes
-while rows may still belong to the session, and cuts it; one by processing time is worse. Rows behind the watermark are
-dropped by the engine without a word; count them from the batch's input (:func:`gap`).
+How it works: the engine groups the rows of a visitor by session windows (:func:`windows`). A late row extends a
+session, joins two, or begins one. When the watermark has passed a session's last row plus the inactivity, its rows come
+out once, and leave the state, which is as large as the rows of the inactivity and the allowed lateness. The Incremental
+Sessionizer computes the session from its rows (:func:`sessions`), and its id from the first appended row alone (Keyed
+Idempotency), so the stream, a retried batch and the hourly batch agree.
+The trap: an expiration that counts from the watermark instead of the newest row: it cuts a session to which rows may
+still belong. Rows behind the watermark are dropped by the engine without a word; count them from the batch's input
+(:func:`gap`).
 When not to use it: when an hour is soon enough (Incremental Sessionizer): it takes late rows, too, and needs no state.
-Sessions come out when *newer* rows have moved the watermark: while nothing lands, the last ones wait. The state belongs
-to the number of shuffle partitions with which its checkpoint began, so more workers share it only from a new checkpoint
-on.
+While nothing lands, the last sessions wait, as only *newer* rows move the watermark. The state belongs to the number of
+shuffle partitions with which its checkpoint began.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 

@@ -2,17 +2,16 @@
 
 Problem: a stream that fails midway must neither start over nor skip the input it was processing.
 How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards, so a
-batch that was cut off is retried with exactly the same input. Publications are keyed by checkpoint and batch
-(``AppendBatch``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log
-without a JVM: it lists the files of a batch, so that the batch's account does not depend on what the job read, and
-returns the whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with
-is stored beside the log.
-The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark, Spark resumes
-from a log that no longer means the same; a changed spec is refused here, before Spark sees it. And a deleted
-checkpoint: batch numbers restart at zero, and a writer that remembers numbers takes those batches for done. A new
-checkpoint is therefore a new writer (its identity is Spark's query id), and rows that the table already has are skipped
-by source file. A query may outlive its client in the server and run beside its successor, so batches take turns: of two
-that have seen the same table version, the second is refused (:func:`next_turn`).
+batch that was cut off is retried with the same input. Publications are keyed by checkpoint and batch (``AppendBatch``),
+so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log without a JVM: the
+files of a batch, so that its account does not depend on what the job read, and the whole log as a table
+(``ops.stream_offsets``). The :class:`StreamSpec` of the checkpoint is stored beside the log.
+The trap: after a change of the source, the identity or the watermark, Spark resumes from a log that no longer means the
+same; a changed spec is refused before Spark sees it. And a deleted checkpoint: batch numbers restart at zero, and a
+writer that remembers numbers takes those batches for done. So a new checkpoint is a new writer (its identity is Spark's
+query id), and rows that the table already has are skipped by source file. A query may outlive its client and run beside
+its successor, so batches take turns: of two that have seen the same table version, the second is refused
+(:func:`next_turn`).
 When not to use it: where a batch job can be given its input, as for all partitioned datasets here.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -88,10 +87,8 @@ class Checkpoint:
     def identity(self) -> str | None:
         """Spark's query id, unique even if an earlier checkpoint had the same name; None before the first use."""
         file = self._notes("metadata")
-        if not file.exists():
-            return None
         try:
-            return str(uuid.UUID(parsed(file, _text(file))["id"]))
+            return str(uuid.UUID(parsed(file, _text(file))["id"])) if file.exists() else None
         except (KeyError, ValueError) as error:
             raise _damaged(file, "has no identity") from error
 
@@ -105,9 +102,7 @@ class Checkpoint:
 
     def batches(self) -> list[PlannedBatch]:
         """Read the batches that Spark still retains (the newest hundred), oldest first."""
-        committed = {
-            number for number, file in _numbered(self._notes("commits")) if parsed(file, _lines(file)[0]) is not None
-        }
+        commits = {number: parsed(file, _lines(file)[0]) for number, file in _numbered(self._notes("commits"))}
         planned = []
         for number, file in _numbered(self._notes("offsets")):
             head, *positions = _lines(file)
@@ -119,7 +114,7 @@ class Checkpoint:
                 ends=tuple(-1 if it == "-" else int(parsed(file, it).get("logOffset", -1)) for it in positions),
                 planned_at=_instant(notes["batchTimestampMs"]),
                 watermark=mark and _instant(mark),
-                committed=number in committed,
+                committed=number in commits,
             )
             planned.append(batch)
         return planned
@@ -145,12 +140,10 @@ class Checkpoint:
         return tuple(sorted(paths))
 
     def rows(self) -> list[tuple[Any, ...]]:
-        files = {source: self._batch_files(source) for source in self._sources()}
+        """Give the rows of :data:`STREAM_OFFSETS`."""
+        of, files = (self.stream, self.number), [self._batch_files(source) for source in self._sources()]
         return [
-            (
-                *(self.stream, self.number, batch.number, source, position, [*files[source][batch.number]]),
-                *(batch.committed, batch.planned_at),
-            )
+            (*of, batch.number, source, position, [*files[source][batch.number]], batch.committed, batch.planned_at)
             for batch in self.batches()
             for source, position in enumerate(batch.positions)
         ]

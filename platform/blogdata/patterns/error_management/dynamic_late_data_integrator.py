@@ -2,17 +2,17 @@
 
 Problem: a fixed lookback re-runs days that did not change, and misses a row that arrives one day later.
 How it works: every publication of the receiving dataset records in its commit the row count of each event partition;
-every publication of the integrating dataset records the version of the receiving dataset that it read. An event
-partition is stale when an arrival that touches it is newer than that version, or when the row counts differ. This is
-the pattern's state table (:func:`state`); as it is derived from the commits, a failed run leaves its partition stale.
-Only the claim on a partition (:mod:`blogdata.ledger.claims`) is stored separately, so that one of several runs
-integrates it; it ends with its owner, even if the owner crashes. Sessions and counts, of which a late row costs a whole
-hour or day, take those of earlier days once a day (:func:`blogdata.planning.reach.due_versions`).
+every publication of the integrating dataset records the version that it read. An event partition is stale when an
+arrival that touches it is newer than that version, or when the row counts differ. This state table (:func:`state`) is
+derived from the commits, so a failed run leaves its partition stale. Only the claim on a partition
+(:mod:`blogdata.ledger.claims`) is stored separately; it ends with its owner, even if the owner crashes. Sessions and
+counts, of which a late row costs a whole hour or day, take those of earlier days once a day
+(:func:`blogdata.planning.reach.due_versions`).
 The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended after it
 has not seen the arrival; only the version that it read shows this.
 When not to use it: when integrating costs so much that a few late rows are not worth it; then bound the lookback
 (Static Late Data Integrator).
-Source: Data Engineering Design Patterns, ch. 3.
+Source: "Data Engineering Design Patterns", ch. 3.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Windowed Deduplicator: of all rows with one identity the first counts, and the others are accounted for.
 
 Problem: producers retry, so a row arrives more than once, and the copies may even differ.
-How it works: the caller passes one window as one frame (an event hour over all its arrivals). Its rows are grouped by
-key and sorted once, and the first of each key is kept (:func:`deduplicate`; the others: :func:`conflicting`) with the
-number of rows it stands for (`occurrences`) and of those with another payload (`conflicts`): the sum of `occurrences`
-is the number of input rows. One shuffle, one sort. In a stream :func:`first_come` compares a batch with the identities
-published in its hours, so there is no second state that could disagree with the table or grow for ever.
+How it works: the caller passes one window as one frame (an event hour over all its arrivals). With one shuffle and one
+sort, the first row of each key is kept (:func:`deduplicate`; the others: :func:`conflicting`) with the number of rows
+it stands for (`occurrences`) and of those with another payload (`conflicts`): the sum of `occurrences` is the number of
+input rows. In a stream :func:`first_come` compares a batch with the identities published in its hours, so there is no
+second state that could disagree with the table or grow for ever.
 The trap: `dropDuplicates` (in streams: `dropDuplicatesWithinWatermark`) keeps an arbitrary row, so a re-run may publish
 another one; an order that does not end in a unique column has the same effect. Nulls in the key are equal to each other
 here, as in GROUP BY.

@@ -1,20 +1,19 @@
 """Fast Metadata Cleaner: a period is a table of its own behind one view; to replace it is one operation on metadata.
 
-Problem: a job deletes the rows of its last run before it writes them again. To find them it reads and rewrites files of
-a table that grows every day, so the job takes longer every day.
+Problem: a job deletes the rows of its last run before it writes them again. To find them it rewrites files of a table
+that grows every day, so the job takes longer every day.
 How it works: the rows of each period are a table of their own, a member; the dataset is the union of the members that
-its pointer names. To replace a period, its new rows are written to a new member and audited; then one commit of the
-pointer swaps it for the old member (:func:`replace_periods`). No file of any other period is opened. The old member is
-kept until no reader can still use it (`blogdata.table.retired`). Rows that a period lacks are added to its member, and
-the pointer then names the newer version of that (`blogdata.contract.writes.Slices`). :func:`freeze` turns the final
-periods of a past year into one immutable member: every store limits the number of tables, and a view over many of them
-is slow.
-The trap: dropping the table before the view stops naming it. Readers fail in between, and a crash there leaves a view
-of a missing table; so the pointer moves first. Another trap is granularity: a period is the smallest unit that can be
-replaced, not a day or a customer within it.
+its pointer names. New rows of a period are written to a new member and audited; then one commit of the pointer swaps it
+for the old one (:func:`replace_periods`). No file of any other period is opened. The old member is kept until no reader
+can still use it (`blogdata.table.retired`). Rows that a period lacks are added to its member, and the pointer then
+names the newer version (`blogdata.contract.writes.Slices`). :func:`freeze` turns the final periods of a past year into
+one immutable member, as a view over many tables is slow.
+The trap: dropping the table before the view stops naming it: readers fail in between, and a crash there leaves a view
+of a missing table. Another trap is granularity: a period is the smallest unit that can be replaced, not a day or a
+customer within it.
 When not to use it: for rows that are corrected one by one (Merger), and on stores without cheap metadata (Data
 Overwrite). An added column is null in periods written before; replay them if they need values.
-Source: Data Engineering Design Patterns, ch. 4.
+Source: "Data Engineering Design Patterns", ch. 4.
 """
 
 from __future__ import annotations
@@ -140,8 +139,8 @@ def _swap(
         if places(base) != places(planned_from):
             break
         version, moment = base.version + 1, datetime.now(timezone.utc)
-        shown = [replace(member, since_version=version, visible_from=moment) for member in new]
-        rows = [*base.superseded(partitions, version, moment), *shown]
+        published = [replace(member, since_version=version, visible_from=moment) for member in new]
+        rows = [*base.superseded(partitions, version, moment), *published]
         if members.commit(lake, dataset, base, rows, info, transaction_id=transaction_id) is not None:
             return version
         # Another run committed first. If it wrote other partitions, its commit is kept and this one follows it.

@@ -3,13 +3,12 @@
 Problem: a job that derives keys from the rows it finds, e.g. for sessions, derives other keys when a rerun finds more
 rows. Its earlier output then remains beside the new one, as other entities.
 How it works: the key of an entity that grows is derived from its first *appended* row, whatever the event time of that
-row (:func:`first_appended`, :func:`key`): later rows are appended behind it and cannot become the first. Partial
-results therefore have the key of the final one. If a later row joins two entities, the result has the key of the one
-that was appended first.
+row (:func:`first_appended`, :func:`key`): later rows are appended behind it. Partial results therefore have the key of
+the final one. If a later row joins two entities, the result has the key of the one that was appended first.
 The trap: event time. A late event that lies before the first one becomes the first, and changes the key.
-When not to use it: where entities have a key of their own. And the key is stable only while the first row is kept: if
-the source is compacted or expires, the remaining rows get another key.
-Source: Data Engineering Design Patterns, ch. 4.
+When not to use it: where entities have a key of their own. The key is stable only while the first row is kept: if the
+source is compacted or expires, the remaining rows get another key.
+Source: "Data Engineering Design Patterns", ch. 4.
 """
 
 from __future__ import annotations
