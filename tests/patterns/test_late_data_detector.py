@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from blogdata.contract.partitions import Grain, between
+from blogdata.contract.partitions import Grain, between, start_of
 from blogdata.patterns.error_management import late_data_detector
 from blogdata.patterns.error_management.late_data_detector import (
-    PartitionReading,
     Strategy,
     StreamProgress,
     is_late,
@@ -31,13 +30,9 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(f"2026-01-31T{text}:00+00:00")
 
 
-def reading(hour: str, time: datetime | None, source: str = "") -> PartitionReading:
-    return PartitionReading(key=f"2026-01-31T{hour}", max_event_time=time, source=source)
-
-
 def test_table_3_1_is_reproduced_by_hours() -> None:
-    readings = [reading("10", at("10:06")), reading("11", at("10:07"))]
-    marks = progress(readings, timedelta(minutes=30), keys=["2026-01-31T12"]).watermarks
+    readings = {"2026-01-31T10": [("", at("10:06"))], "2026-01-31T11": [("", at("10:07"))]}
+    marks = progress(readings, timedelta(minutes=30), keys=["2026-01-31T12"])
     assert marks == {"2026-01-31T10": None, "2026-01-31T11": at("09:36"), "2026-01-31T12": at("09:37")}
 
 
@@ -87,15 +82,12 @@ def test_figure_3_4_is_reproduced(of: str, strategy: Strategy, expected: str) ->
     assert StreamProgress().advance(seen, timedelta(0), strategy).watermark == at(expected)
 
 
-def test_a_wild_future_time_is_ignored_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    wild = reading("05", at("06:05") + timedelta(microseconds=1))
-    readings = [wild, reading("06", at("06:30"))]
-    judged = progress(readings, ALLOWED, keys=["2026-01-31T07"])
-    assert judged.ignored == (wild,)
-    assert judged.watermarks == {wild.key: None, "2026-01-31T06": None, "2026-01-31T07": at("06:15")}
+def test_a_wild_future_time_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = {HOURS[5]: [("", at("06:05") + timedelta(microseconds=1))], HOURS[6]: [("", at("06:30"))]}
+    assert progress(readings, ALLOWED, keys=[HOURS[7]]) == {HOURS[5]: None, HOURS[6]: None, HOURS[7]: at("06:15")}
     # The naive way: every later row would be late.
     monkeypatch.setattr(late_data_detector, "CLOCK_TOLERANCE", timedelta(days=40000))
-    mark = progress([reading("05", at("06:00") + timedelta(days=36500)), readings[1]], ALLOWED).watermarks[HOURS[6]]
+    mark = progress({**readings, HOURS[5]: [("", at("06:00") + timedelta(days=36500))]}, ALLOWED)[HOURS[6]]
     assert mark is not None
     assert mark > at("06:30")
 
@@ -109,18 +101,18 @@ def test_a_wild_future_time_is_ignored_and_named(monkeypatch: pytest.MonkeyPatch
 def test_watermarks_only_advance_and_use_only_the_past(
     drawn: list[tuple[str, int | None, str]], strategy: Strategy
 ) -> None:
-    readings = [
-        reading(key[-2:], None if seconds is None else at("12:00") + timedelta(seconds=seconds), source)
-        for key, seconds, source in drawn
-    ]
-    judged = progress(readings, ALLOWED, strategy=strategy, keys=HOURS)
-    marks = [judged.watermarks[key] for key in HOURS]
+    readings: dict[str, list[tuple[str, datetime | None]]] = {}
+    for key, seconds, source in drawn:
+        time = None if seconds is None else at("12:00") + timedelta(seconds=seconds)
+        readings.setdefault(key, []).append((source, time))
+    found = progress(readings, ALLOWED, strategy=strategy, keys=HOURS)
+    marks = [found[key] for key in HOURS]
     moved = [mark for mark in marks if mark is not None]
     assert moved == sorted(moved)
     assert marks == [None] * (len(marks) - len(moved)) + moved
-    believed = [(it.key, it.max_event_time) for it in readings if it not in judged.ignored and it.max_event_time]
-    for key, mark in judged.watermarks.items() if strategy is Strategy.MAX else ():
-        past = [time for hour, time in believed if hour < key]
+    for key, mark in found.items() if strategy is Strategy.MAX else ():
+        ends = {hour: start_of(hour, Grain.HOUR) + timedelta(hours=1, minutes=5) for hour in readings if hour < key}
+        past = [time for hour, end in ends.items() for _, time in readings[hour] if time and time <= end]
         assert mark == (max(past) - ALLOWED if past else None)
 
 
@@ -135,7 +127,7 @@ def test_late_rows_are_found_with_their_lateness(spark: Any) -> None:
         ("no time", "2026-01-31T06", None),
     ]
     frame = spark.createDataFrame(rows, "name string, arrival_hour string, event_time timestamp")
-    marks = progress([reading("05", at("06:00")), reading("06", at("06:10"))], ALLOWED).watermarks
+    marks = progress({HOURS[5]: [("", at("06:00"))], HOURS[6]: [("", at("06:10"))]}, ALLOWED)
     late_rows = late(frame, marks, partition="arrival_hour", event_time="event_time").collect()
     assert {row["name"]: row["lateness_seconds"] for row in late_rows} == {
         "late": 60.0,

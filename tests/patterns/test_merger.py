@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
 from blogdata.table.target import Provenance
 from blogdata.table.write_faults import AuditFailed, WriteRefused
-from toy import LETTERS, resting, step, target
+from toy import LETTERS, copies_of, resting, step, target
 
 Change = tuple[str, str | None, bool | None]
 pytestmark = pytest.mark.matrix(8)
@@ -48,20 +47,19 @@ class Letters:
         return set(table.file_uris()) if table else set()
 
 
-@pytest.fixture(scope="module")
-def three_letters(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def first_delivery(spark: Any, root: Path) -> None:
     """Figure 4-4: a row that is removed in the first delivery is never inserted."""
-    root = tmp_path_factory.mktemp("abc") / "lake"
-    root.mkdir()
     first = Letters(spark, root)
     first.merge(*((letter, "new", False) for letter in "ABC"), ("D", None, True))
     assert first.rows() == [("A", "new"), ("B", "new"), ("C", "new")]
-    return root
+
+
+three_letters = copies_of(first_delivery)
 
 
 @pytest.fixture
-def abc(spark: Any, three_letters: Path, tmp_path: Path) -> Letters:
-    letters = Letters(spark, shutil.copytree(three_letters, tmp_path / "abc"))
+def abc(spark: Any, three_letters: Path) -> Letters:
+    letters = Letters(spark, three_letters)
     letters.runs = 1
     return letters
 

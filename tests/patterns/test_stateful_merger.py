@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -31,7 +30,7 @@ from blogdata.table.lake import Lake
 from blogdata.table.rewriting import compact
 from blogdata.table.target import Provenance
 from blogdata.table.write_faults import AuditFailed
-from toy import LETTERS, resting, target
+from toy import LETTERS, copies_of, resting, target
 
 CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.DAY))
 DAILY: dict[str, Sequence[tuple[Any, ...]]] = {
@@ -87,20 +86,13 @@ def _operation(commit: dict[str, Any]) -> str:
     return str(kind)
 
 
-@pytest.fixture(scope="module")
-def four_days(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lake of table 4-4: four executions of a daily job."""
-    root = tmp_path_factory.mktemp("four-days") / "lake"
-    root.mkdir()
-    for day in DAYS:
-        Table(spark, root).execute(day, run="before")
-    return root
+four_days = copies_of(lambda spark, root: [Table(spark, root).execute(day, run="before") for day in DAYS])
 
 
 @pytest.fixture
-def daily(spark: Any, four_days: Path, tmp_path: Path) -> Table:
-    """A copy of that lake for each test."""
-    return Table(spark, shutil.copytree(four_days, tmp_path / "daily"))
+def daily(spark: Any, four_days: Path) -> Table:
+    """The table of table 4-4: four executions of a daily job."""
+    return Table(spark, four_days)
 
 
 def test_table_4_5_a_corrected_day_runs_again_and_then_the_days_after_it(daily: Table) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from blogdata.table.lake import Lake
 from blogdata.table.target import Companion, Provenance
 from blogdata.table.write_faults import AuditFailed
 from laws.stepping import Probe
-from toy import CONTRACT, HOURS, accounts, clicks, declared, resting, table, target
+from toy import CONTRACT, HOURS, accounts, clicks, copies_of, declared, resting, table, target
 
 MAIN = replace(CONTRACT, measures={"disputed": "count_if(stands_for = 3)"})
 BESIDE = declared(
@@ -72,18 +71,13 @@ def disputes_among(rows: int) -> set[int]:
     return {click for click in range(rows) if click % 3 == 2}
 
 
-@pytest.fixture(scope="module")
-def sixty(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with the first sixty clicks, published by run one."""
-    root = tmp_path_factory.mktemp("sixty") / "lake"
-    World(spark, root).write(60, "one")
-    return root
+sixty = copies_of(lambda spark, root: World(spark, root).write(60, "one"))
 
 
 @pytest.fixture
-def world(spark: Any, sixty: Path, tmp_path: Path) -> World:
-    """A copy of that lake for each test."""
-    return World(spark, shutil.copytree(sixty, tmp_path / "lake"))
+def world(spark: Any, sixty: Path) -> World:
+    """A lake with the first sixty clicks, published by run one."""
+    return World(spark, sixty)
 
 
 def test_both_tables_appear_with_their_accounts(world: World) -> None:

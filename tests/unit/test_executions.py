@@ -12,11 +12,11 @@ from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Entry
 from blogdata.contract.writes import InOrder
 from blogdata.ledger.executions import ReplayTooLong, applied, base_of, due, state
-from toy import LETTERS
+from toy import LETTERS, entry
 
 
 def mark(period: str, version: int, restored: int | None = None) -> Entry:
-    return Entry(dataset="a.b", partition=period, version=version, rows_in=0, rows_out=0, reasons={}, restored=restored)
+    return entry("a.b", period, version, restored=restored)
 
 
 @given(steps=st.lists(st.one_of(st.just("compact"), st.integers(0, 9)), max_size=25))
@@ -33,9 +33,9 @@ def test_the_derived_state_equals_the_tables_versions(steps: list[str | int]) ->
             marks.append(mark(period, version, restored=base))
             content = (*kept, period)
         versions.append(content)
-    assert tuple(entry.partition for entry in applied(marks)) == versions[-1]
-    newest = {entry.partition: entry.version for entry in marks}
-    contained_at = {entry.partition: entry.version for entry in applied(marks)}
+    assert tuple(line.partition for line in applied(marks)) == versions[-1]
+    newest = {line.partition: line.version for line in marks}
+    contained_at = {line.partition: line.version for line in applied(marks)}
     is_applied = {key for key, line in state(marks).items() if line.applied}
     assert is_applied == {key for key, version in newest.items() if contained_at.get(key) == version}
 

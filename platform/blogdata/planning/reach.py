@@ -21,7 +21,7 @@ from blogdata.contract.publication import WHOLE_TABLE, Entry
 from blogdata.landing import readiness_marker
 from blogdata.ledger.executions import due, undone
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
-from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
+from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.planning import clock
 from blogdata.planning.clock import lookback_of, open_periods
 
@@ -263,12 +263,11 @@ class Watermarked(Same):
 
     def watermarks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, datetime | None]:
         """Compute the watermarks of some partitions from all before them; None if no row can be late."""
-        readings = [
-            PartitionReading(key=key, max_event_time=_instant(entry.measures.get(measure)), source=source)
-            for key, entry in sorted(arrivals.items())
-            for source, measure in self.measures.items()
-        ]
-        marks = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys).watermarks
+        readings = {
+            key: [(source, _instant(entry.measures.get(measure))) for source, measure in self.measures.items()]
+            for key, entry in arrivals.items()
+        }
+        marks = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys)
         return {key: marks[key] for key in keys}
 
     def marks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, str]:

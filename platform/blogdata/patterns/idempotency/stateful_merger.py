@@ -3,20 +3,19 @@
 Problem: each execution merges its changes into one table. If an old one is rerun, its changes are merged into rows of
 later ones, and readers see a state that never existed (Merger).
 How it works: the commit of a merge records its execution (:func:`execute`). The pattern's state table (execution to
-version) is derived from these commits (:mod:`blogdata.ledger.executions`). An execution later than all those in
-the table is merged into its rows. Any other one is merged into the rows of an earlier version: that before its own
-earlier merge, or before the merge of the next later execution. Restoration and merge are one commit, so a failed one
-leaves the table as it was. The later executions are merged after it, in order; after a crash they count as not
-contained, and the next run continues with them. Where no version is left, or the store has none, raw rows that say
-their execution rebuild the table (figure 4-6): all executions are replayed onto the empty table. Here `bronze.users`
-has them, by `load_date`.
-The trap: restoring the version that the previous execution made. Commits in between, e.g. a compaction, would be lost;
+version) is derived from these commits (:mod:`blogdata.ledger.executions`). An execution later than all those in the
+table is merged into its rows; any other one into the rows of an earlier version: that before its own earlier merge, or
+before the merge of the next later execution. Restoration and merge are one commit, so a failed one leaves the table as
+it was. The later executions are merged after it, in order; after a crash they count as not contained, and the next run
+continues with them. Where no version is left, all executions are replayed onto the empty table from raw rows that say
+their execution (figure 4-6; here `bronze.users`).
+The trap: restoring the version that the previous execution made: commits in between, e.g. a compaction, would be lost;
 the version to restore is that of the execution's own merge minus one. And a vacuum deletes files that only old versions
 use: before anything is computed, all files of the version to restore are checked for existence.
 When not to use it: when deliveries do not build on one another (Data Overwrite), or when backfills may show a state
 that never existed (Merger). Executions run one at a time, and a rerun repeats all later ones; a limit bounds their
 number.
-Source: Data Engineering Design Patterns, ch. 4.
+Source: "Data Engineering Design Patterns", ch. 4.
 """
 
 from __future__ import annotations
