@@ -78,16 +78,12 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
 
 def _jars(settings: Settings) -> Iterator[Finding]:
     pinned = jars.locate(settings)
-    if corrupt := jars.corrupt(pinned):
-        step = Remedy(f"Remove {pinned.folder}; they are fetched again at the next start")
-        yield f"wrong checksum: {', '.join(jar.file_name for jar in corrupt)}", step
-    elif absent := jars.missing(pinned):
-        detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
-        yield detail, Remedy("Run ", StartService(name="spark"))
-    elif not jars.engine_of(pinned).is_file():
-        yield "the engine is not compiled yet", Remedy("Run ", StartService(name="spark"))
+    absent = len(jars.missing(pinned)) + (not jars.engine_of(pinned).is_file())
+    detail = f"{len(pinned.jars)} and the engine, in {pinned.folder}"
+    if absent:
+        yield f"{detail}: {absent} are missing", Remedy("Run ", StartService(name="spark"))
     else:
-        yield f"{len(pinned.jars)}, checksums right, and the engine, in {pinned.folder}", None
+        yield detail, None
 
 
 def _spark(settings: Settings) -> Iterator[Finding]:
