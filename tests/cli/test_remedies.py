@@ -83,7 +83,7 @@ def test_library_messages_name_no_command() -> None:
     assert not found, "name an action of blogdata.errors.remedies"
 
 
-@pytest.mark.parametrize("action", [action for action, _ in TYPED])
+@pytest.mark.parametrize("action", [Run(accept="size"), Query(sql=SQL)])
 def test_the_stream_workers_errors_name_the_action(action: Action) -> None:
     error = PlatformError(what="many", where="here", next_step=Remedy("look, then: ", action))
     text = stream_faults.packed(error)

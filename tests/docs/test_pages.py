@@ -24,7 +24,7 @@ from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.table import refused
 from blogdata.watch import alerting
 from blogdata.watch.metrics import PREFIX, registry
-from docs.pages import PAGES, ROOT, blocks, commands, files, parse, text
+from docs.pages import PAGES, ROOT, blocks, commands, files, parse, quoted, text
 from published import deployment
 from quality.contracts import EVERY, GRAPH
 from sensors import instigators
@@ -140,6 +140,14 @@ def test_files_named_in_a_page_exist(page: str) -> None:
     named = re.findall(r"`((?:platform|assets|quality|sensors|tests|blogdata)/[\w/.]+\.\w+)`", text(page))
     planned = {*files("docs/how-to/add-a-pattern.md"), *files("docs/how-to/add-a-dataset.md")}
     assert not [name for name in named if not (ROOT / name).exists() and name not in planned]
+
+
+def test_the_readme_is_short_and_quotes_the_code() -> None:
+    assert len(text("README.md").splitlines()) <= 130
+    code = quoted("README.md")
+    assert code.keys() == {"assets/gold/page_and_referral_stats.py"}
+    assert [file for file, block in code.items() if block not in (ROOT / file).read_text(encoding="utf-8")] == []
+    assert len({text(page).split("```mermaid\n")[1].split("```")[0] for page in ("README.md", "docs/index.md")}) == 1
 
 
 def _anchors(page: Path) -> set[str]:

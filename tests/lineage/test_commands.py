@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import defaultdict
 from typing import Any
 
 import dagster as dg
-import pyarrow.parquet as pq
 import pytest
 
 from blogdata.patterns.quality import schema_migrator
@@ -32,19 +30,6 @@ LAST = THREE_HOURS[-1]
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
     return deploy.published("commands", three_hours)
-
-
-def test_every_table_is_written_with_zstd(deployment: Deployment) -> None:
-    lake, found = deployment.settings.lake, defaultdict[str, set[str]](set)
-    for file in (file for file in lake.rglob("*.parquet") if "_delta_log" not in file.parts):
-        written = pq.ParquetFile(file).metadata
-        groups = [written.row_group(number) for number in range(written.num_row_groups)]
-        used = {group.column(number).compression for group in groups for number in range(group.num_columns)}
-        found["/".join(file.relative_to(lake).parts[:2])] |= used
-    assert {"silver/visits", "bronze/dead_letters", "gold/_visits_weekly", "gold/visits_weekly"} <= set(found)
-    assert {"ops/events", "ops/partition_state"} <= set(found)
-    # Spark leaves a file without columns where there are no rows; it is no part of its table.
-    assert {name: used for name, used in found.items() if used not in ({"ZSTD"}, set())} == {}
 
 
 def test_retiring_columns_are_listed_until_removed(said: Said, deployment: Deployment) -> None:
@@ -196,11 +181,3 @@ def test_plan_names_access_logs_not_yet_split(said: Said, deployment: Deployment
         assert "nothing to do" not in out
     finally:
         log.unlink()
-
-
-@pytest.mark.campaign
-def test_a_job_profiles_new_partitions(said: Said, deployment: Deployment) -> None:
-    rows = len(deployment.rows("silver.visits_enriched", "page"))
-    code, out, _ = said("job", "profiles", "--json")
-    (enriched,) = [one for one in json.loads(out)["result"]["profiled"] if one["dataset"] == "silver.visits_enriched"]
-    assert (code, enriched["rows"], enriched["new_periods"], enriched["refer_to_nothing"]) == (0, rows, 1, 0)

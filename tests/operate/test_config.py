@@ -156,6 +156,7 @@ def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable
         ('[alerting]\nrepeat_after = "5s"', "alerting.repeat_after", "'5s' is not a number and a unit"),
         ('[alerts]\nname = "a"', "alerts", "alerts is a section"),
         ('alerts = "log"', "alerts", "alerts is a section"),
+        ('[[alerts]]\nname = "a"\naddress = "json://h"\n' * 2, "alerts", "two channels with the name a"),
     ],
 )
 def test_an_unusable_key_is_refused_with_its_place(tmp_path: Path, text: str, place: str, what: str) -> None:
@@ -186,11 +187,6 @@ def test_an_unusable_channel_is_refused(tmp_path: Path, table: str, what: str) -
     assert what in caught.value.what
     assert "blogdata.toml, [[alerts]] number 2" in caught.value.where
     assert PRIVATE not in str(caught.value)
-
-
-def test_two_channels_with_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="two channels with the name a"):
-        load(tmp_path, '[[alerts]]\nname = "a"\naddress = "json://h"\n' * 2)
 
 
 def test_a_home_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

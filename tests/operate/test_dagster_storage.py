@@ -10,8 +10,6 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from sqlalchemy import event
-from sqlalchemy.engine import Engine
 
 from blogdata.operate import dagster_home
 from blogdata.operate.config import Settings
@@ -85,20 +83,3 @@ def test_run_watchers_receive_each_event(instance: dg.DagsterInstance, home: Pat
         tell(instance, "watched", 2)
         assert all_there.wait(20), heard
         other.end_watch_event_logs("watched", hear)
-
-
-def test_events_of_a_run_share_their_connections(instance: dg.DagsterInstance) -> None:
-    opened: list[object] = []
-    tell(instance, "run")
-
-    def count(connection: object, _record: object) -> None:
-        opened.append(connection)
-
-    event.listen(Engine, "connect", count)
-    try:
-        tell(instance, "run", 20)
-        instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
-        instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
-    finally:
-        event.remove(Engine, "connect", count)
-    assert len(opened) < 10

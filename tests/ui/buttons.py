@@ -63,21 +63,11 @@ BACKFILL = """mutation LaunchPartitionBackfill($p: LaunchBackfillParams!) {
 }"""
 RUNS_OF = "query($filter: RunsFilter!) { runsOrError(filter: $filter) { ... on Runs { results { runId } } } }"
 CANCEL = "mutation($id: String!) { cancelPartitionBackfill(backfillId: $id) { __typename } }"
-STALE = """query($key: AssetKeyInput!, $partition: String) {
-  assetNodeOrError(assetKey: $key) { ... on AssetNode { staleStatus(partition: $partition) } }
-}"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a run did, by its events.
-
-    Args:
-        status: Its status.
-        materialized: Asset and partition, None for an asset without partitions.
-        checks: Evaluated check to whether it is green; a warning is green.
-        errors: What its steps and itself said when they failed.
-    """
+    """What a run did, by its events: assets with their partitions, and checks, of which a warning is green."""
 
     status: str
     materialized: frozenset[tuple[Key, str | None]]
@@ -152,10 +142,6 @@ class Buttons:
         assert canceled["__typename"] == "CancelBackfillSuccess", canceled
         return None
 
-    def stale(self, key: Key, partition: str | None = None) -> str:
-        """Return the status that an asset's page, or its page of a partition, shows."""
-        return str(self._served.ask(STALE, key={"path": key}, partition=partition)["assetNodeOrError"]["staleStatus"])
-
     def runs_of(self, backfill: str, seconds: float = 120) -> list[str]:
         """List the runs of a backfill, once the daemon has had its turn."""
         deadline = time.monotonic() + seconds
@@ -196,12 +182,8 @@ class Buttons:
             "assetSelection": _inputs(keys),
             "assetCheckSelection": selected,
         }
-        params = {
-            "mode": "default",
-            "executionMetadata": {"tags": [*tags]},
-            "runConfigData": "{}",
-            "selector": selector,
-        }
+        metadata = {"tags": [*tags]}
+        params = {"mode": "default", "executionMetadata": metadata, "runConfigData": "{}", "selector": selector}
         launched = self._served.ask(LAUNCH, p=params)["launchPipelineExecution"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["id"])
