@@ -24,6 +24,7 @@ from blogdata.runs.run_values import values_only
 from blogdata.runs.zone import days_of
 from blogdata.stream.streamed_dataset import streamed
 from blogdata.watch import ops, timely_checks
+from blogdata.watch.data_docs import data_docs
 from blogdata.watch.ops import maintained_tables
 from blogdata.watch.profiles import profiles
 from resources import connections
@@ -78,6 +79,7 @@ def build(settings: Settings) -> dg.Definitions:
             ops.lineage,
             ops.report,
             maintained_tables,
+            data_docs,
             profiles,
         ],
         asset_checks=timely_checks.CHECKS,

@@ -8,13 +8,14 @@ import dagster as dg
 
 from assets.gold.visits_weekly import frozen_years
 from assets.sources import split_access_logs
-from blogdata.deliver import copies, share
+from blogdata.deliver import share, staging
 from blogdata.deliver.feeds import PartnerFeed
 from blogdata.deliver.sinks import Sink
 from blogdata.privacy import retention, rotate
 from blogdata.runs.computation import LineageCode
 from blogdata.runs.refresh_job import refresh_job
 from blogdata.watch import ops
+from blogdata.watch.data_docs import data_docs as data_docs_of_newest
 from blogdata.watch.ops import maintained_tables
 from blogdata.watch.profiles import profiles as profiles_of_new
 from sensors import replay
@@ -33,13 +34,16 @@ freeze = _over(
     "freeze", frozen_years, "Turn the weeks of each past year, once they are final, into one immutable table"
 )
 maintain = _over("maintain", maintained_tables, "Compact tables with too many small files, remove files nobody needs")
+data_docs = _over(
+    "data_docs", data_docs_of_newest, "Validate the newest partitions with Great Expectations and render the Data Docs"
+)
 profiles = _over(
     "profiles", profiles_of_new, "Profile what was published since the last look, and compare it with what was usual"
 )
 lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
 report = _over("report", ops.report, "Write the page about the blog and its data")
-_ASSETS = (freeze, maintain, profiles, lineage, report)
-_STEPS = (replay.job, retention.job, share.job, copies.export_job, copies.replicate_job, rotate.job)
+_ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
+_STEPS = (replay.job, retention.job, share.job, staging.job, rotate.job)
 JOBS = (*_ASSETS, *_STEPS)
 OPERATIONS = frozenset(job.name for job in (*_ASSETS, *_STEPS))
 """Names of the jobs that a person starts for what they do to the data."""

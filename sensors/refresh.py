@@ -29,8 +29,8 @@ from quality.contracts import GRAPH
 from sensors import run_requests
 from sensors.run_requests import EVERYTHING
 
-_FEW_AGAIN = 6
-"""Partitions of a dataset, the newest, that the run for what has landed computes again: late rows touch these."""
+_MAX_REPUBLISHED = 6
+"""Most published partitions of a dataset that the run for what has landed computes again: late rows touch these."""
 _PAUSE_SECONDS = 60.0
 _UNDER_WAY = "a run for the same is under way; what is stale after it is asked for then"
 
@@ -64,15 +64,16 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     busy = [lane[LANE] for lane in (NEW_DATA, AGAIN) if run_requests.is_under_way(context.instance, lane)]
     requests: list[dg.RunRequest] = []
     if fresh or unread:
-        few = 0 if AGAIN[LANE] in busy else _FEW_AGAIN
+        most = 0 if AGAIN[LANE] in busy else _MAX_REPUBLISHED
         landed, again = dict[str, dict[str, str]](), dict[str, dict[str, str]]()
         for main, keys in fresh.items():
-            if first := planner.in_lane(GRAPH.task_of(main), keys, Lane.LANDED, few=few):
+            if first := planner.in_lane(GRAPH.task_of(main), keys, Lane.LANDED, max_republished=most):
                 landed[main] = first
             if later := {key: why for key, why in keys.items() if key not in first}:
                 again[main] = later
         if landed or unread:
-            requests.append(_request([landed, unread], _about(landed), NEW_DATA, retry_waiting=False, few_again=few))
+            request = _request([landed, unread], _about(landed), NEW_DATA, retry_waiting=False, max_republished=most)
+            requests.append(request)
         if again:
             requests.append(_request([again], f"again: {_about(again)}", AGAIN, retry_waiting=False))
     elif stale:

@@ -33,12 +33,7 @@ def run_config(request: Request) -> dict[str, Any]:
 
 def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str, str]) -> dg.RunRequest:
     short = shorten(about, _WIDTH, placeholder=" …")
-    return dg.RunRequest(
-        run_key=key,
-        job_name=JOB,
-        run_config=run_config(request),
-        tags={ABOUT: short, **tags},
-    )
+    return dg.RunRequest(run_key=key, job_name=JOB, run_config=run_config(request), tags={ABOUT: short, **tags})
 
 
 def is_under_way(instance: dg.DagsterInstance, lane: Mapping[str, str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.column_types import parse_fields
 from blogdata.contract.contract import Contract
@@ -15,6 +15,9 @@ from blogdata.contract.schema import Audit, Column, Partitioning, RowRule
 from blogdata.table import arrow
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext, Target
+
+if TYPE_CHECKING:
+    from blogdata.runs.step import Step
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 
@@ -71,17 +74,23 @@ def accounts(rows: int = 100) -> Mapping[str, Account]:
     }
 
 
-def target(
-    root: Path,
-    run: str = "run-1",
-    contract: Contract = CONTRACT,
-    **more: Any,
-) -> Target:
-    return Target(
-        lake=Lake(root=str(root)),
-        contract=contract,
-        run=RunContext(run_id=run, job="tests", code_version="v1"),
-        **more,
+def target(root: Path, run: str = "run-1", contract: Contract = CONTRACT, **more: Any) -> Target:
+    return Target(lake=Lake(root=str(root)), contract=contract, run=run_context(run), **more)
+
+
+def run_context(run: str) -> RunContext:
+    return RunContext(run_id=run, job="tests", code_version="v1")
+
+
+def step(spark: Any, root: Path, contract: Contract, *periods: str, run: str) -> Step:
+    """Build the step of a run that computes some periods."""
+    from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+    from blogdata.runs.step import Step
+
+    access = LakeResource(root=str(root), landing=str(root / "landing"))
+    home = DeploymentResource(home=str(root))
+    return Step(
+        contract=contract, partitions=periods, spark=spark, access=access, deployment=home, run=run_context(run)
     )
 
 

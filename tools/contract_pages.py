@@ -27,7 +27,7 @@ def render(contracts: Iterable[Contract]) -> str:
         "A *rule* holds for each row and is also a `CHECK` constraint",
         "of the Delta table; an *audit* holds for each written partition. Both are judged before a commit is visible.",
         "*Rows in* are those that come in, *out* is for how many of them the dataset's rows stand, and the others are",
-        "*left out* by a reason: see [the ledger](../explanation/architecture.md#the-ledger).",
+        "*left out* by a reason: see [the ledger](../explanation/how-it-works.md#the-ledger).",
     ]
     layer, before = "", dict[str, set[str]]()
     for contract in contracts:

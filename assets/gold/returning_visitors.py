@@ -17,7 +17,7 @@ from blogdata.runs import accounts
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS
-from quality.contracts.returning import OWN_WEEK
+from quality.contracts.returning_visitors import OWN_WEEK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,7 +42,7 @@ def returning_visitors(step: Step) -> Mapping[str, Commit]:
             next_step="nothing is wrong: it is computed when an hour of the next week has visitors",
         )
     hours, refreshed = _hours(step, span, published)
-    rows = dataset_materializer.shown(step.spark, step.contract.view, {AUDIENCE: hours})
+    rows = dataset_materializer.evaluate(step.spark, step.contract.view, {AUDIENCE: hours})
     account = Account(rows_in=page_views(published, span))
     return step.publish(rows, Upstream(accounts={WHOLE_TABLE: account}, refreshed=refreshed))
 

@@ -27,7 +27,7 @@ from blogdata.runs.landed_inputs import ERASED
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import arrow, kept_rows
 from blogdata.table.checksums import require_whole
-from quality.contracts import streams
+from quality.contracts import live
 from quality.contracts.live import BRONZE, LATE, VISITS
 from quality.contracts.visits import WATERMARK
 
@@ -144,7 +144,7 @@ def _taken_in_before(batch: MicroBatch) -> frozenset[str]:
 
 STREAM = Stream(
     name="visits",
-    sources=(streams.VISITS,),
+    sources=(live.VISIT_FILES,),
     readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=IDENTITY,

@@ -1,23 +1,27 @@
 """Live: what streams publish within seconds of landing; appended batch by batch, never replaced."""
 
 from datetime import timedelta
+from pathlib import Path
 
 from blogdata.contract.contract import Contract, Read
 from blogdata.contract.watch import Lag, Watch
 from blogdata.contract.writes import Append
+from blogdata.landing.streamed_files import StreamedFiles
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.planning.reach import SAME
+from blogdata.planning.snapshot import StreamedInput
 from quality.contracts import ads, landed, visits
 from quality.contracts import columns as c
 from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
 
 BATCH = c.text(
-    name="batch",
-    description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
+    "batch",
+    "Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
     sourceless="one value for all rows of a batch",
 )
 LATE = "late"
-WRITTEN = Append(stream="visits")
+VISIT_FILES = StreamedFiles(table="visits", suffixes=(".json", ".json.gz"))
+AD_FILES = StreamedFiles(table="ads", suffixes=VISIT_FILES.suffixes)
 LAG = Lag(within=timedelta(minutes=5))
 """How long landed files may wait to be read."""
 COUNTED = ("occurrences", "conflicts")
@@ -29,12 +33,9 @@ BRONZE = Contract(
     dataset="bronze.visits_live",
     description="Every landed line of visit events, as received and judged, within seconds of its landing",
     owner="team:platform",
-    reads=(Read(dataset="landing.visits", reach=SAME),),
-    write=WRITTEN,
-    columns=(
-        *(each for each in visits.RECEIVED.columns if each.name not in OF_LOGS),
-        BATCH,
-    ),
+    reads=(Read("landing.visits", SAME),),
+    write=Append(stream="visits"),
+    columns=(*(column for column in visits.RECEIVED.columns if column.name not in OF_LOGS), BATCH),
     partitioning=landed.ARRIVAL,
     rows_in="lines of each file the checkpoint lists for the batch, counted without Spark; their bytes too",
     left_out={"taken_in_before": "under an earlier checkpoint", **landed.ERASED},
@@ -49,9 +50,9 @@ VISITS = Contract(
     dataset="silver.visits_live",
     description="Visit events of the stream: each once, as far as the watermark lets it be told",
     owner="team:analytics",
-    reads=(Read(dataset="landing.visits", reach=SAME),),
-    write=WRITTEN,
-    columns=(*(column for column in visits.WHOLE_VISITS.columns if column.name not in COUNTED), BATCH),
+    reads=(Read("landing.visits", SAME),),
+    write=Append(stream="visits"),
+    columns=(*(column for column in visits.EVENT_COLUMNS if column.name not in COUNTED), BATCH),
     key=visits.VISITS.key,
     partitioning=visits.EVENT,
     rows_in="visit events of the batch, counted before they are judged",
@@ -63,19 +64,14 @@ VISITS = Contract(
     },
     rules=tuple(rule for rule in visits.VISITS.rules if rule.name != "stands_for_itself"),
     statistics=("event_time", "page", "batch"),
-    patterns=(
-        "Checkpointer",
-        "Windowed Deduplicator",
-        "Late Data Detector",
-        "Audit-Write-Audit-Publish",
-    ),
+    patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector", "Audit-Write-Audit-Publish"),
 )
 WITH_ADS_LIVE = Contract(
     dataset="silver.visits_with_ads_live",
     description="Visit events that name an ad and displayed ads, as the stream joins them: pairs at once, and those "
     "alone when no partner can come any more",
     owner="team:analytics",
-    reads=(Read(dataset="landing.visits", reach=SAME), Read(dataset="landing.ads", reach=SAME)),
+    reads=(Read("landing.visits", SAME), Read("landing.ads", SAME)),
     write=Append(stream="ads"),
     columns=(*ads.WITH_ADS.columns, BATCH),
     key=ads.WITH_ADS.key,
@@ -98,7 +94,7 @@ SESSIONS_LIVE = Contract(
     description="Completed sessions of visitors, as the stream finds them: each once, when no page view of it can come "
     "any more; the same rows as the completed ones of silver.sessions",
     owner="team:analytics",
-    reads=(Read(dataset="landing.visits", reach=SAME),),
+    reads=(Read("landing.visits", SAME),),
     write=Append(stream="sessions"),
     columns=(*SESSIONS.columns, BATCH),
     key=SESSIONS.key,
@@ -121,3 +117,21 @@ SESSIONS_LIVE = Contract(
     patterns=("Checkpointer", "Stateful Sessionizer", "Keyed Idempotency", "Audit-Write-Audit-Publish"),
     watch=Watch(lag=LAG),
 )
+
+
+def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
+    """Describe what the streams read, for those who look at a deployment from outside a run; without Spark."""
+    streams = {
+        "visits": (VISIT_FILES, (BRONZE, VISITS)),
+        "ads": (AD_FILES, (WITH_ADS_LIVE,)),
+        "sessions": (VISIT_FILES, (SESSIONS_LIVE,)),
+    }
+    return tuple(
+        StreamedInput(
+            name=name,
+            source=source,
+            checkpoints=checkpoints,
+            contracts={written.dataset: written for written in contracts},
+        )
+        for name, (source, contracts) in streams.items()
+    )

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"dagster", "pyspark", "pandas", "sqlalchemy", "psycopg", "grpc"}
+HEAVY = {"dagster", "pyspark", "great_expectations", "pandas", "sqlalchemy", "psycopg", "grpc"}
 OF_TABLES = {"deltalake", "pyarrow"}
 PLAN = (
     "blogdata.runs.turns",
     "blogdata.planning.clock",
     "blogdata.planning.plan",
-    "blogdata.patterns.idempotency.fast_metadata_cleaner",
-    "blogdata.patterns.idempotency.stateful_merger",
     "blogdata.landing.full_loader",
     "blogdata.operate.postgres",
     "blogdata.operate.spark_attached",

@@ -156,9 +156,7 @@ def rows_that_are_gone_again_leave_their_hour_as_it_was(monkeypatch: pytest.Monk
 
 
 @defect(test_plan_of_a_replay.test_compacting_users_makes_no_hour_stale)
-def hours_that_have_read_a_compacted_version_of_the_users_are_never_up_to_date(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def hours_that_have_read_a_compacted_version_of_the_users_are_never_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     def behind(self: reach.AsOf, look: Any, edge: Any) -> dict[str, str]:
         there = look.published(edge.below.dataset)
         required = self.required(look, edge)

@@ -31,18 +31,7 @@ from blogdata.stream.stream_faults import StreamFailed
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import (
-    BRONZE,
-    HOURS,
-    STREAMED,
-    VISITS,
-    contents,
-    in_order,
-    model,
-    problems,
-    published,
-    tick,
-)
+from lineage.live import BRONZE, HOURS, STREAMED, VISITS, contents, in_order, model, problems, published, tick
 from quality.contracts import CONTRACTS
 
 

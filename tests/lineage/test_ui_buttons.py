@@ -37,7 +37,7 @@ def deployment(deploy: Deploy) -> Deployment:
 @pytest.fixture(scope="module")
 def buttons(deployment: Deployment) -> Iterator[Buttons]:
     home = deployment.settings.home
-    served = Served(home=home, environ=environment(home))
+    served = Served(home=home, environ=environment(home), days=())
     try:
         served.start()
         yield Buttons(served)

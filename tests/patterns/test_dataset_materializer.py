@@ -90,7 +90,7 @@ class Blog:
 
     def view(self) -> list[tuple[Any, ...]]:
         rows = self.access.lake.read(self.spark, AUDIENCE)
-        return self.sorted(dataset_materializer.shown(self.spark, CONTRACTS[DATASET].view, {AUDIENCE: rows}))
+        return self.sorted(dataset_materializer.evaluate(self.spark, CONTRACTS[DATASET].view, {AUDIENCE: rows}))
 
     def sorted(self, frame: Any) -> list[tuple[Any, ...]]:
         return sorted(tuple(row) for row in frame.select(*COLUMNS).collect())

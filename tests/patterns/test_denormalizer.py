@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assets.gold import visits_snowflake
+from assets.gold import visits_model
 from blogdata.contract.contract import ANSWERS
 from blogdata.contract.schema import Column
 from blogdata.errors import ConfigurationError
@@ -50,12 +50,12 @@ def test_both_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
         (NEXT_WEEK, f"{NEXT_WEEK}T11", "/b", None, "Lynx", None, None, False),
     ]
     of_visits = f"{told}, device_type STRING, device_version STRING, device_known BOOLEAN"
-    counted = visits_snowflake.views(spark.createDataFrame(visits, of_visits))
+    counted = visits_model.views(spark.createDataFrame(visits, of_visits))
     names = [("phone", "1", "Phone", "2026-01-01"), ("phone", "1", "Renamed", "2026-01-02")]
     reference = spark.createDataFrame(
         names, "device_type STRING, device_version STRING, full_name STRING, changed_on STRING"
     )
-    devices, hosts = visits_snowflake.devices(counted, reference), visits_snowflake.hosts(counted)
+    devices, hosts = visits_model.devices(counted, reference), visits_model.hosts(counted)
     known = [Dimension(rows=hosts, key=["referral_host"]), Dimension(rows=devices, key=DEVICE)]
     big, of_facts = denormalizer.flatten(counted, BIG, known), counted.join(devices, [*DEVICE])
     found, joined = (

@@ -219,7 +219,7 @@ def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
         "import importlib.util, sys, analytics.definitions as d; d.defs();"
         "from dagster import DagsterInstance; DagsterInstance.get().dispose();"
         "ours = ('blogdata', 'quality', 'sensors', 'definitions');"
-        "print([n for n in ('pyspark', 'delta') if importlib.util.find_spec(n)],"
+        "print([n for n in ('pyspark', 'delta', 'great_expectations') if importlib.util.find_spec(n)],"
         "sorted({n for n in sys.modules if n.split('.')[0] in ours} - {'blogdata', 'blogdata.operate'}))"
     )
     done = subprocess.run(

@@ -13,8 +13,8 @@ from assets.gold import visits_weekly
 from blogdata.patterns.security import fine_grained_accessor_for_tables
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, masked_email, token
-from quality.contracts.page_views import USER_BUCKETS
 from quality.contracts.users import USERS_DELIVERED
+from quality.contracts.visits_weekly import USER_BUCKETS
 
 SECRET = "s" * 32
 USERS = [f"u{number}" for number in range(60)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 
 from blogdata.contract.contract import Contract
@@ -73,7 +72,7 @@ def phase(lake: Lake, contract: Contract) -> Phase:
 def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> None:
     """Pattern: Schema Compatibility Enforcer."""
     lake = Lake(root=str(lake_root))
-    events, path = EventLog(lake), lake.path(NOW.dataset)
+    path = lake.path(NOW.dataset)
     publish(spark, lake, BEFORE, MONDAY, 3, "users")
     old_version = lake.version(NOW.dataset)
     assert phase(lake, NOW) is Phase.ADD
@@ -108,19 +107,17 @@ def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> 
     (view,) = [line for line in lake_views.statements(lake, [AFTER], lake_views.SPARK) if "_public" in line]
     assert "`users`" in view
 
-    def removed(*found: Reader, on: date = LAST) -> int | None:
-        return remove(lake, events, AFTER, "users", found, today=on)
+    def removed(*reading: Reader, on: date = LAST) -> int | None:
+        return remove(lake, AFTER, "users", reading, today=on)
 
     with pytest.raises(PlatformError, match=str(LAST)):
         removed(on=LAST - timedelta(days=1))
-    with pytest.raises(PlatformError) as refused:
+    with pytest.raises(PlatformError, match=r"gold.other.users \(team:sales; column lineage\)"):
         removed(Reader(name="gold.other.users", owner="team:sales", how="column lineage"))
-    assert "gold.other.users (team:sales; column lineage)" in refused.value.what
-    assert "team:sales" in refused.value.next_step
     assert phase(lake, AFTER) is Phase.REMOVE
 
     files, last = set(DeltaTable(path).file_uris()), lake.version(NOW.dataset)
-    gone = removed()
+    assert removed() is not None
     assert set(DeltaTable(path).file_uris()) == files
     assert "users" not in lake.read(spark, NOW.dataset).columns
     assert columns(lake, "visitors") == {(MONDAY, 3), (TUESDAY, 5), (WEDNESDAY, 6)}
@@ -133,16 +130,10 @@ def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> 
     back = replace(AFTER, columns=(*AFTER.columns, Column(name="users", type="BIGINT", description="Registered users")))
     with pytest.raises(ConfigurationError, match="users was removed from this table"):
         publish(spark, lake, replace(back, migrations=()), MONDAY, 3)
-    assert [event.payload for event in events.notes(schema_migrator.COLUMN_REMOVED)] == [
-        {"column": "users", "why": "rename users to visitors"}
-    ]
-    assert gone is not None
-    assert set(events.publications(NOW.dataset)) == {MONDAY, TUESDAY, WEDNESDAY}
 
 
-def table_of(lake: Lake, dataset: str, rows: pa.Table, info: object = None, **more: Any) -> DeltaTable:
-    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(info)})
-    write_deltalake(lake.path(dataset), rows, commit_properties=properties, **more)
+def table_of(lake: Lake, dataset: str, rows: pa.Table, **more: Any) -> DeltaTable:
+    write_deltalake(lake.path(dataset), rows, **more)
     table = lake.table(dataset)
     assert table is not None
     return table
@@ -163,15 +154,11 @@ def test_a_removal_touches_no_file(tmp_path: Path, partition: str | None) -> Non
     table = table_of(lake, CONTRACT.dataset, rows, partition_by=partition)
     table.alter.add_constraint({"paged": "page <> ''"})
     files = table.file_uris()
-    assert remove(lake, EventLog(lake), contract, "page", [], today=LAST) is not None
+    assert remove(lake, contract, "page", [], today=LAST) is not None
     after = lake.table(CONTRACT.dataset)
     assert after is not None
     assert sorted(after.file_uris()) == sorted(files)
-    assert after.to_pyarrow_table().sort_by("click").to_pydict() == {
-        "hour": ["a", "b"],
-        "click": [1, 2],
-        "stands_for": [1, 1],
-    }
+    assert after.to_pyarrow_table().sort_by("click").equals(rows.drop_columns("page"))
     assert "delta.constraints.paged" not in after.metadata().configuration
     with pytest.raises(ConfigurationError, match="page was removed"):
         refuse_return(after, CONTRACT)
@@ -192,49 +179,34 @@ def test_a_removal_yields_to_a_publication(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(schema_migrator, "_lift", overtaken)
     monkeypatch.setattr(DeltaTable, "update_incremental", lambda table: None)
     with pytest.raises(ConcurrentWrite):
-        remove(lake, EventLog(lake), RETIRED, "page", [], today=LAST)
+        remove(lake, RETIRED, "page", [], today=LAST)
     monkeypatch.undo()
-    assert remove(lake, EventLog(lake), RETIRED, "page", [], today=LAST) is not None
+    assert remove(lake, RETIRED, "page", [], today=LAST) is not None
 
 
 def test_a_column_without_its_successor_is_not_removed(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path))
     table_of(lake, NOW.dataset, pa.table({column.name: [1] for column in BEFORE.columns}))
     with pytest.raises(ConfigurationError, match="visitors may lack values of users"):
-        remove(lake, EventLog(lake), AFTER, "users", [], today=LAST)
+        remove(lake, AFTER, "users", [], today=LAST)
 
 
-def reading(lake: Lake, contracts: Any = DECLARED) -> list[tuple[str, str]]:
-    found = readers(lake, EventLog(lake), contracts, NOW.dataset, "users", landing="")
-    return [(reader.name, reader.owner) for reader in found]
-
-
-def test_every_reader_of_a_column_is_named(tmp_path: Path) -> None:
+def test_a_delivery_outside_the_lake_is_a_reader(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path))
-    events = EventLog(lake)
-    assert reading(lake) == []
-    for dataset, origin in (("gold.page_stats", "users"), ("gold.visits_weekly", "events")):
-        lineage = [f"file:{lake.path(NOW.dataset)}#{origin}"]
-        info = {
-            "commit_id": dataset,
-            "run": {"run_id": "r", "code_version": "v"},
-            "column_lineage": {"mine": lineage},
-            "columns_read": lineage,
-            "partition_column": None,
-            "measures": {"": {"rows": 1, "accounted": 1}},
-            "accounts": {}, "breakdowns": {}, "inputs": {}, "reasons": [], "own_measures": [],
-        }  # fmt: skip
-        table_of(lake, dataset, pa.table({"mine": [1]}), info)
-    assert reading(lake) == [("gold.page_stats", "team:analytics")]
-
     served_at = datetime(2026, 1, 6, tzinfo=timezone.utc)
-    one = Served(batch_id="b", partition=MONDAY, inputs={}, rows=1, run_id="r", served_at=served_at)
-    record_deliveries(events, "serving.daily_stats", [one], job_of=lambda run: None)
-    assert ("serving.daily_stats", "team:analytics") in reading(lake)
+    served = Served(batch_id="b", partition=MONDAY, inputs={}, rows=1, run_id="r", served_at=served_at)
     sink = SERVED["serving.daily_stats"]
     assert isinstance(sink.write, Serve)
     moved = replace(sink, write=replace(sink.write, without=("gold.referral_stats.users",)))
-    assert ("serving.daily_stats", "team:analytics") not in reading(lake, {**DECLARED, sink.dataset: moved})
+
+    def reading(contract: Contract) -> list[Reader]:
+        declared = {**DECLARED, sink.dataset: contract}
+        return readers(lake, EventLog(lake), declared, NOW.dataset, "users", landing="")
+
+    assert reading(sink) == []
+    record_deliveries(EventLog(lake), sink.dataset, [served], job_of=lambda run: None)
+    assert [(reader.name, reader.owner) for reader in reading(sink)] == [(sink.dataset, "team:analytics")]
+    assert reading(moved) == []
 
 
 CENTS = Migration(
@@ -249,20 +221,17 @@ STANDS = Column(name="stands", type="STRING", description="The same as text")
 
 
 @pytest.mark.parametrize(
-    ("contract", "fault"),
+    ("change", "fault"),
     [
-        (
-            replace(CONTRACT, migrations=(Migration(old="page", new="path", since=FIRST, grace=CENTS.grace),)),
-            "lacks path",
-        ),
-        (replace(CONTRACT, migrations=(Migration(old="click", since=FIRST, grace=CENTS.grace),)), "identifies rows"),
-        (replace(CONTRACT, write=Merge(), migrations=RETIRED.migrations), "replaced is migrated"),
+        ({"migrations": (replace(CENTS, old="page", new="path"),)}, "lacks path"),
+        ({"migrations": (replace(RETIRED.migrations[0], old="click"),)}, "identifies rows"),
+        ({"migrations": RETIRED.migrations, "write": Merge()}, "replaced is migrated"),
     ],
     ids=["nothing new", "a key", "a merged table"],
 )
-def test_an_impossible_migration_is_refused(contract: Contract, fault: str) -> None:
+def test_an_impossible_migration_is_refused(change: dict[str, Any], fault: str) -> None:
     with pytest.raises(AssertionError, match=fault):
-        migrating(contract)
+        migrating(replace(CONTRACT, **change))
 
 
 def test_a_retired_column_is_carried_while_present(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.gold.fan_in import ENRICHED_VISITS
+from assets.gold.page_views import ENRICHED_VISITS
 from assets.gold.visits_weekly import frozen_years
 from blogdata.contract.publication import Account
 from blogdata.contract.writes import ByPeriod, Copy

@@ -17,25 +17,71 @@ from typing import Any
 from blogdata.operate import config, secrets
 from blogdata.operate.dagster_home import UI_TOKEN
 from blogdata.operate.processes import free_port
+from blogdata.operate.ui_guard import sign_in_link
 
 COMMAND = str(Path(sys.executable).with_name("blogdata"))
+RUNS = (
+    "query($f: RunsFilter) { runsOrError(filter: $f) { ... on Runs { results { runId status tags { key value } } } } }"
+)
+
+
+LAUNCH = (
+    "mutation($p: ExecutionParams!) { launchRun(executionParams: $p) { __typename "
+    "... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"
+)
+SWITCH = (
+    "mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) "
+    "{ __typename ... on Sensor { sensorState { id } } ... on PythonError { message } } }"
+)
+SWITCH_OFF = (
+    "mutation($id: String!) { stopSensor(id: $id) "
+    "{ ... on StopSensorMutationResult { instigationState { status } } ... on PythonError { message } } }"
+)
 
 
 @dataclass(kw_only=True)
 class Served:
-    """A deployment of a test's own; `environ` is the environment of its commands."""
+    """A deployment of a test's own.
+
+    Args:
+        home: Its folder.
+        environ: The environment of its commands.
+        days: Its simulated days, the last one is yesterday.
+        url: Address of its UI, once it is started.
+    """
 
     home: Path
     environ: Mapping[str, str]
+    days: tuple[str, ...]
     url: str = ""
     process: subprocess.Popen[bytes] | None = None
 
-    def run(self, *arguments: str) -> None:
-        subprocess.run([COMMAND, *arguments], env=dict(self.environ), capture_output=True, check=True)
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one command of the platform, whatever its exit code."""
+        return subprocess.run(
+            [COMMAND, *arguments], env=dict(self.environ), capture_output=True, text=True, check=False
+        )
+
+    def run(self, *arguments: str) -> str:
+        """Run one command of the platform that must succeed; return its output."""
+        done = self.call(*arguments)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
 
     @property
     def token(self) -> str:
+        """The token that the UI requires from programs."""
         return secrets.read(config.load({"BLOGDATA_HOME": str(self.home)}), UI_TOKEN).reveal()
+
+    @property
+    def link(self) -> str:
+        """The address where a browser signs in."""
+        return sign_in_link(self.url, self.token)
+
+    def flags(self, *days: str) -> list[Path]:
+        """List the paths of the flags of all hours of some days, present or not."""
+        visits = self.home / "landing" / "visits"
+        return [hour / "_SUCCESS" for day in days for hour in sorted((visits / f"date={day}").glob("hour=*"))]
 
     def start(self, *options: str, seconds: float = 240) -> None:
         """Start the UI, and wait until it has loaded the definitions."""
@@ -73,6 +119,20 @@ class Served:
             found = json.load(answer)
         assert "errors" not in found, found
         return found["data"]
+
+    def runs(self, **having: str) -> list[tuple[str, dict[str, str]]]:
+        """List runs with all these tags (`_` for `/`), newest first: status and tags."""
+        tags = [{"key": key.replace("__", "/"), "value": value} for key, value in having.items()]
+        found = self.ask(RUNS, f={"tags": tags})["runsOrError"]["results"]
+        return [(run["status"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in found]
+
+    def launch(self, job: str, *, location: str = "definitions", **ops: Any) -> str:
+        """Launch a job with a configuration of its ops; return the run's identifier."""
+        selector = {"repositoryLocationName": location, "repositoryName": "__repository__", "jobName": job}
+        config = {"ops": {op: {"config": given} for op, given in ops.items()}}
+        launched = self.ask(LAUNCH, p={"selector": selector, "runConfigData": config})["launchRun"]
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return str(launched["run"]["runId"])
 
     def _answers(self) -> bool:
         try:

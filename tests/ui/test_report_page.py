@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
@@ -44,10 +44,23 @@ def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def driver(chromium: Callable[[], Chrome], page: Path) -> Chrome:
-    opened = chromium()
-    opened.get(page.as_uri())
-    return opened
+def driver(chromium: str, page: Path) -> Iterator[Chrome]:
+    """A browser that shows the report."""
+    from selenium import webdriver
+
+    from ui.conftest import FLAGS
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for flag in FLAGS:
+        options.add_argument(flag)
+    started = webdriver.Chrome(options=options)
+    try:
+        started.get(page.as_uri())
+        yield started
+    finally:
+        started.quit()
 
 
 def evaluated(driver: Chrome, script: str) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,9 +14,10 @@ import pytest
 
 from blogdata.operate import ui_guard
 from guarded import Guarded, serving
+from ui.conftest import FLAGS
 
 if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
+    from ui.browser import Browser
 
 pytestmark = pytest.mark.ui
 ATTACK = """<!doctype html><title>waits</title><script>
@@ -41,47 +42,48 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 @pytest.fixture
-def browser(chromium: Callable[[], Chrome]) -> Chrome:
-    return chromium()
+def browser(served: Guarded, chromium: str, tmp_path: Path) -> Iterator[Browser]:
+    """A new browser without cookies."""
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+
+    from ui.browser import Browser
+
+    options = ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
+        options.add_argument(flag)
+    driver = Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        yield Browser(driver, served.url, tmp_path)
+    finally:
+        driver.quit()
 
 
-def until(browser: Chrome, holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 90
-    while not holds():
-        assert time.monotonic() < deadline, f"no {what}: {browser.title} at {browser.current_url}"
-        time.sleep(0.4)
-
-
-def shows(browser: Chrome, url: str, *texts: str) -> None:
-    """Open a page and wait until it shows all the texts."""
-    browser.get(url)
-    page = "return document.body ? document.body.innerText : ''"
-    for text in texts:
-        until(browser, lambda text=text: text in browser.execute_script(page), text)  # type: ignore[misc]
-
-
-def test_a_link_opens_the_pages_and_they_stay_open(browser: Chrome, served: Guarded, tmp_path: Path) -> None:
-    shows(browser, f"{served.url}/locations", "its owner's", "blogdata ui --open")
+def test_a_link_opens_the_pages_and_they_stay_open(browser: Browser, served: Guarded, tmp_path: Path) -> None:
+    browser.open("/locations", "its owner's", "blogdata ui --open")
     # As `blogdata ui --open` does it: from a file, which is another site.
     page = tmp_path / "sign-in.html"
     link = ui_guard.sign_in_link(served.url, served.token)
     page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={link}">')
-    shows(browser, page.as_uri(), "Overview")
-    assert browser.current_url.startswith(served.url)
-    assert "link=" not in browser.current_url
-    shows(browser, f"{served.url}/locations", "analytics", "Loaded")
-    shows(browser, f"{served.url}/jobs", "newsletter")
+    browser.open_file(page, "Overview")
+    assert browser.address().startswith(served.url)
+    assert "link=" not in browser.address()
+    browser.open("/locations", "analytics", "Loaded")
+    browser.picture("signed-in")
+    browser.open("/jobs", "newsletter")
 
 
-def test_a_foreign_page_reaches_nothing(browser: Chrome, served: Guarded, tmp_path: Path) -> None:
-    shows(browser, ui_guard.sign_in_link(served.url, served.token), "Overview")
+def test_a_foreign_page_reaches_nothing(browser: Browser, served: Guarded, tmp_path: Path) -> None:
+    browser.open(ui_guard.sign_in_link("", served.token), "Overview")
     attack = ATTACK.replace("URL", served.url).replace("WS", served.url.replace("http", "ws"))
     (tmp_path / "attack.html").write_text(attack)
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as foreign:
         Thread(target=foreign.serve_forever, daemon=True).start()
-        browser.get(f"http://127.0.0.1:{foreign.server_port}/attack.html")
+        browser.moves_to(f"http://127.0.0.1:{foreign.server_port}")
+        browser.open("/attack.html")
         # An answer that the page may not read counts as fulfilled, but the request was refused.
-        until(browser, lambda: browser.title == "fulfilled rejected rejected", "three refusals")
+        browser.until(lambda: browser.title() == "fulfilled rejected rejected", "three refusals")
         foreign.shutdown()
     assert not served.instance.get_runs()

@@ -34,7 +34,7 @@ from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from published import days, deployment, land, publish
 from quality.contracts import CONTRACTS, GRAPH
-from quality.contracts.streams import streamed_inputs
+from quality.contracts.live import streamed_inputs
 from simulated import Killed
 
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]

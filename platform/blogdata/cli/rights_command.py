@@ -10,7 +10,7 @@ import typer
 from blogdata.cli.output import TextGrid, console, say_json
 from blogdata.contract.contract import Contract
 from blogdata.errors import refuse_unknown
-from blogdata.patterns.security.fine_grained_accessor_for_resources import JobReach, reach_of
+from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
 from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, Role, Shown, Sight, sight_of
 from blogdata.planning.graph import Graph
 from quality.contracts import EVERY
@@ -30,13 +30,14 @@ def rights(
         return
     tasks = graph.tasks if job is None else [graph.task_of(job)]
     reaches = [reach_of(task.contracts) for task in tasks]
+    rows = [{"job": it.job, "reads": sorted(it.reads - it.writes), "writes": sorted(it.writes)} for it in reaches]
     if as_json:
-        say_json([{"job": reach.job, "reads": _inputs(reach), "writes": sorted(reach.writes)} for reach in reaches])
-    else:
-        table = TextGrid("job", "reads", "writes")
-        for reach in reaches:
-            table.add_row(reach.job, ", ".join(_inputs(reach)), ", ".join(sorted(reach.writes)))
-        console.print(table)
+        say_json(rows)
+        return
+    table = TextGrid("job", "reads", "writes")
+    for row in rows:
+        table.add_row(str(row["job"]), ", ".join(row["reads"]), ", ".join(row["writes"]))
+    console.print(table)
 
 
 def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
@@ -69,7 +70,3 @@ def _column(name: str, sight: Sight) -> str:
     marks = [] if usual is Shown.AS_IT_IS else [usual.value]
     marks += [f"{private.value} where {PRIVATE}"] if private else []
     return f"{name} ({', '.join(marks)})" if marks else name
-
-
-def _inputs(reach: JobReach) -> list[str]:
-    return [*(f"landing.{table}" for table in sorted(reach.landed)), *sorted(reach.reads - reach.writes)]

@@ -114,12 +114,12 @@ def remove(
     dataset: Annotated[str, typer.Argument(help="For instance gold.referral_stats")],
     column: Annotated[str, typer.Argument(help="The column, which the contract no longer has.")],
 ) -> None:
-    """Remove a retired column from its table; refused during its grace period, and while anybody reads it."""
+    """Remove a retired column from its table; refused during its grace period, and while it is read."""
     refuse_unknown([dataset], EVERY, where="schema remove")
     settings = existing()
     lake = Lake(root=str(settings.lake))
     readers = _readers(settings, dataset, column)
-    version = schema_migrator.remove(lake, EventLog(lake), EVERY[dataset], column, readers, today=today())
+    version = schema_migrator.remove(lake, EVERY[dataset], column, readers, today=today())
     if version is None:
         console.print(f"{dataset} does not have {column}")
         return

@@ -125,18 +125,10 @@ class PartnerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CopySettings:
+    """Where copies of the tables go, and the group of the machine's users that reads them."""
+
     folder: Annotated[types.Folder, AfterValidator(Path.resolve)]
     group: types.Text
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReaderSettings:
-    """The readers of copies: the roles, and staging."""
-
-    analyst: CopySettings | None = None
-    engineer: CopySettings | None = None
-    partner: CopySettings | None = None
-    staging: CopySettings | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +211,7 @@ class Settings:
     alerts: Annotated[tuple[ChannelSettings, ...], AfterValidator(_unique)] = ()
     alerting: AlertingSettings = field(default_factory=AlertingSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
-    copies: ReaderSettings = field(default_factory=ReaderSettings)
+    staging: CopySettings | None = None
     logs: LogSettings = field(default_factory=LogSettings)
     site_hosts: Annotated[tuple[types.HostName, ...], at("site.hosts")] = ()
     first_day: Annotated[types.Day | None, at("history.begins", "BLOGDATA_HISTORY")] = None

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
+from typing import TypeVar
 
 from blogdata.contract.contract import Arrival, Contract, Edge, Look, Wanted
 from blogdata.contract.partitions import Grain, coarser, finer, key_of
@@ -205,10 +206,7 @@ class EventsOf(_Versioned):
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version among the arrivals of each event partition; a higher one if rows disappeared."""
         lines = dynamic_late_data_integrator.state(
-            look.published(edge.above),
-            look.published(edge.below.dataset),
-            source=edge.above,
-            breakdown=self.breakdown,
+            look.published(edge.above), look.published(edge.below.dataset), source=edge.above, breakdown=self.breakdown
         )
         # After rows disappeared, no arrival may name the partition any more: it has to read all arrivals again.
         return {
@@ -350,14 +348,14 @@ class AsOf(_Versioned):
 
 @dataclass(frozen=True, kw_only=True)
 class InTurn:
-    """Executions depend on their predecessors: those that a restoration undid are merged again, and all later ones."""
+    """Executions depend on their predecessors: undone ones are merged again, and all later ones."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        marks = look.executions(edge.below.dataset)
+        marks = look.history(edge.below.dataset)
         return dict.fromkeys(undone(marks), f"taken back; {len(marks)} executions so far")
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the executions that run again, those a restoration undid, and all later ones.
+        """Find the executions that run again, those an earlier one undid, and all later ones.
 
         Raises:
             ReplayTooLong: More later executions would run again than the contract allows.
@@ -365,7 +363,7 @@ class InTurn:
         keys = wanted.get(edge.below.dataset, {})
         if not keys:
             return {}
-        return {key: f"of {min(keys)}" for key in due(edge.below, look.executions(edge.below.dataset), keys)}
+        return {key: f"of {min(keys)}" for key in due(edge.below, look.history(edge.below.dataset), keys)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,7 +396,10 @@ WHOLE = Whole()
 WITHIN = Within()
 
 
-def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
+_Arrival = TypeVar("_Arrival", bound=Arrival)
+
+
+def not_published(ready: Iterable[_Arrival], published: Mapping[str, Entry]) -> list[_Arrival]:
     return [
         partition
         for partition in ready

@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from blogdata.contract.contract import Contract, Look, Wanted
-from blogdata.contract.partitions import Grain, coarser, following, key_of, previous, start_of
+from blogdata.contract.partitions import Grain, coarser, key_of, previous, start_of
 from blogdata.contract.publication import WHOLE_TABLE, Entry, kept
 from blogdata.contract.schedule import On
 from blogdata.errors import PlatformError
@@ -26,7 +26,7 @@ from blogdata.planning.expired import PartitionExpired, refusals
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import EventsOf, Landed, Within
 from blogdata.planning.reaches import Carried
-from blogdata.planning.snapshot import Snapshot, input_not_published, is_there
+from blogdata.planning.snapshot import Snapshot, input_not_published, is_known
 
 DEAD_LETTERS = "dead_letters"
 """Name of the guard that a person lifts to continue without the rejected rows."""
@@ -142,11 +142,11 @@ class Staleness:
             if self._counts(task.contracts[0], key, lacking)
         }
 
-    def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, few: int = 0) -> dict[str, str]:
+    def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, max_republished: int = 0) -> dict[str, str]:
         """Keep those of the stale partitions that a run of a lane computes.
 
-        A table that is written whole or in order has one next state, so each lane computes it. The lane
-        `landed` computes the `few` newest of those published before, too, which the late rows of an hour touch.
+        A table that is written whole or in order has one next state, so each lane computes it. The lane `landed`
+        computes the newest of those published before, too, which the late rows of an hour touch.
         """
         if lane is Lane.ALL or task.grain is None or task.in_order:
             return dict(stale)
@@ -156,7 +156,7 @@ class Staleness:
         if any(isinstance(read.reach, Landed) for _, read in self.graph.edges(task)):
             # Its files changed, unless its table was lost.
             before -= self.look.published(task.main).keys()
-        left = sorted(before)[: max(len(before) - few, 0)]
+        left = sorted(before)[: max(len(before) - max_republished, 0)]
         return {key: stale[key] for key in stale if key not in left}
 
     def all_stale(self) -> dict[str, dict[str, str]]:
@@ -225,19 +225,6 @@ class Staleness:
             if task.grain is not None and previous(key, task.grain) in after
         }
 
-    def ahead(self, task: Task, keys: Collection[str], count: int) -> set[str]:
-        """Find the published partitions that follow some partitions, as far as they can be computed again."""
-        if task.grain is None or not keys or count <= 0:
-            return set()
-        there = (self.look.published(task.main).keys() & self.computable(task)) - self.waiting(task).keys()
-        found, at = set[str](), set(keys)
-        for _ in range(count):
-            at = {following(key, task.grain) for key in at} & there
-            if not at:
-                break
-            found |= at
-        return found
-
     def known(self, task: Task) -> set[str]:
         """Find all partitions a task could run: landed, published and stale ones, expired ones among them."""
         found = {key for contract in task.contracts for key in self.look.published(contract.dataset)}
@@ -257,7 +244,7 @@ class Staleness:
         """Return whether a task can be computed; a task whose source has never landed cannot."""
         # What was published once stays up to date, even if all of an input was lost.
         return bool(self.look.published(task.main)) or self.graph.has_input(
-            task, lambda read: bool(wanted.get(read.dataset)) or is_there(self.look, read)
+            task, lambda read: bool(wanted.get(read.dataset)) or is_known(self.look, read)
         )
 
     def _lacking(self, task: Task) -> dict[str, list[str]]:
@@ -275,7 +262,7 @@ class Staleness:
         if not task.in_order or not keys:
             return None
         try:
-            due(task.contracts[0], self.look.executions(task.main), keys)
+            due(task.contracts[0], self.look.history(task.main), keys)
         except ReplayTooLong as error:
             return error
         return None

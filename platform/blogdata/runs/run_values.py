@@ -11,13 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-_KINDS: Mapping[Any, Any] = {
-    bool: bool,
-    int: int,
-    str: str,
-    list[str]: [str],
-    dict[str, list[str]]: {str: [str]},
-}
+_KINDS: Mapping[Any, Any] = {bool: bool, int: int, str: str, list[str]: [str], dict[str, list[str]]: {str: [str]}}
 
 
 def values_only(model: type[dg.Config]) -> dict[str, dg.Field]:

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 
 OWN = tuple(
     Contract(dataset=name, description=what, owner="team:platform", columns=())
-    for name, what in (
-        (EVENTS, "The event log"),
-        (PARTITION_STATE, "Claims on partitions"),
-    )
+    for name, what in ((EVENTS, "The event log"), (PARTITION_STATE, "Claims on partitions"))
 )
 """The platform's own tables; the action that compacts leaves them to what writes them."""
 BUSY = "another run is publishing it"

@@ -205,12 +205,7 @@ class _Work:
         stream, place = self.stream, self.place
         events = EventLog(place.lake)
         batch = MicroBatch(
-            lines=lines,
-            number=number,
-            checkpoint=self.checkpoint,
-            sources=stream.sources,
-            place=place,
-            events=events,
+            lines=lines, number=number, checkpoint=self.checkpoint, sources=stream.sources, place=place, events=events
         )
         try:
             # The server goes on with a query whose client was killed; this ends it once another process has the claim.

@@ -31,8 +31,8 @@ from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.table.lake import Lake
 from blogdata.watch import findings
 from quality.contracts import GRAPH
+from quality.contracts.live import streamed_inputs
 from quality.contracts.serving import PARTNER_FEED
-from quality.contracts.streams import streamed_inputs
 
 if TYPE_CHECKING:
     from apprise import Apprise

@@ -51,22 +51,29 @@ def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             "folder": dg.MetadataValue.path(str(folder)),
             **table(
                 "edges",
-                [{"from": edge.source, "to": edge.target, "newest_version_read": edge.version} for edge in graph.edges],
+                [
+                    {"from": above, "to": below, "newest_version_read": read}
+                    for (above, below), read in graph.edges.items()
+                ],
             ),
-            **table("datasets", [_dataset(graph, name) for name in graph.nodes]),
+            **table("datasets", [_dataset(graph, name) for name in graph.datasets()]),
         }
     )
 
 
 def _dataset(graph: Lineage, name: str) -> dict[str, Any]:
-    node = graph.nodes[name]
+    contract = graph.contracts.get(name)
     lists = {
-        "used_by": node.consumers,
+        "used_by": contract.consumers if contract else (),
         "made_of": graph.upstream(name),
         "made_of_it": graph.downstream(name),
         "tell_before_a_change": graph.affected_teams(name),
     }
-    return {"dataset": name, "owner": node.owner or "", **{key: ", ".join(sorted(of)) for key, of in lists.items()}}
+    return {
+        "dataset": name,
+        "owner": contract.owner if contract else "",
+        **{key: ", ".join(sorted(of)) for key, of in lists.items()},
+    }
 
 
 REPORT = dg.AssetKey(["ops", "report"])

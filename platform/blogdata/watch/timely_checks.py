@@ -18,7 +18,7 @@ from blogdata.runs.names import asset_key
 from blogdata.watch import detectors
 from blogdata.watch.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN, Reading
 from quality.contracts import EVERY, GRAPH, LANDED
-from quality.contracts.streams import streamed_inputs
+from quality.contracts.live import streamed_inputs
 
 OVERDUE = "overdue"
 CHECKED: Mapping[str, str] = {
@@ -74,7 +74,7 @@ def overdue_evaluation(contract: Contract, late: Overdue) -> dg.AssetCheckEvalua
         description=late.warning,
         metadata={
             "verdict": late.warning or QUIET,
-            OVERDUE: len(late.keys),
+            OVERDUE: sum(map(len, late.without.values())),
             **{why: list(keys) for why, keys in late.without.items()},
         },
     )

@@ -66,10 +66,7 @@ class StreamProgress:
     """Watermark that the next batch is judged by; None while nothing can be late."""
 
     def advance(
-        self,
-        readings: Iterable[tuple[str, datetime | None]],
-        allowed: timedelta,
-        strategy: Strategy = Strategy.MAX,
+        self, readings: Iterable[tuple[str, datetime | None]], allowed: timedelta, strategy: Strategy = Strategy.MAX
     ) -> StreamProgress:
         """Compute the progress after a batch, from the greatest believable event times of its sources."""
         seen = dict(self.seen)
@@ -111,13 +108,7 @@ def progress(
     return Progress(watermarks=watermarks, ignored=ignored)
 
 
-def late(
-    frame: DataFrame,
-    marks: Mapping[str, datetime | None],
-    *,
-    partition: str,
-    event_time: str,
-) -> DataFrame:
+def late(frame: DataFrame, marks: Mapping[str, datetime | None], *, partition: str, event_time: str) -> DataFrame:
     """Find the rows behind the watermark of the partition they arrived in.
 
     With `watermark` TIMESTAMP and `lateness_seconds` DOUBLE.
@@ -143,12 +134,7 @@ def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column
 
 
 def readings_of(
-    frame: DataFrame,
-    *,
-    source: Column,
-    taken_in: datetime,
-    partition: str,
-    event_time: str,
+    frame: DataFrame, *, source: Column, taken_in: datetime, partition: str, event_time: str
 ) -> list[tuple[str, datetime | None]]:
     """Compute the greatest believable event time (None: there is none) of each source of a batch (a Spark action)."""
     from pyspark.sql import functions as F

@@ -49,13 +49,21 @@ MOST_FILES = 24
 """Files of a table from which it is written whole where rows are only added."""
 
 
-def merge(changes: DataFrame, target: Target, provenance: Provenance, *, at: int | None = None) -> Commit:
+def merge(
+    changes: DataFrame,
+    target: Target,
+    provenance: Provenance,
+    *,
+    at: int | None = None,
+    into: DataFrame | None = None,
+) -> Commit:
     """Merge changes into an unpartitioned table, audited and in one commit.
 
     Args:
         changes: Rows with the contract's columns and :data:`DELETED`, never null, one per key. Of a removed row only
             the key is used.
         at: Version of the table the changes were computed from; None: they do not depend on one.
+        into: Rows that replace those of the table before the merge, e.g. of an earlier version.
     """
     contract = _mergeable(target.contract)
     distinct = unambiguous(all_marked(changes), contract)
@@ -66,7 +74,7 @@ def merge(changes: DataFrame, target: Target, provenance: Provenance, *, at: int
             tables.enforce(changes.sparkSession, target.lake, contract)
         version = target.lake.version(contract.dataset)
     assert version is not None
-    return _merged(distinct, target, provenance, at=version)
+    return _merged(distinct, target, provenance, at=version, into=into)
 
 
 def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
@@ -88,14 +96,17 @@ def add(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> 
     return publish(rows, target, change=Exchange(at=at, files=()), partitions=(), provenance=provenance)
 
 
-def _merged(changes: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
+def _merged(
+    changes: DataFrame, target: Target, provenance: Provenance, *, at: int, into: DataFrame | None = None
+) -> Commit:
     """Rewrite the files that have a row with a changed key, or of a small table all."""
     contract, lake, spark = target.contract, target.lake, changes.sparkSession
     current = lake.read(spark, contract.dataset, at)
     table = lake.at(contract.dataset, at)
     files = arrow.rows_of(table.get_add_actions(flatten=True))
-    if len(files) < 2 or marks_rows(table) or sum(file["num_records"] for file in files) <= SMALL:
-        rows = rows_after_merge(changes, current, contract)
+    small = len(files) < 2 or marks_rows(table) or sum(file["num_records"] for file in files) <= SMALL
+    if small or into is not None:
+        rows = rows_after_merge(changes, current if into is None else into, contract)
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
     with kept_rows.computed(effective(changes, current, contract)) as kept:
         named = current.withColumn("_file", F.col("_metadata.file_name")).alias("t")

@@ -5,7 +5,7 @@ to know them.
 
 How it works: the joins are paid once, when the table is written (:func:`flatten`). One Big Table has all that is known
 in the rows of the facts. It is computed from the tables of the Normalizer, and refreshed when a dimension changes: a
-partition is stale while it shows something that the dimension no longer says (`blogdata.planning.reaches.Shown`). So a
+partition is stale if it shows a value that the dimension no longer has (`blogdata.planning.reaches.Shown`). So a
 renamed device rewrites the weeks that name it, and no other. Repeated texts take little room: Parquet stores each of
 them once in a file.
 

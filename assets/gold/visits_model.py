@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import gather
-from assets.gold.visits_cube import named
+from assets.gold.page_views import gather, named
 from assets.referrers import kind_of, site_of
 from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_value import distributed_aggregator

@@ -18,7 +18,6 @@ ROOT = Path(__file__).parent.parent.parent
 TEXTS = {
     "loggers.console.config.log_level": "Dagster's logger: one of Python's levels",
     "loggers.console.config.name": "Dagster's logger: its name in lines of the log",
-    "ops.do_export.config.role": "a role that has a folder in the settings, refused otherwise",
     "ops.do_replicate.config.datasets.[]": "names of datasets",
     "ops.do_rotate.config.key": "one of two words",
     "ops.do_share.config.dataset": "a name, refused if no contract has it",
@@ -77,7 +76,7 @@ def test_no_run_configuration_sets_a_path(locations: list[dg.Definitions]) -> No
         source = file.read_text(encoding="utf-8")
         declared = (
             source.count("config_schema=values_only(")
-            if file.parent.name in ("sensors", "quality", "runs", "assets")
+            if file.parent.name in ("sensors", "quality", "operations", "assets")
             else 0
         )
         assert len(READS.findall(source)) == declared, f"{file} reads a configuration without a schema"
@@ -91,11 +90,11 @@ def test_no_run_configuration_sets_a_path(locations: list[dg.Definitions]) -> No
         {"resources": {"lake": {"config": {"root": "/tmp/theirs"}}}},
         {"resources": {"deployment": {"config": {"home": {"env": "HOME"}}}}},
         {"resources": {"io_manager": {"config": {"base_dir": "/tmp/theirs"}}}},
-        {"ops": {"do_retention": {"config": {"folder": "/tmp/theirs"}}}},
-        {"ops": {"do_retention": {"config": {"only_plan": {"env": "HOME"}}}}},
+        {"ops": {"ops__data_docs": {"config": {"folder": "/tmp/theirs"}}}},
+        {"ops": {"ops__data_docs": {"config": {"newest": {"env": "HOME"}}}}},
         {"resources": {"request": {"config": {"span": {"env": "HOME"}}}}},
     ],
 )
 def test_a_run_cannot_be_sent_elsewhere(locations: list[dg.Definitions], attack: dict[str, Any]) -> None:
     with pytest.raises(dg.DagsterInvalidConfigError):
-        dg.validate_run_config(locations[0].resolve_job_def("retention"), attack)
+        dg.validate_run_config(locations[0].resolve_job_def("data_docs"), attack)

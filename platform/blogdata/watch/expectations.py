@@ -1,0 +1,205 @@
+"""The contract in the vocabulary of Great Expectations: suites are derived from contracts, never written by hand.
+
+The hot path audits a batch with one aggregate inside the writing transaction. This module states the same promises in
+a vocabulary that is known outside the platform, and validates the *published* rows. It shares no code with the first
+audit, so it also finds what that one overlooks.
+
+No value of a row enters a result: the figures are counts, and of an exception only the first line is kept, without the
+values it quotes. So the page of the results contains no personal data.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from blogdata.contract.column_types import DataType, Struct, parse
+from blogdata.contract.contract import Contract
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RESULT_FORMAT = {"result_format": "SUMMARY", "partial_unexpected_count": 0}
+"""Counts only: the default keeps examples of unexpected values, which may be addresses and logins."""
+
+_SPARK_TYPES = {
+    "BIGINT": "LongType",
+    "INT": "IntegerType",
+    "SMALLINT": "ShortType",
+    "TIMESTAMP_NTZ": "TimestampNTZType",
+    "TINYINT": "ByteType",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleResult:
+    """The result of one promise: it holds, it is broken, or it could not be evaluated."""
+
+    rule: str
+    description: str
+    passed: bool
+    found: int | None = None
+    error: str | None = None
+    """First line of the exception that its evaluation raised, without the values it quotes."""
+
+    def __str__(self) -> str:
+        """The rule's name, followed by the number of violations if it was counted: `not_null.user_id (3)`."""
+        return self.rule if self.found is None else f"{self.rule} ({self.found})"
+
+
+class Project:
+    """A Great Expectations project in memory: nothing is stored, and no data is sent anywhere."""
+
+    def __init__(self) -> None:
+        gx = _library()
+        self._context: Any = gx.get_context(mode="ephemeral")
+        self._context.enable_analytics(False)
+        self._context.variables.progress_bars = {"globally": False}
+
+    def validate(self, frame: DataFrame, contract: Contract) -> list[RuleResult]:
+        """Validate published rows, whole partitions, against the suite of their contract."""
+        gx = _library()
+        wanted = suite(contract)
+        with _quiet(), _in_session_of(frame):
+            # A new source each time, because a source keeps its first session. Not persisted: a frame cached on a
+            # shared server occupies its memory for all users.
+            source = self._context.data_sources.add_spark(contract.dataset, persist=False)
+            batch = source.add_dataframe_asset("published").add_batch_definition_whole_dataframe("whole")
+            definition = self._context.validation_definitions.add(
+                gx.ValidationDefinition(name=contract.dataset, data=batch, suite=self._context.suites.add(wanted))
+            )
+            outcome = definition.run(
+                batch_parameters={"dataframe": frame},
+                result_format=RESULT_FORMAT,
+                run_id=gx.RunIdentifier(run_name=contract.dataset, run_time=datetime.now(timezone.utc)),
+            )
+        found = {result.rule: result for result in map(_result, outcome.results)}
+        if any(result.error is not None for result in found.values()):
+            # Raises if the server is gone: that is a fault of the run, not a result of the validation.
+            frame.sparkSession.sql("SELECT 1").collect()
+        # A promise without an answer is an error, not a promise kept.
+        return [found[expectation.meta["rule"]] for expectation in wanted.expectations]
+
+
+def suite(contract: Contract) -> Any:
+    """Derive the suite of a dataset from its contract; `rule` in an expectation's meta is its name in an audit."""
+    gx = _library()
+    # Great Expectations counts each field of a struct as a column too.
+    names = [name for column in contract.columns for name in _names(column.name, parse(column.type))]
+    # As a set: columns added later come last in the table, whatever their place in the contract.
+    found = [_expect("TableColumnsToMatchSet", "columns", "The columns are those of the contract", column_set=names)]
+    for column in contract.columns:
+        kind, rule = _spark_type(column.type), f"type.{column.name}"
+        says = f"{column.name} is {column.type}"
+        found.append(_expect("ColumnValuesToBeOfType", rule, says, column=column.name, type_=kind))
+        if not column.nullable:
+            rule = f"not_null.{column.name}"
+            found.append(_expect("ColumnValuesToNotBeNull", rule, column.description, column=column.name))
+    if contract.key:
+        found.append(_unique(contract))
+    for rule_ in contract.rules:
+        condition = _sql(f"not coalesce({rule_.expression}, false)")
+        found.append(_query(rule_.name, rule_.description, f"{{batch}} WHERE {condition}"))
+    by = f" GROUP BY `{contract.partitioning.column}`" if contract.partitioning else ""
+    for audit in contract.audits:
+        held = _sql(f"SELECT {audit.expression} AS held FROM ") + "{batch}" + by
+        found.append(_query(audit.name, audit.description, f"({held}) WHERE NOT coalesce(held, false)"))
+    return gx.ExpectationSuite(name=contract.dataset, expectations=found)
+
+
+def _unique(contract: Contract) -> Any:
+    name, description = "unique." + "+".join(contract.key), "The key identifies a row within its partition"
+    if len(contract.identity) == 1:
+        return _expect("ColumnValuesToBeUnique", name, description, column=contract.identity[0])
+    return _expect("CompoundColumnsToBeUnique", name, description, column_list=list(contract.identity))
+
+
+def _query(rule: str, description: str, rows: str) -> Any:
+    query = f"SELECT 1 AS broken FROM {rows}"
+    said = {"description": f"{rule}: {description}", "meta": {"rule": rule}}
+    return _library().expectations.UnexpectedRowsExpectation(unexpected_rows_query=query, **said)
+
+
+def _expect(kind: str, rule: str, description: str, **arguments: Any) -> Any:
+    said = {"description": f"{rule}: {description}", "meta": {"rule": rule}}
+    return getattr(_library().expectations, f"Expect{kind}")(**arguments, **said)
+
+
+def _sql(expression: str) -> str:
+    # Great Expectations formats the query, so a brace of the rule itself must be doubled.
+    return expression.replace("{", "{{").replace("}", "}}")
+
+
+def _names(name: str, type_: DataType) -> Iterator[str]:
+    yield name
+    if isinstance(type_, Struct):
+        for field in type_.fields:
+            yield from _names(f"{name}.{field.name}", field.type)
+
+
+def _spark_type(ddl: str) -> str:
+    name = ddl.upper().split("<")[0].split("(")[0].strip()
+    return _SPARK_TYPES.get(name, f"{name.capitalize()}Type")
+
+
+def _result(outcome: Any) -> RuleResult:
+    configuration, result = outcome.expectation_config, outcome.result or {}
+    error = _error(outcome.exception_info or {})
+    found = result.get("unexpected_count")
+    if found is None and configuration.type == "unexpected_rows_expectation":
+        found = result.get("observed_value")
+    return RuleResult(
+        rule=configuration.meta["rule"],
+        description=configuration.description.split(": ", 1)[1],
+        passed=bool(outcome.success) and error is None,
+        found=None if found is None or error is not None else int(found),
+        error=error,
+    )
+
+
+def _error(info: dict[str, Any]) -> str | None:
+    # One exception, or one for each metric that the expectation needs.
+    raised = [item for item in (info, *info.values()) if isinstance(item, dict) and item.get("raised_exception")]
+    if not raised:
+        return None
+    # Spark's messages continue with the query plan and the server's stack, and quote values in single quotes.
+    lines = str(raised[0]["exception_message"]).strip().splitlines() or ["an exception without a message"]
+    return re.sub(r"'[^']*'", "'\N{HORIZONTAL ELLIPSIS}'", lines[0])
+
+
+@contextmanager
+def _in_session_of(frame: DataFrame) -> Iterator[None]:
+    """Make Great Expectations use the session of a frame, whatever other sessions the process has.
+
+    By itself it uses the Connect session that is active in the thread, else the process's default one. Without either
+    it starts a classic Spark in this process, which does not know the frame's views.
+    """
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    active: Any = ConnectSession._active_session
+    before = getattr(active, "session", None)
+    active.session = frame.sparkSession
+    try:
+        yield
+    finally:
+        active.session = before
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _library() -> Any:
+    with _quiet():
+        # The library imports modules that newer Pythons deprecate. The import takes seconds, so it happens only here.
+        import great_expectations
+
+    return great_expectations
