@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 
 from blogdata import files
 from blogdata.deliver import partner
@@ -23,6 +26,7 @@ from blogdata.table.lake import Lake
 from blogdata.watch import alerting
 from quality.contracts import EVERY
 
+_LEAST_GIB = 2
 Finding = tuple[str, Remedy | None]
 """The state of a requirement, and the remedy; None: it is met."""
 
@@ -39,6 +43,8 @@ class Diagnosis:
 def examine(settings: Settings) -> list[Diagnosis]:
     """Run all checks without changing anything; a requirement comes after those it depends on."""
     checks: list[tuple[str, Callable[[Settings], Iterator[Finding]]]] = [
+        ("python", _python),
+        ("disk", _disk),
         ("privacy", _privacy),
         ("secrets", _secrets),
         ("jars", _jars),
@@ -59,6 +65,17 @@ def examine(settings: Settings) -> list[Diagnosis]:
             detail = f"{error.what} ({error.where})"
             findings.append(Diagnosis(name=name, ok=False, detail=detail, next_step=error.next_step))
     return findings
+
+
+def _python(settings: Settings) -> Iterator[Finding]:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("dagster", "pyspark", "delta-spark", "deltalake"))
+    yield f"{sys.version.split()[0]} at {sys.executable}, with {packages}", None
+
+
+def _disk(settings: Settings) -> Iterator[Finding]:
+    free = shutil.disk_usage(settings.home).free / 2**30
+    step = Remedy("Free some space, or set BLOGDATA_HOME to another disk")
+    yield f"{free:.1f} GiB free", step if free < _LEAST_GIB else None
 
 
 def _privacy(settings: Settings) -> Iterator[Finding]:
@@ -109,8 +126,8 @@ def _service(status: ServiceStatus, step: Remedy) -> Finding:
 def _tables(settings: Settings) -> Iterator[Finding]:
     address = postgres.of_tables(settings)
     if address is not None and settings.tables.any:
-        version, place = postgres_connection.probe(address), postgres_connection.without_password(address.url)
-        yield f"their database answers: PostgreSQL {version} at {place}", None
+        server, place = postgres_connection.probe(address), postgres_connection.without_password(address.url)
+        yield f"their database answers: PostgreSQL {server} at {place}", None
 
 
 def _storage(settings: Settings) -> Iterator[Finding]:
