@@ -72,11 +72,11 @@ class Ui:
 
     def words(self) -> dict[psutil.Process, list[str]]:
         """List the command lines of its processes, except those that end meanwhile, such as replaced code servers."""
-        found = {}
-        for one in self.family():
+        words = {}
+        for process in self.family():
             with contextlib.suppress(psutil.Error):
-                found[one] = one.cmdline()
-        return found
+                words[process] = process.cmdline()
+        return words
 
 
 @pytest.fixture
