@@ -35,24 +35,17 @@ def deployment(deploy: Deploy) -> Deployment:
 def test_retiring_columns_are_listed_until_removed(said: Said, deployment: Deployment) -> None:
     """Patterns: Schema Compatibility Enforcer, Schema Migrator, Fine-Grained Tracker."""
 
-    def migration() -> dict[str, object]:
-        code, out, _ = said("schema", "migrations", "--json")
-        (told,) = [one for one in json.loads(out) if one["dataset"] == "gold.referral_stats"]
-        assert (code, told["phase"]) == (0, "both")
-        return {reader["name"]: reader["how"] for reader in told["read_by"]}
-
-    assert migration() == {}
+    code, out, _ = said("schema", "migrations", "--json")
+    (migration,) = [row for row in json.loads(out) if row["dataset"] == "gold.referral_stats"]
+    assert (code, migration["phase"], migration["read_by"]) == (0, "both", [])
     code, out, _ = said("sql", "SELECT `users`, visitors FROM gold.referral_stats_public", "--json")
     rows = json.loads(out)
     assert (code, bool(rows), [row for row in rows if row["users"] != row["visitors"]]) == (0, True, [])
     code, _, err = said("schema", "remove", "gold.referral_stats", "users")
     assert (code, "the contract still has users" in err) == (2, True)
-
     asked = (deployment.lake, deployment.events, DECLARED, "silver.visits_enriched", "referral_host")
-    found = schema_migrator.readers(*asked, landing=str(deployment.landing))
-    datasets = "visits_cube_daily visits_cube_weekly visits_weekly referral_stats daily_report audience_hourly".split()
-    assert {reader.name for reader in found} >= {f"gold.{name}" for name in datasets}
-    assert {reader.owner for reader in found} == {"team:analytics", "team:platform"}
+    names = {reader.name for reader in schema_migrator.readers(*asked, landing=str(deployment.landing))}
+    assert names >= {"gold.visits_cube_daily", "gold.visits_weekly", "gold.referral_stats", "gold.audience_hourly"}
 
 
 def test_the_lineage_asset_exports_each_publication_once_and_shows_the_graph(deployment: Deployment) -> None:
