@@ -86,12 +86,9 @@ class Buttons:
 
     @cached_property
     def nodes(self) -> Mapping[Key, Mapping[str, Any]]:
-        """All assets of the workspace, as the pages know them."""
-        found = self._served.ask(NODES)["assetNodes"]
-        return {tuple(node["assetKey"]["path"]): node for node in found}
+        return {tuple(node["assetKey"]["path"]): node for node in self._served.ask(NODES)["assetNodes"]}
 
     def location(self, key: Key) -> str:
-        """Return the code location of an asset."""
         return str(self.nodes[key]["repository"]["location"]["name"])
 
     def checks(self, keys: Collection[Key], *, alone: bool = False) -> list[CheckKey]:
@@ -125,7 +122,6 @@ class Buttons:
         return self._launch(location, keys, self.checks(keys), tags)
 
     def execute(self, location: str, checks: Sequence[CheckKey]) -> str:
-        """Press *Execute* of checks; return the run's identifier."""
         return self._launch(location, (), checks, ())
 
     def backfill(self, keys: Collection[Key], partitions: Sequence[str]) -> str:
@@ -159,7 +155,6 @@ class Buttons:
         return [str(run["runId"]) for run in found]
 
     def ended(self, run_id: str, seconds: float = 600) -> Run:
-        """Wait for the end of a run."""
         deadline = time.monotonic() + seconds
         while (found := self._served.ask(RUN, id=run_id)["runOrError"])["status"] not in ENDED:
             assert time.monotonic() < deadline, (run_id, found["status"])
@@ -172,8 +167,8 @@ class Buttons:
             status=found["status"],
             materialized=frozenset((tuple(event["assetKey"]["path"]), event["partition"]) for event in made),
             checks={
-                (tuple(each["assetKey"]["path"]), each["checkName"]): each["success"] or each["severity"] == "WARN"
-                for each in evaluated
+                (tuple(check["assetKey"]["path"]), check["checkName"]): check["success"] or check["severity"] == "WARN"
+                for check in evaluated
             },
             errors=tuple(f"{error['message']} {(error.get('cause') or {}).get('message', '')}" for error in errors),
         )
