@@ -69,9 +69,8 @@ def made(lake: LakeResource, now: datetime = NOW) -> Report:
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeResource:
     found = published.deployment(tmp_path_factory.mktemp("home"))
-    odd = [
-        View(time=START, visit=name, visitor=name, page=name, host=name, browser=name, device=name) for name in HOSTILE
-    ]
+    places = ("visit", "visitor", "page", "host", "browser", "device")
+    odd = [View(time=START, **dict.fromkeys(places, name)) for name in HOSTILE]
     write(found, [*odd, *random_views(40 * 24, seed=5)])
     published.bronze(found.lake, {"2026-01-05T00": {"2026-01-05T00": 3}})
     return found
@@ -135,17 +134,13 @@ def test_the_figures_of_the_ledger_are_the_ledgers(lake: LakeResource) -> None:
     states = {state.dataset: state for state in made(lake).data.datasets}
     for name, contract in EVERY.items():
         lines = ledger.audit(lake.lake, EventLog(lake.lake), contract)
-        state = states.get(name)
-        if state is None:
+        if name not in states:
             assert lines == [], "only what was never published is not shown"
             continue
-        assert state.partitions == len(lines)
-        assert (state.rows_in, state.rows_out, state.rows_there, state.unbalanced) == (
-            sum(line.entry.rows_in for line in lines),
-            sum(line.entry.rows_out for line in lines),
-            sum(line.rows_there for line in lines),
-            sum(not line.balanced for line in lines),
-        )
+        rows = [(line.entry.rows_in, line.entry.rows_out, line.rows_there, not line.balanced) for line in lines]
+        totals = tuple(map(sum, zip(*rows, strict=True))) or (0, 0, 0, 0)
+        state = states[name]
+        assert (state.rows_in, state.rows_out, state.rows_there, state.unbalanced) == totals
     # These tables have fewer rows than their commits record.
     assert states["bronze.visits"].unbalanced == 1
     assert states["bronze.visits"].problems == ["2026-01-05T00: 3 rows were published but 1 are in the table"]
