@@ -30,7 +30,7 @@ from blogdata.landing.records import LineReader, Values
 from blogdata.operate.config import CrawlerSettings, ExcludedRequests, LogSettings
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
 from quality.contracts.columns import CONTEXT
-from quality.contracts.requests import METHODS
+from quality.contracts.requests_daily import METHODS
 from quality.contracts.visits import FOUND, RECEIVED
 
 if TYPE_CHECKING:

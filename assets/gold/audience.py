@@ -14,8 +14,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import DELIVERED_ADS, DELIVERED_VISITS, gather
-from assets.gold.visits_cube import named
+from assets.gold.page_views import DELIVERED_ADS, DELIVERED_VISITS, gather, named
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import Commit
 from blogdata.patterns.data_value import distributed_aggregator, local_aggregator
@@ -28,10 +27,7 @@ from quality.contracts.ads import BOTH, DISPLAY_SIDE, EVENT_SIDE
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
 
 BY = ("event_hour", "dimension", "value")
-MEASURES = (
-    Measure(name="events"),
-    Measure(name="visitors", how=How.SKETCH, column="user_id", lg_k=LG_K),
-)
+MEASURES = (Measure(name="events"), Measure(name="visitors", how=How.SKETCH, column="user_id", lg_k=LG_K))
 
 
 def dimensions() -> Column:

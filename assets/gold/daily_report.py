@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import not_taken_in
+from assets.gold.page_views import not_taken_in
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_flow import unaligned_fan_in

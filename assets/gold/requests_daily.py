@@ -20,9 +20,9 @@ from blogdata.patterns.data_flow import aligned_fan_in
 from blogdata.runs import accounts
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
-from quality.contracts import requests as r
+from quality.contracts import requests_daily as r
 from quality.contracts.columns import DIRECT, UNKNOWN
-from quality.contracts.requests import NO_REQUESTS
+from quality.contracts.requests_daily import NO_REQUESTS
 
 _BY = ("event_date", "host", "kind", "status", "method", "path", "referral_host")
 

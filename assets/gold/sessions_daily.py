@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import gather
+from assets.gold.page_views import gather
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import Account, Commit
 from blogdata.runs import accounts

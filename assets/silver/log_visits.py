@@ -27,8 +27,8 @@ from blogdata.landing.log_splitter import PART
 from blogdata.patterns.idempotency import keyed_idempotency
 from blogdata.patterns.security.pseudo_anonymizer import token
 from blogdata.runs.step import Step
-from quality.contracts.keys import VISITOR_KEY
 from quality.contracts.sessions import INACTIVITY
+from quality.keys import VISITOR_KEY
 
 POSITION = ("arrival_hour", "source_file", "source_offset")
 
@@ -44,12 +44,7 @@ def with_visit_ids(target: DataFrame, around: DataFrame, key: str) -> DataFrame:
 
 
 def rejoined(
-    published: DataFrame,
-    target: DataFrame,
-    around: DataFrame,
-    key: str,
-    since: datetime | None,
-    until: datetime | None,
+    published: DataFrame, target: DataFrame, around: DataFrame, key: str, since: datetime | None, until: datetime | None
 ) -> list[str]:
     """Find the hours, in order, with page views published under another visit id than they have now (an action).
 

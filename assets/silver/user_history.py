@@ -120,8 +120,7 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
         .agg(
             *(F.max_by(name, F.when(usable, F.col("_instant"))).alias(name) for name in kept),
             F.coalesce(
-                F.max("_since"),
-                F.least(F.min("_instant"), F.min(F.when(F.col("_of_the_first"), F.col(REGISTERED)))),
+                F.max("_since"), F.least(F.min("_instant"), F.min(F.when(F.col("_of_the_first"), F.col(REGISTERED))))
             ).alias("valid_from"),
             F.max_by("_end", "_instant").alias("valid_to"),
             F.sum(F.when(~deleted, F.col("_rows"))).alias("snapshots"),
@@ -224,8 +223,7 @@ def _days(delivered: DataFrame, last: str | None) -> DataFrame:
     """List the days with usable rows: whether they have a full delivery, the first one, and the next such day."""
     day = F.col("load_date")
     days = delivered.where(_is_usable()).agg(
-        F.collect_set(day).alias("_all"),
-        F.collect_set(F.when(~user_changes.is_change(), day)).alias("_deliveries"),
+        F.collect_set(day).alias("_all"), F.collect_set(F.when(~user_changes.is_change(), day)).alias("_deliveries")
     )
     every = F.col("_all") if last is None else F.array_append("_all", F.lit(last))
     first = F.lit(False) if last is not None else day.eqNullSafe(F.array_min("_deliveries"))

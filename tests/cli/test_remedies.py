@@ -71,7 +71,7 @@ TYPED: list[tuple[Action, str]] = [
 
 @pytest.mark.parametrize(("action", "typed"), TYPED)
 def test_an_action_is_a_command_that_exists(action: Action, typed: str) -> None:
-    assert action.command == typed
+    assert action.split(" (in the UI")[0] == typed
     parse(shlex.split(typed)[1:])
 
 

@@ -95,22 +95,15 @@ def both(version: int, day: str = DAY) -> dict[tuple[str, str], list[int | None]
     return {("sales", day): [version] * 3, ("returns", day): [version] * 3}
 
 
-def test_a_day_of_both_tables_is_replaced_whole(database: str) -> None:
+def test_a_day_of_both_tables_is_replaced_whole_and_a_retry_changes_nothing(database: str) -> None:
     deliver(database, delivery(1))
     deliver(database, delivery(1, OTHER_DAY))
-    deliver(database, delivery(2))
+    first, retry = deliver(database, delivery(2)), delivery(2)
+    again = deliver(database, replace(retry, parts=[part("sales", 2, {"else": 9}), retry.parts[1]]))
+    assert (first.repeated, again.repeated, again.batch_id) == (False, True, first.batch_id)
     assert shown(database) == {**both(2), **both(1, OTHER_DAY)}
     with psycopg.connect(database) as connection:
         assert transactional_sink.served(connection, SCHEMA)["gold.sales", "table", DAY] == 2
-
-
-def test_a_retry_changes_nothing_despite_other_rows(database: str) -> None:
-    first = deliver(database, delivery(1))
-    changed = delivery(1)
-    again = deliver(database, replace(changed, parts=[part("sales", 1, {"else": 9}), changed.parts[1]]))
-    assert (first.repeated, again.repeated) == (False, True)
-    assert again.batch_id == first.batch_id
-    assert shown(database) == both(1)
 
 
 def test_a_row_one_table_refuses_rolls_back_both(database: str) -> None:
@@ -215,7 +208,7 @@ def test_a_writer_killed_between_tables_changes_neither(database: str) -> None:
         "import os, sys, time\n"
         f"sys.path[:0] = {sys.path!r}\n"
         "from dataclasses import replace\n"
-        "from idempotency.test_transactional_sink import deliver, delivery\n"
+        "from deliver.test_transactional_sink import deliver, delivery\n"
         "def stuck():\n"
         "    print('between', flush=True)\n"
         "    time.sleep(600)\n"
@@ -232,54 +225,24 @@ def test_a_writer_killed_between_tables_changes_neither(database: str) -> None:
     assert shown(database) == both(2)
 
 
-def test_a_lost_database_is_a_transient_fault(database: str) -> None:
-    deliver(database, delivery(1))
-
-    def cut_off() -> Iterator[Any]:
-        with psycopg.connect(database, autocommit=True) as other:
-            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%' OR "
-                          "(state = 'active' AND query LIKE 'COPY%')")  # fmt: skip
-        yield from part("returns", 2, {"item": 2}).batches
-
-    first = delivery(2)
-    broken = replace(first, parts=[first.parts[0], replace(first.parts[1], batches=cut_off())])
-    with pytest.raises(PostgresUnreachable) as lost:
-        deliver(database, broken)
-    assert lost.value.transient
-    assert shown(database) == both(1)
-    deliver(database, delivery(2))
-    assert shown(database) == both(2)
-
-
 LONG = "/" + "".join(random.Random(1).choices(string.ascii_letters, k=8000))
 """More than PostgreSQL indexes, also when it is compressed."""
 
 
-def texts(*items: str, version: int = 1) -> SinkDelivery:
-    return SinkDelivery(
-        partition=DAY,
-        parts=[
-            part(name, version, {item: number for number, item in enumerate(items)}) for name in ("sales", "returns")
-        ],
-        run_id="run",
-    )
+def test_any_text_is_served_and_what_an_index_cannot_hold_is_refused(database: str) -> None:
+    def texts(version: int, *items: str) -> SinkDelivery:
+        parts = [part(name, version, dict(zip(items, range(9), strict=False))) for name in ("sales", "returns")]
+        return SinkDelivery(partition=DAY, parts=parts, run_id="run")
 
-
-def test_any_text_that_a_visitor_sends_is_served(database: str) -> None:
-    deliver(database, texts("/\0", LONG, "\\x41"))
+    deliver(database, texts(1, "/\0", LONG, "\\x41"))
     with psycopg.connect(database) as connection:
         for name in ("sales", "returns"):
-            found = [item for (item,) in connection.execute(f"SELECT item FROM {SCHEMA}.{name} ORDER BY sold")]
-            assert found == ["/\u2400", LONG, "\\x41"]
-
-
-def test_texts_too_long_for_an_index_are_refused(database: str) -> None:
-    deliver(database, delivery(1))
-    with psycopg.connect(database) as connection:
+            served = [item for (item,) in connection.execute(f"SELECT item FROM {SCHEMA}.{name} ORDER BY sold")]
+            assert served == ["/\u2400", LONG, "\\x41"]
+        connection.execute("DELETE FROM shop.sales")
         connection.execute("CREATE INDEX ON shop.sales (item)")
     with pytest.raises(RowsRefused, match="ProgramLimitExceeded"):
-        deliver(database, texts(LONG, version=2))
-    assert shown(database) == both(1)
+        deliver(database, texts(2, LONG))
 
 
 @pytest.mark.parametrize(

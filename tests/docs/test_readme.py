@@ -19,7 +19,7 @@ def test_quoted_code_is_in_its_file(file: str) -> None:
 
 
 def test_the_readme_quotes_an_asset() -> None:
-    assert set(QUOTED) == {"assets/gold/page_and_referral_stats.py"}
+    assert set(QUOTED) == {"assets/gold/page_views.py"}
 
 
 def test_both_first_pages_show_the_same_layers() -> None:
@@ -29,10 +29,4 @@ def test_both_first_pages_show_the_same_layers() -> None:
     assert boxes("README.md") == boxes("docs/index.md")
     assert [
         name for name in ("landing", "bronze", "silver", "gold", "serving") if f"<b>{name}</b>" in boxes("README.md")
-    ] == [
-        "landing",
-        "bronze",
-        "silver",
-        "gold",
-        "serving",
-    ]
+    ] == ["landing", "bronze", "silver", "gold", "serving"]

@@ -173,10 +173,7 @@ def test_the_dataset_is_found_without_being_named(project: Project) -> None:
     assert {name for name in changed if not any(fnmatch(name, pattern) for pattern in named)} == set()
     assert [pattern for pattern in named if not any(fnmatch(name, pattern) for name in changed)] == []
     assert sum(": [the " in row for row in rows) == 3
-    pages = {
-        "reference/contracts.md": DATASET,
-        "explanation/lineage.md": "browser_stats",
-    }
+    pages = {"reference/contracts.md": DATASET, "explanation/lineage.md": "browser_stats"}
     for page, name in {**pages, "patterns/tail_folder.md": f"Datasets: [`{DATASET}`]"}.items():
         assert name in (project.root / "docs" / page).read_text(encoding="utf-8"), page
 

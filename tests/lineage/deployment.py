@@ -36,7 +36,7 @@ from blogdata.simulator.truth import Truth
 from blogdata.table import unneeded
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS, EVERY, GRAPH
-from quality.contracts.keys import VISITOR_KEY
+from quality.keys import VISITOR_KEY
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 

@@ -147,7 +147,7 @@ def test_the_report_has_the_figures_of_gold(blog: Blog, reported: Report) -> Non
         "duplicates": DUPLICATES,
     }
     assert not any(state.unbalanced for state in reported.data.datasets)
-    assert [(one.severity, one.source, one.dataset) for one in reported.data.findings] == [
+    assert [(one["severity"], one["source"], one["dataset"]) for one in reported.data.findings] == [
         ("warning", "flow", "bronze.visits")
     ], "the log ended long ago"
 

@@ -166,12 +166,11 @@ def test_strange_and_overdue_hours_warn_without_failing(said: Said, deployment: 
     waiting.with_name("_SUCCESS").unlink()
     try:
         told = [
-            "visits: 2 folders are complete and not taken in: 2026-02-30T03 (no hour), "
-            "2099-01-01T00 (in the future, and taken in when its time has come); "
-            "give each the name of the hour in which its data arrived",
+            "visits: 2 folders are complete and not taken in: 2026-02-30T03, 2099-01-01T00; "
+            "give each the name of the hour of its data, from 2000 until now",
             "visits: 2 hours are overdue, due 1 h after the end: 2026-01-05T04 (data without _SUCCESS), "
             "2026-01-05T03 (not there, though a later one is); "
-            "ask the producer, or write _SUCCESS into the folder once its files are whole",
+            "ask the producer, or make it readable and whole, and write _SUCCESS into the folder last",
         ]
         code, out, _ = said("run")
         assert (code, out.splitlines()[1:]) == (0, [f"warning: {line}" for line in told])

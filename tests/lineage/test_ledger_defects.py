@@ -181,7 +181,7 @@ def test_a_join_dropping_unknown_devices_is_noticed(deployment: Deployment, monk
 
 @pytest.mark.campaign
 def test_a_group_that_gold_leaves_out_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = module("assets.gold.page_and_referral_stats")
+    pages = module("assets.gold.page_views")
     stats = pages.by_referrer
     monkeypatch.setattr(pages, "by_referrer", lambda visits: stats(visits).where("referral_host <> 'direct'"))
     refused(deployment, "gold.referral_stats")

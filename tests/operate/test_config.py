@@ -144,7 +144,7 @@ def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable
         (f'[postgres]\nurl = "http://u:{PRIVATE}@db"', "postgres.url", "url is no address"),
         ('[tables]\ndevices = "a.b.c"', "tables.devices", "'a.b.c' is not the name of a table"),
         ('[tables]\nusers = "v"', "tables.users", "has no first day to load"),
-        ('[copies.analyst]\nfolder = "x"', "copies.analyst.group", "group is missing"),
+        ('[staging]\nfolder = "x"', "staging.group", "group is missing"),
         ('[logs]\nproxies = ["10.0.0.2", "10.0.0.1/8"]', "logs.proxies", "'10.0.0.1/8' is no address or network"),
         ('[logs]\nzone = "Berlin"', "logs.zone", "'Berlin' is not a time zone"),
         ('[logs]\nexclude = "x"', "logs.exclude", "exclude is a section"),

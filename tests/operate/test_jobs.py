@@ -17,13 +17,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from blogdata.deliver import exports
-from blogdata.deliver.copies import READER, ROLES
+from blogdata.table.lake import Lake
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment
 from lineage.tokens import OF_USERS, deliver, joined, marks, refused, replace_key, tokens
-from quality.contracts.keys import VISITOR_KEY
+from quality.keys import VISITOR_KEY
 
 __all__ = ["deploy", "said"]
 PERSON, OTHER, THEIR_LOGIN = "user-zq4711canary", "user-zq4712canary", "login-zq4711canary"
@@ -85,21 +84,15 @@ def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: 
 def test_copies_go_where_the_settings_say_and_nowhere_else(
     deployment: Deployment, started: Started, stats: str, tmp_path: Path
 ) -> None:
-    done, _, why = started("export")
+    done, _, why = started("replicate")
     assert (done, "a run cannot choose where copies go" in why) == (False, True)
-    *_, role = ROLES
     file = deployment.settings.home / "blogdata.toml"
     before = file.read_text() if file.exists() else ""
-    sections = [f'[copies.{reader}]\nfolder = "{tmp_path / reader}"\ngroup = "{GROUP}"\n' for reader in (role, READER)]
-    file.write_text("\n".join([before, *sections]))
-    for job, reader in (("export", role), (f"replicate datasets={stats}", READER)):
-        done, result, why = started(*job.split())
-        assert (done, why, result["written"]) == (True, "", 1)
-        assert {copy["folder"] for copy in result["copies"]} == {str(tmp_path / reader)}
+    file.write_text(f'{before}\n[staging]\nfolder = "{tmp_path}"\ngroup = "{GROUP}"\n')
+    done, result, why = started("replicate", f"datasets={stats}")
+    assert (done, why, result["copies"]) == (True, "", [{"dataset": stats, "written": True}])
+    assert Lake(root=str(tmp_path)).version(stats) == 0
     file.write_text(before)
-    for job in ("export", "replicate"):
-        assert started(job)[1]["files_withdrawn"] > 0
-    assert exports.known(deployment.settings) == ()
 
 
 def test_a_dataset_is_shared(deployment: Deployment, started: Started, stats: str) -> None:

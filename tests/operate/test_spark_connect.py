@@ -97,6 +97,13 @@ def test_a_changed_configuration_restarts_the_server(own: Settings, caplog: pyte
     spark_attached.release(session)
 
 
+def test_spark_finds_its_own_copy_of_a_class_first_in_any_file_system(settings: Settings) -> None:
+    words = spark_launch.command(settings, ["org.apache.spark.deploy.SparkSubmit", "--class", "Any", "spark-internal"])
+    path = words[words.index("-cp") + 1].split(os.pathsep)
+    assert Path(path[0]).name.startswith("spark-catalyst_")
+    assert any(place.endswith("jars/*") for place in path[1:])
+
+
 def test_changed_readers_of_lines_need_another_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module = tmp_path / "some_readers" / "__init__.py"
     module.parent.mkdir()
@@ -129,9 +136,7 @@ def test_a_server_that_hangs_is_replaced(
     assert again.pid != server.pid
 
 
-def test_a_failed_start_reports_its_log_and_ends(
-    fresh: Settings,
-) -> None:
+def test_a_failed_start_reports_its_log_and_ends(fresh: Settings) -> None:
     wrong = replace(fresh, spark=replace(fresh.spark, master="nonsense"))
     with pytest.raises(TransientError, match="Master must") as caught:
         spark_connect.running_server(wrong)

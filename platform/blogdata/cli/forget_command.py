@@ -81,19 +81,19 @@ def _are_found(settings: Settings, given: Identifiers) -> bool:
             where="blogdata forget --search",
             next_step="name values: a user id, --login, --email, --visit, --address or --file",
         )
-    found = search_everything(settings, given.values())
+    result = search_everything(settings, given.values())
     table = TextGrid()
     table.add_column("file")
     table.add_column("found in")
-    for path, how in found.traces.items():
+    for path, how in result.traces.items():
         table.add_row(path, how)
-    if found.traces:
+    if result.traces:
         console.print(table)
-    unsearched = Counter(("/".join(path.split("/")[:2]), why) for path, why in found.unsearched.items())
+    unsearched = Counter(("/".join(path.split("/")[:2]), why) for path, why in result.unsearched.items())
     for (place, why), files in unsearched.items():
         console.print(f"not searched: {place} ({files:,} files): {why}")
-    console.print(f"{found.files:,} files were searched; {len(found.traces):,} of them have a value")
-    return bool(found.traces)
+    console.print(f"{result.files:,} files were searched; {len(result.traces):,} of them have a value")
+    return bool(result.traces)
 
 
 def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool) -> bool:
@@ -123,5 +123,5 @@ def _show(looked: ErasurePlan) -> None:
     for name in ("place", "partitions", "files", "rows"):
         table.add_column(name, justify="left" if name == "place" else "right", no_wrap=True)
     for place, *figures in looked.rows():
-        table.add_row(place, *["" if each is None else f"{each:,.0f}" for each in figures])
+        table.add_row(place, *["" if figure is None else f"{figure:,.0f}" for figure in figures])
     console.print(table)

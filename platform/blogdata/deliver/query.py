@@ -83,11 +83,6 @@ class RoleSight:
         return name.startswith(_PLATFORM) and RIGHTS[self.role].technical
 
 
-def mark_of(settings: Settings) -> str:
-    """Return what tells the key of the masks from another one, without its value."""
-    return pseudo_anonymizer.derived_key(secrets.read(settings, SECRET).reveal(), "mark").hex()
-
-
 def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
     """Give a session the function that masks values; Spark's workers read the key, which no plan has."""
     from pyspark.sql.pandas.functions import arrow_udf
@@ -193,7 +188,7 @@ class Query:
             return consumer_view(self.table(spark, dataset), carried(EVERY[dataset], self.lake.table(dataset)))
         if (materialized := _view_of(name)) is not None:
             inputs = {each: self.stored(spark, each) for each in _read_by(name)}
-            return dataset_materializer.shown(spark, materialized.view, inputs)
+            return dataset_materializer.evaluate(spark, materialized.view, inputs)
         if len(parts := _read_by(name)) > 1:
             rows, lines = (self.stored(spark, part) for part in parts)
             return vertical_partitioner.whole(rows, lines, EVERY[parts[0]])

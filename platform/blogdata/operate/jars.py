@@ -145,9 +145,9 @@ def _fetch(settings: Settings, jar: Jar, target: Path) -> None:
             where=address,
             next_step=f"Check the network, set BLOGDATA_MAVEN_MIRROR, or put the jar into {settings.jars}",
         ) from error
-    if (found := sha256_of(target)) != jar.sha256:
+    if (digest := sha256_of(target)) != jar.sha256:
         raise PlatformError(
-            what=f"{jar.file_name} has the checksum {found}, not {jar.sha256}; nothing was kept",
+            what=f"{jar.file_name} has the checksum {digest}, not {jar.sha256}; nothing was kept",
             where=address,
             next_step="Fetch again, from another mirror if it stays; change deploy/jars.lock only on purpose",
         )

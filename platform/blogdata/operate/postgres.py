@@ -247,9 +247,9 @@ def _wait(settings: Settings, state: _State) -> None:
             time.sleep(0.05)
     reason = "did not serve in time" if processes.is_alive(state.identity) else "ended while starting"
     processes.stop(state.identity, first_signal=signal.SIGINT)
-    said = log_file(settings).read_text(encoding="utf-8", errors="replace")
+    log = log_file(settings).read_text(encoding="utf-8", errors="replace")
     raise PlatformError(
-        what=f"PostgreSQL {reason}: {processes.last_words(said)}",
+        what=f"PostgreSQL {reason}: {processes.last_words(log)}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -318,10 +318,10 @@ def make_roles(connection: psycopg.Connection, given: Mapping[str, str | None]) 
     """Create the roles of a server, or correct their rights and passwords; a login without a password has None."""
     from psycopg import sql
 
-    there = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
+    existing = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
     for name in (OWNER, *given):
         role = sql.Identifier(name)
-        if name not in there:
+        if name not in existing:
             connection.execute(sql.SQL("CREATE ROLE {}").format(role))
         kind = "NOLOGIN" if name == OWNER else "LOGIN BYPASSRLS NOINHERIT" if name == WRITER else "LOGIN NOBYPASSRLS"
         connection.execute(
@@ -390,9 +390,9 @@ def certified_address(settings: Settings, login: str, port: int, database: str) 
 
 def binaries_with_tls() -> Path:
     """Return the folder of the programs of a PostgreSQL with TLS: Debian's newest, or that in the search path."""
-    installed = sorted(_DEBIAN.glob("*/bin/postgres"), key=lambda each: float(each.parent.parent.name))
-    found = shutil.which("postgres")
-    for program in (*reversed(installed), *([Path(found).resolve()] if found else [])):
+    installed = sorted(_DEBIAN.glob("*/bin/postgres"), key=lambda file: float(file.parent.parent.name))
+    in_path = shutil.which("postgres")
+    for program in (*reversed(installed), *([Path(in_path).resolve()] if in_path else [])):
         if (program.parent / "initdb").is_file():
             return program.parent
     raise PlatformError(

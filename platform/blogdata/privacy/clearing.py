@@ -22,7 +22,7 @@ from deltalake.exceptions import DeltaError
 from blogdata import files
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import WHOLE_TABLE
-from blogdata.deliver import exports, role_folders
+from blogdata.deliver import staging
 from blogdata.deliver.partner import TOKENS, known_as, outbox
 from blogdata.errors import PlatformError
 from blogdata.files import locked
@@ -62,7 +62,7 @@ class Clearing:
         left = [*self._older_versions(of_persons), *self._outbox()]
         if left:
             return left
-        remove_copies(self.settings, of_persons)
+        staging.remove(self.settings)
         self._leftovers_in_landing_zone()
         remove(self.settings.lake / "refused")
         # The folders stay: a run that is at work goes on writing there.
@@ -160,16 +160,10 @@ class Clearing:
 
 
 def look(settings: Settings, values: Iterable[str]) -> Searched:
-    copies = {f"exports/{one.role}{one.folder}": one.folder for one in exports.known(settings)}
-    return search(settings.home, values, elsewhere={"lake": settings.lake, "landing": settings.landing, **copies})
-
-
-def remove_copies(settings: Settings, contracts: Iterable[Contract]) -> None:
-    """Remove the copies of tables from the folder of every role; the next export writes the newest versions."""
-    with exports.alone(settings):
-        for export in exports.known(settings):
-            for contract in contracts:
-                role_folders.remove(export.folder, contract.dataset)
+    elsewhere = {"lake": settings.lake, "landing": settings.landing}
+    if settings.staging is not None:
+        elsewhere["staging"] = settings.staging.folder
+    return search(settings.home, values, elsewhere=elsewhere)
 
 
 @contextmanager

@@ -126,12 +126,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
 
 
 def _write(
-    rows: DataFrame,
-    target: Target,
-    spec: AuditSpec,
-    change: Change,
-    commit_id: str,
-    companions: Sequence[Companion],
+    rows: DataFrame, target: Target, spec: AuditSpec, change: Change, commit_id: str, companions: Sequence[Companion]
 ) -> None:
     dataset, lake, probe = target.contract.dataset, target.lake, Probe(target.probe)
     # All batches of a stream share one writer, so the log keeps one mark per stream, not one per batch.

@@ -18,7 +18,6 @@ ROOT = Path(__file__).parent.parent.parent
 TEXTS = {
     "loggers.console.config.log_level": "Dagster's logger: one of Python's levels",
     "loggers.console.config.name": "Dagster's logger: its name in lines of the log",
-    "ops.do_export.config.role": "a role that has a folder in the settings, refused otherwise",
     "ops.do_replicate.config.datasets.[]": "names of datasets",
     "ops.do_rotate.config.key": "one of two words",
     "ops.do_share.config.dataset": "a name, refused if no contract has it",
@@ -75,11 +74,7 @@ def test_no_run_configuration_sets_a_path(locations: list[dg.Definitions]) -> No
     folders = ("platform", "assets", "sensors", "quality", "resources", "analytics")
     for file in (file for folder in folders for file in (ROOT / folder).rglob("*.py") if ".venv" not in file.parts):
         source = file.read_text(encoding="utf-8")
-        declared = (
-            source.count("config_schema=values_only(")
-            if file.parent.name in ("sensors", "quality", "operations", "assets")
-            else 0
-        )
+        declared = source.count("config_schema=values_only(")
         assert len(READS.findall(source)) == declared, f"{file} reads a configuration without a schema"
 
 

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from blogdata.contract.schema import Column, How
 from blogdata.deliver.query import SECRET, Query, RoleSight
 from blogdata.errors import ConfigurationError
 from blogdata.operate import secrets
+from blogdata.operate.config import Settings
 from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     LEAST_VISITORS,
     MASK,
@@ -30,6 +32,7 @@ from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     restricted,
     sight_of,
 )
+from blogdata.table.lake import Lake
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment
 from quality.contracts import EVERY
@@ -249,6 +252,24 @@ def test_a_table_older_than_who_asked_shows_no_exact_time(spark: Any) -> None:
         "lateness_seconds double")  # fmt: skip
     (row,) = restricted(older, late, Role.ANALYST).collect()
     assert (row.event_time, row.lateness_seconds) == (DAY, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "role", "moment", "error"),
+    [
+        ("gold.page_stats", Role.PARTNER, MOMENT, "the role partner sees the newest state only"),
+        ("gold.visits_weekly", Role.ANALYST, MOMENT, "the role analyst sees the newest state only"),
+        # These get as far as the lake, which has no tables.
+        ("gold.page_stats", Role.PARTNER, None, "there is no"),
+        ("gold.page_stats", Role.ANALYST, MOMENT, "there is no"),
+        ("gold.visits_weekly", Role.ENGINEER, MOMENT, "there is no"),
+    ],
+)
+def test_only_who_sees_all_rows_sees_an_earlier_state(
+    settings: Settings, tmp_path: Path, query: str, role: Role, moment: datetime | None, error: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=error):
+        Query.of(Lake(root=str(tmp_path)), f"SELECT page FROM {query}", moment, RoleSight(role=role, settings=settings))
 
 
 def persons(contract: Contract, how: Sequence[How]) -> set[str]:

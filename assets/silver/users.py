@@ -1,36 +1,26 @@
-"""silver.users and silver.devices, reference data with history, silver.users_current, its current state, and
-silver.identities, what users are called by.
+"""silver.users with their history, silver.users_current, and silver.identities: what users are called by.
 
-The history of device names (SCD2), continued with each delivery.
-
-Decisions: if a device has several rows, the first by position is used and the others are only counted. A version is
-valid from the midnight of the delivery that introduced it. Versions of the first delivery have always been valid, as no
-earlier delivery could have contained them. A delivery closes the versions that it names differently or not at all. A
-device that is delivered again begins a new version.
+The rules of the history are in :mod:`.user_history`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
+from collections.abc import Collection, Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.bronze import user_changes
-from assets.silver import user_history as user_rules
+from assets.silver import user_history
 from blogdata.contract.publication import WHOLE_TABLE, Account, Commit, Entry
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing import dead_letter, full_loader
 from blogdata.operate import secrets
-from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.security import encryptor
 from blogdata.planning.reach import (
     Continued,
     changed_rows,
     continued,
-    delivered_on,
     delivered_rows,
     first_delivery,
     usable_rows,
@@ -39,53 +29,10 @@ from blogdata.runs import accounts, deployment_keys
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Changes, FullDelivery, Step, Upstream
 from quality.contracts import CONTRACTS
-from quality.contracts.keys import VISITOR_KEY
-
-DEVICE = ("device_type", "device_version")
+from quality.keys import VISITOR_KEY
 
 
-def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
-    """Update the versions of the devices, all rows of silver.devices, with a full delivery.
-
-    Several deliveries of one day have the same result as the last of them alone.
-    """
-    midnight = F.to_timestamp(F.lit(f"{day}T00:00:00Z"))
-    earlier = before.where(F.col("changed_on") < day).withColumn(
-        "valid_to", F.when(F.col("valid_to") < midnight, F.col("valid_to"))
-    )
-    is_first = earlier.agg((F.count(F.lit(1)) == 0).alias("_is_first"))
-    was, now = earlier.withColumn("_was", F.lit(True)).alias("was"), _one_each(delivered).alias("now")
-    is_open = F.col("was.valid_to").isNull()
-    same = [F.col(f"was.{name}") == F.col(f"now.{name}") for name in DEVICE]
-    met = was.join(now, reduce(Column.__and__, same, is_open), "full").crossJoin(F.broadcast(is_first))
-    is_there, is_named = F.col("_was").isNotNull(), F.col("now.occurrences").isNotNull()
-    goes_on = is_there & is_named & F.col("was.full_name").eqNullSafe(F.col("now.full_name"))
-    known = F.struct(
-        *(f"was.{name}" for name in (*DEVICE, "full_name")),
-        F.when(goes_on, F.col("now.occurrences")).otherwise(0).alias("occurrences"),
-        "was.changed_on",
-        "was.valid_from",
-        F.when(is_open & ~goes_on, midnight).otherwise(F.col("was.valid_to")).alias("valid_to"),
-    )
-    begun = F.struct(
-        *(f"now.{name}" for name in (*DEVICE, "full_name", "occurrences")),
-        F.lit(day).alias("changed_on"),
-        F.when(~F.col("_is_first"), midnight).alias("valid_from"),
-        F.lit(None).cast("timestamp").alias("valid_to"),
-    )
-    found = F.array(F.when(is_there, known), F.when(is_named & ~goes_on, begun))
-    return met.select(F.inline(F.array_compact(found)))
-
-
-def _one_each(delivered: DataFrame) -> DataFrame:
-    position = F.struct("source_file", "source_offset")
-    usable = delivered.where(F.size("reasons") == 0)
-    return usable.groupBy(F.col("type").alias("device_type"), F.col("version").alias("device_version")).agg(
-        F.min_by("full_name", position).alias("full_name"), F.count(F.lit(1)).alias("occurrences")
-    )
-
-
-def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
+def require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
     """Refuse a full load if most of its rows are dead letters: users or devices absent from it would be removed."""
     usable, rows = _counts(delivery)
     dead = rows - usable
@@ -117,7 +64,7 @@ def _require_usable_users(step: Step) -> None:
         # hour by hour, and a delivery of their day that was accepted is not asked about again.
         is_new = day not in accepted or _counts(delivery) != _counts(accepted[day])
         if usable and delivery.version > read and is_new:
-            _require_usable(step, "bronze.users", delivery, before)
+            require_usable(step, "bronze.users", delivery, before)
         before = usable or before
 
 
@@ -140,9 +87,9 @@ def identities(step: Step) -> Mapping[str, Commit]:
     step.judged_by[name] = key.mark
     known = _known(step)
     left = delivered if known is None else _left(delivered, known)
-    new = encryptor.encrypted(user_rules.identities(left), contract, secrets.own(settings, name), key.version)
+    new = encryptor.encrypted(user_history.identities(left), contract, secrets.own(settings, name), key.version)
     if known is not None:
-        new = user_rules.added(step.lake.read(step.spark, contract.dataset, known.version), new)
+        new = user_history.added(step.lake.read(step.spark, contract.dataset, known.version), new)
     return step.publish(new, source)
 
 
@@ -165,14 +112,14 @@ def users(step: Step) -> Mapping[str, Commit]:
         before = step.lake.read(step.spark, step.contract.dataset, known.version)
         # A version from before a column was declared does not have it.
         if {column.name for column in step.contract.columns} <= {*before.columns}:
-            return step.publish(user_rules.history(_left(delivered, known), before, known.last), source)
-    return step.publish(user_rules.history(delivered), source)
+            return step.publish(user_history.history(_left(delivered, known), before, known.last), source)
+    return step.publish(user_history.history(delivered), source)
 
 
 def _delivered(step: Step, days: Collection[str] | None = None) -> DataFrame:
     """Return the deliveries and changes of users, of all days or of some, with their identities."""
-    identity = user_rules.identity_of("id", step.token_key(VISITOR_KEY))
-    return step.read("bronze.users", days).withColumn(user_rules.IDENTITY, identity)
+    identity = user_history.identity_of("id", step.token_key(VISITOR_KEY))
+    return step.read("bronze.users", days).withColumn(user_history.IDENTITY, identity)
 
 
 def _account(days: Collection[Entry], *, deleted: int) -> Account:
@@ -222,56 +169,12 @@ def users_current(step: Step) -> Mapping[str, Commit]:
         is_change, is_today = user_changes.is_change(), F.col("load_date") == day
 
         def changed(before: DataFrame) -> DataFrame:
-            return user_rules.changed(rows.where(is_change & is_today), before, day)
+            return user_history.changed(rows.where(is_change & is_today), before, day)
 
         def after(before: DataFrame) -> DataFrame:
-            known = user_rules.newest(rows.where(~is_change & is_today), before, day)
-            return user_rules.applied(changed(known), known) if changed_rows(landed[day]) else known
+            known = user_history.newest(rows.where(~is_change & is_today), before, day)
+            return user_history.applied(changed(known), known) if changed_rows(landed[day]) else known
 
         return FullDelivery(rows=after, account=account) if newest == day else Changes(rows=changed, account=account)
 
     return step.publish(delivery)
-
-
-@computes("silver.devices")
-def devices(step: Step) -> Mapping[str, Commit]:
-    """Update the history of device names to the newest delivery; only versions that differ are written.
-
-    A delivery that landed after a newer one, or that was refused and not accepted, is not part of the history.
-    """
-    known = step.events.publications("silver.devices").get(WHOLE_TABLE)
-    delivery = accounts.entries(step, "bronze.devices")[WHOLE_TABLE]
-    current = known.measures["current"] if known else 0
-    _require_usable(step, "bronze.devices", delivery, int(current))
-    account = accounts.whole(step, "bronze.devices", "dead_lettered", "dead")[WHOLE_TABLE]
-    delivered, taken_in = step.read("bronze.devices"), _taken_in(step)
-
-    def rows(before: DataFrame) -> DataFrame:
-        if taken_in and before.isEmpty():
-            # The rows of the table are lost: rebuild them from the kept copies.
-            before = _taken_in_again(step, taken_in, before)
-        return versions(delivered, before, delivered_on(delivery))
-
-    return step.publish(FullDelivery(rows=rows, account=account))
-
-
-def _taken_in(step: Step) -> Sequence[Entry]:
-    """List the deliveries of devices that silver.devices has read, in the order of reading."""
-    copies = {entry.version: entry for entry in step.events.history("bronze.devices")}
-    versions = sorted(copies)
-    read = [entry.inputs["bronze.devices"] for entry in step.events.history("silver.devices")]
-    known = dict.fromkeys(versions[at - 1] for version in read if (at := bisect_right(versions, version)))
-    return [copies[version] for version in known]
-
-
-def _taken_in_again(step: Step, loads: Sequence[Entry], nothing: DataFrame) -> DataFrame:
-    """Recompute the versions of the devices from the copies of their deliveries that are still kept."""
-    kept = {copy.since_version: copy for copy in proxy.history(step.lake, "bronze.devices") if copy.removed_at is None}
-    rows = nothing
-    for entry in loads:
-        if entry.version in kept:
-            delivered = step.lake.read_members(step.spark, "bronze.devices", [kept[entry.version]])
-            rows = versions(delivered, rows, delivered_on(entry))
-            # Materialize: a query plan that grows with each delivery would be refused when there are many.
-            rows = step.spark.createDataFrame(rows.toArrow())
-    return rows

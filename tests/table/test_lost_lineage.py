@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from blogdata.planning.reach import SAME
 from blogdata.table import kept_rows
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
-from quality.contracts import CONTRACTS
 
 CLICKS = toy.CONTRACT.dataset
 COPY = replace(toy.CONTRACT, dataset="gold.copies", reads=(Read(dataset=CLICKS, reach=SAME),))
@@ -74,18 +73,12 @@ def readers(lake: Lake, column: str, contracts: Mapping[str, Any] | None = None)
 
 USES = {
     "filter": lambda rows: rows.where("page <> ''"),
-    "sort": lambda rows: rows.sort("page").limit(5),
-    "group": lambda rows: rows.groupBy("page").agg(F.max("click").alias("click")),
-    "distinct": lambda rows: rows.dropDuplicates(["page"]),
-    "join": lambda rows: rows.join(rows.select(F.col("page").alias("other")), F.col("page") == F.col("other")),
-    "semi join": lambda rows: rows.join(rows.select("page").limit(1), "page", "left_semi"),
-    "window": lambda rows: rows.withColumn("last", F.expr("row_number() OVER (PARTITION BY page ORDER BY click)"))
-    .where("last = 1"),
+    "window": lambda rows: rows.withColumn(
+        "last", F.expr("row_number() OVER (PARTITION BY page ORDER BY click)")
+    ).where("last = 1"),
     "subquery": lambda rows: rows.where(F.col("click") < rows.agg(F.length(F.max("page"))).scalar()),
     "before it was kept": lambda rows: rows.where("page <> ''").drop("page"),
-}  # fmt: skip
-
-
+}
 TRIED = ("filter", "before it was kept")
 """What the suite tries; `make laws` tries all."""
 
@@ -119,33 +112,6 @@ def test_kept_rows_know_what_they_were_computed_from(spark: Any, lake: Lake, cli
         assert sources(lake, publish(joined, Path(lake.root), "joined with itself")) == expected
         both = twice.unionByName(frame)
         assert sources(lake, publish(both.limit(1), Path(lake.root), "united"))["stands_for"] == {"click", "stands_for"}
-
-
-@pytest.mark.campaign
-def test_a_column_that_python_computes_comes_from_all_it_was_given(lake: Lake, clicks: Any) -> None:
-    frame, filled = clicks
-
-    def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches
-
-    given = frame.select("click", "page").mapInArrow(same, "click BIGINT, told STRING")
-    commit = publish(filled(given.where("told <> ''")), Path(lake.root), "python")
-    assert sources(lake, commit)["click"] == read(lake, commit) == {"click", "page"}
-
-
-@pytest.mark.campaign
-def test_a_dataset_without_lineage_counts_as_reading_everything(spark: Any, lake: Lake, clicks: Any) -> None:
-    frame, filled = clicks
-    root = Path(lake.root)
-    told = {COPY.dataset: "the columns that it reads were not recorded; run it again 2026-01-05T00 and 1 more"}
-    commit = publish(filled(frame).localCheckpoint(), root, "lost")
-    assert read(lake, commit) is None
-    assert {column: readers(lake, column) for column in ALL} == dict.fromkeys(ALL, told)
-    # The selection of rows alone is not traceable either, whether or not a column is used.
-    one = frame.where("page <> ''").limit(1).localCheckpoint()
-    assert read(lake, publish(filled(one.select(F.lit(1).cast("bigint").alias("click"))), root, "chosen")) is None
-    publish(filled(frame), root, "found")
-    assert {column: set(readers(lake, column)) for column in ALL if readers(lake, column)} == {"click": {COPY.dataset}}
 
 
 def recorded(lake: Lake, dataset: str, *, read: list[str] | None, code: str = "new", **more: Any) -> None:
@@ -208,9 +174,3 @@ def test_an_input_that_no_publication_names_is_read_by_other_means(tmp_path: Pat
     assert readers(lake, "click", {COPY.dataset: says}) == {
         COPY.dataset: "reads it outside Spark, as its contract says"
     }
-
-
-def test_why_a_column_has_no_source_is_no_promise_about_rows() -> None:
-    contract = CONTRACTS["gold.page_stats"]
-    silent = replace(contract, columns=tuple(replace(column, sourceless=None) for column in contract.columns))
-    assert contract.fingerprint == silent.fingerprint != replace(contract, columns=()).fingerprint
