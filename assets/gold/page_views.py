@@ -75,14 +75,10 @@ def by_page(visits: DataFrame) -> DataFrame:
 
 @computes("gold.referral_stats")
 def referral_stats(step: Step) -> Mapping[str, Commit]:
-    """Count the views, visits and visitors each referring host brought."""
+    """Count the views, visits and visitors each referring host brought; `users` is the older name of `visitors`."""
     period = gather(step)
-    return step.publish(period.with_hours(by_referrer(period.visits)), Upstream(accounts=period.accounts))
-
-
-def by_referrer(visits: DataFrame) -> DataFrame:
-    """Count by referring host, without `users`, the older name of `visitors`."""
-    return counted(visits, ("event_date", "referral_host")).withColumnRenamed("users", "visitors")
+    hosts = counted(period.visits, ("event_date", "referral_host")).withColumnRenamed("users", "visitors")
+    return step.publish(period.with_hours(hosts), Upstream(accounts=period.accounts))
 
 
 def counted(visits: DataFrame, by: tuple[str, ...]) -> DataFrame:

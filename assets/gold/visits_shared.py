@@ -1,7 +1,4 @@
-"""gold.visits_shared: visitors of a section in a part of a day, for people outside.
-
-Page views for people outside: told less exactly, and only where enough visitors look alike.
-"""
+"""gold.visits_shared: visitors of a section in a part of a day, for people outside, where enough of them look alike."""
 
 from __future__ import annotations
 

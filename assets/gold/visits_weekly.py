@@ -1,8 +1,7 @@
 """gold.visits_weekly: individual page views, one table per week; past years are frozen into one table each.
 
-The page views of a week for analysts: all rows, and none leads to a visitor who asked not to be shared.
-
-Counts the visitors of a year, and those who had come before, without a shuffle (Bucket).
+No row leads to a visitor who asked not to be shared. The visitors of a year, and those who had come before, are counted
+without a shuffle (Bucket).
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,8 +61,8 @@ def count_visitors(
         return visitors.frame().count(), 0
     before = _visitors(spark, lake, version, earlier).map(lambda part: part.withColumnRenamed("views", "before"))
     views = visitors.join(before, "left").frame()
-    (found,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
-    return found[0], found[1]
+    (counts,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
+    return counts[0], counts[1]
 
 
 def _visitors(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str]) -> Together:

@@ -31,10 +31,7 @@ IDENTITY = CONTRACTS["silver.ads"].key
 
 @computes("silver.ads")
 def ads(step: Step) -> Mapping[str, Commit]:
-    """Compute each hour of display from all of bronze, whenever its rows arrived, and replace it whole.
-
-    Duplicates with another payload than the kept display are published with it, in the companion table.
-    """
+    """Compute each hour of display from all of bronze, whenever its rows arrived; conflicts are published with it."""
     since = earliest_arrival(step.partitions)
     above = accounts.entries(step, "bronze.ads", since=since)
     require_usable(step)
@@ -129,11 +126,11 @@ def _near(step: Step, dataset: str) -> DataFrame:
 def _counted(step: Step, visits: DataFrame, displays: DataFrame) -> Counter[tuple[str, str]]:
     """Count what is left out of each hour."""
     alone = visits.where("ad_id IS NULL").select(F.col("event_hour").alias("hour"), F.lit(WITHOUT_AD).alias("part"))
-    shown = displays.withColumns({"hour": hour_of(F.col("display_time")), "part": F.lit(WITH_EVENT)})
+    dated = displays.withColumns({"hour": hour_of(F.col("display_time")), "part": F.lit(WITH_EVENT)})
     events = naming_an_ad(visits)
-    rows = alone.unionByName(dynamic_joiner.with_partner(shown, events, JOIN).select("hour", "part"))
-    found = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
-    return Counter({(row["hour"], row["part"]): int(row["count"]) for row in found})
+    rows = alone.unionByName(dynamic_joiner.with_partner(dated, events, JOIN).select("hour", "part"))
+    counts = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
+    return Counter({(row["hour"], row["part"]): int(row["count"]) for row in counts})
 
 
 def _accounts(step: Step, counted: Counter[tuple[str, str]]) -> dict[str, Account]:

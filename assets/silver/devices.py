@@ -80,12 +80,12 @@ def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
         "valid_to", F.when(F.col("valid_to") < midnight, F.col("valid_to"))
     )
     is_first = earlier.agg((F.count(F.lit(1)) == 0).alias("_is_first"))
-    was, now = earlier.withColumn("_was", F.lit(True)).alias("was"), _one_each(delivered).alias("now")
+    was, now = earlier.withColumn("_was", F.lit(True)).alias("was"), _distinct(delivered).alias("now")
     is_open = F.col("was.valid_to").isNull()
     same = [F.col(f"was.{name}") == F.col(f"now.{name}") for name in DEVICE]
     met = was.join(now, reduce(Column.__and__, same, is_open), "full").crossJoin(F.broadcast(is_first))
-    is_there, is_named = F.col("_was").isNotNull(), F.col("now.occurrences").isNotNull()
-    goes_on = is_there & is_named & F.col("was.full_name").eqNullSafe(F.col("now.full_name"))
+    is_known, is_named = F.col("_was").isNotNull(), F.col("now.occurrences").isNotNull()
+    goes_on = is_known & is_named & F.col("was.full_name").eqNullSafe(F.col("now.full_name"))
     known = F.struct(
         *(f"was.{name}" for name in (*DEVICE, "full_name")),
         F.when(goes_on, F.col("now.occurrences")).otherwise(0).alias("occurrences"),
@@ -99,11 +99,11 @@ def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
         F.when(~F.col("_is_first"), midnight).alias("valid_from"),
         F.lit(None).cast("timestamp").alias("valid_to"),
     )
-    found = F.array(F.when(is_there, known), F.when(is_named & ~goes_on, begun))
-    return met.select(F.inline(F.array_compact(found)))
+    rows = F.array(F.when(is_known, known), F.when(is_named & ~goes_on, begun))
+    return met.select(F.inline(F.array_compact(rows)))
 
 
-def _one_each(delivered: DataFrame) -> DataFrame:
+def _distinct(delivered: DataFrame) -> DataFrame:
     position = F.struct("source_file", "source_offset")
     usable = delivered.where(F.size("reasons") == 0)
     return usable.groupBy(F.col("type").alias("device_type"), F.col("version").alias("device_version")).agg(

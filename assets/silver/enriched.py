@@ -109,9 +109,9 @@ def _public(address: str) -> str | None:
     that saw it.
     """
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return None
-    if isinstance(found, ipaddress.IPv6Address):
-        found = found.ipv4_mapped or found
-    return str(found) if found.is_global else None
+    if isinstance(parsed, ipaddress.IPv6Address):
+        parsed = parsed.ipv4_mapped or parsed
+    return str(parsed) if parsed.is_global else None

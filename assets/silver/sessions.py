@@ -47,10 +47,10 @@ def sessions(step: Step) -> Mapping[str, Commit]:
     open_before = {hour: int(entry.measures["open"]) for hour, entry in known.items()}
     pending = step.read(PENDING, before) if any(open_before.values()) else None
     visits = step.read("silver.visits", step.partitions)
-    found = sessionize(page_views(visits), pending, SPEC, partitions=step.partitions)
+    rows = sessionize(page_views(visits), pending, SPEC, partitions=step.partitions)
     source = Upstream(
         accounts=accounts.same_partition(step, "silver.visits"),
-        # Every session that was open is there again: open, or completed.
+        # Every session that was open has a row again: open, or completed.
         expected={
             hour: {"carried": open_before.get(previous(hour, Grain.HOUR), 0)}
             for hour in hours
@@ -59,7 +59,7 @@ def sessions(step: Step) -> Mapping[str, Commit]:
         landed=CARRIED.read(known, hours, Grain.HOUR),
     )
     of = sum(account.rows_in for account in source.accounts.values()) + sum(open_before.values())
-    with kept_rows.computed(found, of=of) as kept:
+    with kept_rows.computed(rows, of=of) as kept:
         companion = Companion(
             contract=CONTRACTS[PENDING],
             frame=kept.where("NOT is_completed"),

@@ -39,8 +39,8 @@ def require_usable(step: Step, above: str, delivery: Entry, before: int) -> None
     if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.ACCEPT_SIZE in step.accepted:
         return
     dataset, partitioning = step.contract.dataset, CONTRACTS[above].partitioning
-    own = f"{partitioning.column} = '{delivery.partition}' AND " if partitioning else ""
-    query = dead_letter.query(above, f"{own}size(reasons) > 0")
+    of_day = f"{partitioning.column} = '{delivery.partition}' AND " if partitioning else ""
+    query = dead_letter.query(above, f"{of_day}size(reasons) > 0")
     raise full_loader.FullLoadRefused(
         what=f"{dead} of {rows} rows are dead letters; {usable} can be used, there were {before}",
         where=f"{above} {delivery.partition}".strip(),
@@ -97,10 +97,9 @@ def identities(step: Step) -> Mapping[str, Commit]:
 def users(step: Step) -> Mapping[str, Commit]:
     """Continue the history of the users with the newest deliveries and changes; the order of loads does not matter.
 
-    It is continued from the newest version of the table in which all days before them are as they are now: a late or
-    changed one is merged with all later ones. It is derived from all days if there is no such version, if the first
-    full delivery is a new one, or if nothing has changed and a person asks for it again. The account is that of all
-    days in either case.
+    It is continued from the newest version of the table in which all days before them are as they are now, and derived
+    from all days if there is none, if the first full delivery is a new one, or if a person asks for it again although
+    nothing has changed. The account is that of all days in either case.
     """
     _require_usable_users(step)
     landed, delivered = accounts.entries(step, "bronze.users"), _delivered(step)
@@ -140,12 +139,13 @@ def _known(step: Step) -> Continued | None:
     if published is None or published.inputs.get("bronze.users") == version:
         return None
     loads = step.events.history("bronze.users")
-    own = [entry for entry in step.events.history(dataset) if entry.judged_by == step.judged_by]
-    there = accounts.entries(step, "bronze.users")
-    found = continued(own, loads, {day: one.version for day, one in there.items() if usable_rows(one)})
-    # Users of the first full delivery were there before it, unless a change says otherwise.
-    first = first_delivery(there.items())
-    return next((one for one in found if first not in one.left and step.lake.is_whole(dataset, one.version)), None)
+    versions = [entry for entry in step.events.history(dataset) if entry.judged_by == step.judged_by]
+    days = accounts.entries(step, "bronze.users")
+    usable = {day: entry.version for day, entry in days.items() if usable_rows(entry)}
+    # Users of the first full delivery existed before it, unless a change says otherwise.
+    first = first_delivery(days.items())
+    candidates = (known for known in continued(versions, loads, usable) if first not in known.left)
+    return next((known for known in candidates if step.lake.is_whole(dataset, known.version)), None)
 
 
 @computes("silver.users_current")
@@ -160,11 +160,11 @@ def users_current(step: Step) -> Mapping[str, Commit]:
 
     def delivery(day: str) -> FullDelivery:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.
-        newest = max((one for one in usable if one <= day and delivered_rows(landed[one])), default=None)
-        days = [one for one in usable if (newest or "") <= one <= day] or [day]
+        newest = max((load for load in usable if load <= day and delivered_rows(landed[load])), default=None)
+        days = [load for load in usable if (newest or "") <= load <= day] or [day]
         rows = _delivered(step, days)
-        entries = [landed[one] for one in days if one in landed]
-        deleted = user_changes.gone(rows) if any(one.measures.get("deletions") for one in entries) else 0
+        entries = [landed[load] for load in days if load in landed]
+        deleted = user_changes.gone(rows) if any(entry.measures.get("deletions") for entry in entries) else 0
         account = _account(entries, deleted=deleted)
         is_change, is_today = user_changes.is_change(), F.col("load_date") == day
 

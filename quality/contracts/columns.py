@@ -23,6 +23,7 @@ fact = partial(Column, subject=NOBODY)
 """A column that says what happened, where a line lies or how it was judged, and does not lead to a person."""
 time = partial(fact, type="TIMESTAMP", nullable=False)
 text = partial(fact, type="STRING", nullable=False)
+optional_text = partial(fact, type="STRING")
 count = partial(Column, type="BIGINT", nullable=False)
 measure = partial(Column, type="DOUBLE", nullable=False)
 flag = partial(Column, type="BOOLEAN", nullable=False)
@@ -63,19 +64,17 @@ VISIT = (
     flag("keep_private", "The visitor asked not to be shared; true when the event does not say"),
     text("page", "Path of the page, without its query"),
     of_visitor("referral", "URL the visitor came from, with its query"),
-    fact("ad_id", "The ad that was clicked", type="STRING"),
+    optional_text("ad_id", "The ad that was clicked"),
 )
-UTM = fact(
-    "utm",
-    "Campaign of the followed link: utm source / medium / campaign, - for a missing one; null without any",
-    type="STRING",
+UTM = optional_text(
+    "utm", "Campaign of the followed link: utm source / medium / campaign, - for a missing one; null without any"
 )
 REQUEST = (
     of_visitor("client", "Address, or host name, that a request of an access log came from"),
     of_visitor("agent", "Agent of a request, as sent: any text"),
-    fact("host", "Host that was asked; null if it is no name of a host", type="STRING"),
-    fact("method", "Method of the request; null if it is none of HTTP", type="STRING"),
-    fact("status", "Status of the answer; null if it is none of HTTP", type="STRING"),
+    optional_text("host", "Host that was asked; null if it is no name of a host"),
+    optional_text("method", "Method of the request; null if it is none of HTTP"),
+    optional_text("status", "Status of the answer; null if it is none of HTTP"),
     Column("bytes", "Bytes of the answer", type="BIGINT"),
     Column("is_asset", "The request is for a file that belongs to pages", type="BOOLEAN"),
     Column("is_feed", "The request is for a feed", type="BOOLEAN"),
@@ -121,15 +120,10 @@ USER = (
 
 
 def filled(text: str) -> str:
-    """Build the SQL condition that a text is not blank: it contains something besides spaces.
+    """Build the SQL condition that a text contains something besides spaces; null for a null.
 
-    Bronze rejects blank values where silver requires a value, and both use this condition: a row that bronze accepts
-    and silver refuses blocks the publication of its whole hour. Blank counts as missing in every identifier (a user's
-    `id`, a device's `type` and `version`, those of a visit): otherwise a visit could name a user who can never be
-    delivered. Tabs and NUL are not spaces: such an identifier is odd, but may be a real one.
-
-    Args:
-        text: SQL expression of a STRING; the condition is null where the text is null.
+    Bronze and silver use the same condition: a row that bronze accepts and silver refuses blocks its whole hour. Tabs
+    and NUL are no spaces: such an identifier is odd, but may be a real one.
     """
     return f"trim({text}) <> ''"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from blogdata.contract.contract import Contract, Read
 from blogdata.contract.schedule import Clock, On, Runs
@@ -9,7 +10,7 @@ from blogdata.contract.schema import Audit, Column, RowRule
 from blogdata.contract.watch import Lag, Sla, Watch
 from blogdata.planning.reach import WITHIN
 from quality.contracts import columns as c
-from quality.contracts.page_views import DAY
+from quality.contracts.page_views import DAY, HOURS_PRESENT
 
 FIGURES: Mapping[str, Mapping[str, int | None]] = {
     "silver.visits_enriched": {"views": 0, "visits": 0, "visitors": 0, "top_page": None, "top_referrer": None},
@@ -24,6 +25,7 @@ STANDS_FOR = f"sum(CASE WHEN {_COUNTING} THEN coalesce(value, 0) ELSE 0 END)"
 PARTS = f"sum(CASE WHEN {_COUNTING} THEN hours_present ELSE 0 END)"
 EXPECTED = f"24 * count_if({_COUNTING})"
 LABEL = "from the keys and the accounts of the sources, by the program"
+label, share = partial(c.text, sourceless=LABEL), partial(c.measure, sourceless=LABEL)
 
 DAILY_REPORT = Contract(
     dataset="gold.daily_report",
@@ -39,33 +41,21 @@ DAILY_REPORT = Contract(
     runs=Runs(on=On.DEADLINE, at=Clock.NIGHTLY),
     columns=(
         replace(c.EVENT_DATE, sourceless=LABEL),
-        c.text(
-            "metric", "views, visits, visitors, top_page, top_referrer, dead_letters or ad_displays", sourceless=LABEL
-        ),
+        label("metric", "views, visits, visitors, top_page, top_referrer, dead_letters or ad_displays"),
         Column(
             "value",
             "The figure, in the case of top_page its page views; null if nothing of its source is there",
             type="BIGINT",
         ),
-        c.fact("detail", "The page of top_page, the host of top_referrer", type="STRING"),
-        c.text("source", "Dataset the figure is counted from", sourceless=LABEL),
-        Column(
-            "hours_present",
-            "Hours of the source that were delivered when it was computed, with rows or without",
-            type="INT",
-            nullable=False,
+        c.optional_text("detail", "The page of top_page, the host of top_referrer"),
+        label("source", "Dataset the figure is counted from"),
+        replace(
+            HOURS_PRESENT,
+            description="Hours of the source that were delivered when it was computed, with rows or without",
             sourceless=LABEL,
         ),
-        c.measure(
-            "completeness",
-            "Share of the source's hours that were there, 0 to 1; below 1 the figure is too small",
-            sourceless=LABEL,
-        ),
-        c.measure(
-            "report_completeness",
-            "Share of the hours of all sources of the day that were there, 0 to 1",
-            sourceless=LABEL,
-        ),
+        share("completeness", "Share of the source's hours that were there, 0 to 1; below 1 the figure is too small"),
+        share("report_completeness", "Share of the hours of all sources of the day that were there, 0 to 1"),
     ),
     key=("event_date", "metric"),
     partitioning=DAY,

@@ -23,9 +23,9 @@ DEVICES_DELIVERED = Contract(
         replace(c.RAW, subject=NOBODY, classification=c.PERSONAL),
         *c.SOURCE,
         c.LOAD_DATE,
-        c.fact("type", "Device type", type="STRING"),
-        c.fact("full_name", "Name for people", type="STRING"),
-        c.fact("version", "Device version", type="STRING"),
+        c.optional_text("type", "Device type"),
+        c.optional_text("full_name", "Name for people"),
+        c.optional_text("version", "Device version"),
         c.REASONS,
     ),
     rules=(
@@ -52,7 +52,7 @@ DEVICES = Contract(
     columns=(
         c.text("device_type", "Device type"),
         c.text("device_version", "Device version"),
-        c.fact("full_name", "Name for people", type="STRING"),
+        c.optional_text("full_name", "Name for people"),
         c.count("occurrences", "Rows of the newest delivery it stands for; 0 of a version that no longer holds"),
         c.text("changed_on", "Day of the delivery that made the version what it is (UTC)"),
         c.fact(

@@ -80,10 +80,8 @@ VISITS_ENRICHED = Contract(
         ),
         COUNTRY,
         c.optional(ARRIVED),
-        c.fact(
-            "place_outcome",
-            "found, unknown, reserved or waiting (not yet looked up); null if the event has no address",
-            type="STRING",
+        c.optional_text(
+            "place_outcome", "found, unknown, reserved or waiting (not yet looked up); null if the event has no address"
         ),
     ),
     key=("visit_id", "event_time", "page"),

@@ -24,9 +24,9 @@ PAGE = c.text("page", "Path of the page, or unknown")
 _, BROWSER, REFERRAL_HOST = CUBE_DIMENSIONS
 DEVICE_TYPE = c.text("device_type", "Device type; unknown if the device is")
 DEVICE_VERSION = c.text("device_version", "Device version; unknown if the device is")
-DEVICE_NAME = c.fact("device_name", "Name for people, as it is now; null of an unknown device", type="STRING")
+DEVICE_NAME = c.optional_text("device_name", "Name for people, as it is now; null of an unknown device")
 VIEWS_COUNTED = c.count("views", "Page views", sourceless="counts rows")
-_TOLD = "found by the program, by the name beside it"
+_LOOKED_UP = "found by the program, by the name beside it"
 SITE = c.text("site", "The site a host belongs to: the entry of the list of referrers, or the host without www.")
 KIND = c.text("kind", "Kind of the site by the list of referrers: search, social, AI assistant, mail, no referrer, ...")
 NAMES = {"names": (*DEVICE, "device_name")}
@@ -76,7 +76,7 @@ VISITS_STAR_HOSTS = entity(
     dataset=STAR_HOSTS,
     description="The hosts that page views came from, each with the site it belongs to and the kind of that site",
     reads=(Read(VIEWS, WHOLE),),
-    columns=(REFERRAL_HOST, replace(SITE, sourceless=_TOLD), replace(KIND, sourceless=_TOLD)),
+    columns=(REFERRAL_HOST, replace(SITE, sourceless=_LOOKED_UP), replace(KIND, sourceless=_LOOKED_UP)),
     key=("referral_host",),
     breakdowns=KINDS,
     rows_in=f"hosts that rows of `{VIEWS}` name",

@@ -10,8 +10,7 @@ from pyspark.sql import functions as F
 
 from assets.silver import user_history
 from assets.silver.enriched import enrich
-from datasets.test_users import ROWS, TODAY
-from datasets.user_rows import delivered, identified
+from datasets.test_users import ROWS, TODAY, identified
 from quality.contracts import CONTRACTS
 
 EVENT = (
@@ -34,9 +33,9 @@ def day(time: Any) -> Any:
 
 def deliveries(spark: Any, emails: Sequence[tuple[str, str]]) -> Any:
     rows: list[tuple[Any, ...]] = [
-        (at, "f", 0, "1", "login", email, utc(EMAILS[0][0]), None, None, []) for at, email in emails
+        (at, "f", 0, "1", "login", email, utc(EMAILS[0][0]), None, None, [], None, None) for at, email in emails
     ]
-    return delivered(spark.createDataFrame(rows, ROWS))
+    return identified(spark.createDataFrame(rows, ROWS))
 
 
 def visit(page: str, at: datetime, *, ip: str | None = None) -> tuple[Any, ...]:

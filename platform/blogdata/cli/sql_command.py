@@ -20,7 +20,7 @@ from blogdata.cli.output import (
     not_published,
     say_json,
 )
-from blogdata.deliver.query import NotPublished, Query, QueryRows, RoleSight
+from blogdata.deliver.query import NotPublished, Query, RoleSight, rows_of
 from blogdata.errors import ConfigurationError
 from blogdata.operate import spark_attached
 from blogdata.operate.config import Settings
@@ -54,16 +54,17 @@ def sql(
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
     with _explained(query, asked.names, settings), spark_attached.guarded(settings) as spark:
-        result = QueryRows.of(asked.frame(spark), limit + 1)
-    rows = result.rows[:limit]
-    more = f" (only the first {limit:,}; see --limit)" if len(result.rows) > limit else ""
+        frame = asked.frame(spark)
+        columns, rows = frame.columns, rows_of(frame, limit + 1)
+    more = f" (only the first {limit:,}; see --limit)" if len(rows) > limit else ""
+    del rows[limit:]
     if as_json:
-        say_json([dict(zip(result.columns, row, strict=True)) for row in rows])
+        say_json([dict(zip(columns, row, strict=True)) for row in rows])
         if more:
             errors.print(f"{len(rows):,} rows{more}")
         return
     table = TextGrid()
-    for column in result.columns:
+    for column in columns:
         table.add_column(column, no_wrap=True)
     # A plan is many lines of Spark's own; a line feed in any other value is shown as one.
     plan = query.lstrip().lower().startswith("explain")

@@ -78,10 +78,6 @@ class Identifiers:
     visit_ids: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
 
-    def __or__(self, other: Identifiers) -> Identifiers:
-        others = other.by_kind()
-        return Identifiers(**{kind: values | others[kind] for kind, values in self.by_kind().items()})
-
     def by_kind(self) -> dict[str, frozenset[str]]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
