@@ -27,8 +27,7 @@ def asked(schedule: dg.ScheduleDefinition, *moment: int) -> dict[str, Any]:
     """Return the request of a tick."""
     due = datetime(*moment, tzinfo=timezone.utc)  # type: ignore[misc, arg-type]
     (request,) = schedule.evaluate_tick(dg.build_schedule_context(scheduled_execution_time=due)).run_requests or ()
-    found: dict[str, Any] = request.run_config["resources"]["request"]["config"]
-    return found
+    return dict(request.run_config["resources"]["request"]["config"])
 
 
 def ended(lake: LakeResource, dataset: str, *moment: int) -> list[str]:
@@ -68,22 +67,16 @@ def test_nightly_run_takes_two_weeks_of_late_rows(lake: LakeResource) -> None:
 
 
 def test_copies_are_scheduled_where_a_folder_is_named(tmp_path: Path) -> None:
-    deployment = DeploymentResource(home=str(tmp_path))
-    ticks = [one for one in SCHEDULES if one.name in ("export_at_half_past_five", "replicate_at_half_past_five")]
+    resources = {"deployment": DeploymentResource(home=str(tmp_path))}
+    copies = [schedule for schedule in SCHEDULES if schedule.job_name in ("export", "replicate")]
 
     def requested() -> list[str]:
-        contexts = [dg.build_schedule_context(resources={"deployment": deployment}) for _ in ticks]
-        return [
-            one.job_name
-            for one, context in zip(ticks, contexts, strict=True)
-            if one.evaluate_tick(context).run_requests
-        ]
+        ticks = {of.job_name: of.evaluate_tick(dg.build_schedule_context(resources=resources)) for of in copies}
+        return [name for name, tick in ticks.items() if tick.run_requests]
 
     assert requested() == []
-    sections = [
-        f'[copies.{reader}]\nfolder = "{tmp_path / reader}"\ngroup = "x"\n' for reader in ("analyst", "staging")
-    ]
-    (tmp_path / "blogdata.toml").write_text(sections[0])
+    analyst, staging = (f'[copies.{of}]\nfolder = "{tmp_path / of}"\ngroup = "x"\n' for of in ("analyst", "staging"))
+    (tmp_path / "blogdata.toml").write_text(analyst)
     assert requested() == ["export"]
-    (tmp_path / "blogdata.toml").write_text("".join(sections))
+    (tmp_path / "blogdata.toml").write_text(analyst + staging)
     assert requested() == ["export", "replicate"]
