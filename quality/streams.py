@@ -21,7 +21,7 @@ def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
             name=name,
             source=source,
             checkpoints=checkpoints,
-            contracts={written.dataset: written for written in contracts},
+            contracts={contract.dataset: contract for contract in contracts},
         )
         for name, (source, contracts) in streams.items()
     )

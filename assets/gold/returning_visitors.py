@@ -42,7 +42,7 @@ def returning_visitors(step: Step) -> Mapping[str, Commit]:
             next_step="nothing is wrong: it is computed when an hour of the next week has visitors",
         )
     hours, refreshed = _hours(step, span, published)
-    rows = dataset_materializer.shown(step.spark, step.contract.view, {AUDIENCE: hours})
+    rows = dataset_materializer.evaluate(step.spark, step.contract.view, {AUDIENCE: hours})
     account = Account(rows_in=page_views(published, span))
     return step.publish(rows, Upstream(accounts={WHOLE_TABLE: account}, refreshed=refreshed))
 
@@ -66,21 +66,21 @@ def _hours(step: Step, span: Span, published: Mapping[str, Entry]) -> tuple[Data
     """Read the hours that the view needs; of a week that has not changed, one stands for all, with their sketch."""
     hours = step.read(AUDIENCE).where(F.col("event_hour") >= span.first)
     before = step.events.publications(step.contract.dataset).get(WHOLE_TABLE)
-    changes = dataset_materializer.changes(
+    changed, why = dataset_materializer.changes(
         step.spark, step.lake, FOLLOWED, before, until=step.pin(AUDIENCE), code_version=step.run.code_version
     )
-    if changes.changed is None or before is None:
-        return hours, f"all weeks, since {changes.why}"
+    if changed is None or before is None:
+        return hours, f"all weeks, since {why}"
     # The newest version, not that of the publication: a compaction may have replaced its files, and not its rows.
     kept_rows = step.lake.read(step.spark, step.contract.dataset).where(OWN_WEEK)
     with_rows = [hour for hour in span.hours if published[hour].rows_kept]
-    touched = recomputed(with_rows, changes.changed, [row[0] for row in kept_rows.select("event_week").collect()])
+    touched = recomputed(with_rows, changed, [row[0] for row in kept_rows.select("event_week").collect()])
     again = [hour for hour in sorted(span.hours) if _week(hour) in touched]
     stand_in = kept_rows.where(~F.col("event_week").isin(*touched) if touched else F.lit(True)).select(
         F.concat("event_week", F.lit("T00")).alias("event_hour"), F.lit(ALL).alias("dimension"), "events", "visitors"
     )
     read = hours.where(F.col("event_hour").isin(*again, span.open)).select(*stand_in.columns)
-    return read.unionByName(stand_in.where(F.col("event_hour") >= span.first)), _in_words(touched, span, changes.why)
+    return read.unionByName(stand_in.where(F.col("event_hour") >= span.first)), _in_words(touched, span, why)
 
 
 def _in_words(touched: set[str], span: Span, why: str) -> str:

@@ -17,7 +17,6 @@ from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import Measure
 from blogdata.patterns.storage import denormalizer, normalizer
-from blogdata.patterns.storage.denormalizer import Dimension
 from blogdata.runs import accounts
 from blogdata.runs.computation import computes
 from blogdata.runs.step import FullDelivery, Step, Upstream
@@ -30,8 +29,8 @@ def visits_obt(step: Step) -> Mapping[str, Commit]:
     """Join the page views of weeks with what is known of their hosts and devices."""
     counted = step.read(VIEWS)
     known = [
-        Dimension(rows=step.read(STAR_HOSTS), key=["referral_host"]),
-        Dimension(rows=step.read(DEVICES), key=DEVICE),
+        (step.read(STAR_HOSTS), ["referral_host"]),
+        (step.read(DEVICES), DEVICE),
     ]
     weeks = counted.where(counted["event_week"].isin(*step.partitions))
     return step.publish(

@@ -59,7 +59,7 @@ def count_visitors(
     visitors = _visitors(spark, lake, version, weeks)
     if not earlier:
         return visitors.frame().count(), 0
-    before = _visitors(spark, lake, version, earlier).each(lambda part: part.withColumnRenamed("views", "before"))
+    before = _visitors(spark, lake, version, earlier).map(lambda part: part.withColumnRenamed("views", "before"))
     views = visitors.join(before, "left").frame()
     (counts,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
     return counts[0], counts[1]
@@ -67,7 +67,7 @@ def count_visitors(
 
 def _visitors(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str]) -> Together:
     stored = Stored(lake=lake, dataset=DATASET, version=version, partitions=weeks)
-    visits = bucket.read(spark, stored).each(lambda part: part.where(F.col("user_id").isNotNull()))
+    visits = bucket.read(spark, stored).map(lambda part: part.where(F.col("user_id").isNotNull()))
     return visits.aggregate(("user_id",), F.count(F.lit(1)).alias("views"))
 
 

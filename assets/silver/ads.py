@@ -24,7 +24,7 @@ from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
 from blogdata.table.target import Companion
 from quality.contracts import CONTRACTS
-from quality.contracts.ads import BELONGS, BOTH, DISPLAY_SIDE, EVENT_SIDE
+from quality.contracts.ads import BELONGS, DISPLAY_SIDE, EVENT_SIDE
 
 IDENTITY = CONTRACTS["silver.ads"].key
 
@@ -82,7 +82,6 @@ JOIN = TimedJoin(
     right=Side(name=DISPLAY_SIDE, time="display_time"),
     bound=BELONGS,
     late=timedelta(hours=1),
-    both=BOTH,
 )
 """Displays and events may each come up to an hour late."""
 _COLUMNS = [column.name for column in CONTRACTS[JOINED].columns]

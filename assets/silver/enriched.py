@@ -30,7 +30,7 @@ def enrich(events: DataFrame, users: DataFrame, devices: DataFrame, places: Data
         at="event_time",
         valid_from="valid_from",
         valid_to="valid_to",
-        matched_column="user_known",
+        matched="user_known",
     )
     of_device = {"valid_from": "device_from", "valid_to": "device_to"}
     with_device = static_joiner.join_as_of(
@@ -40,7 +40,7 @@ def enrich(events: DataFrame, users: DataFrame, devices: DataFrame, places: Data
         at="event_time",
         valid_from="device_from",
         valid_to="device_to",
-        matched_column="device_known",
+        matched="device_known",
     )
     with_place = with_device.join(places.select("ip", "country", "outcome"), on="ip", how="left")
     host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)

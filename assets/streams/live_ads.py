@@ -24,8 +24,8 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
-from quality import streams
 from quality.contracts.live import WITH_ADS_LIVE
+from quality.streams import AD_FILES, VISIT_FILES
 
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
 _EVENT = ("visit_id", "event_time", "page")
@@ -104,8 +104,8 @@ def _hours(rows: DataFrame) -> list[str]:
     """List the event hours in which rows of the same events and displays may lie."""
     last = F.col("display_time") + F.expr(f"INTERVAL {int(ads.JOIN.bound.total_seconds())} SECONDS")
     times = F.array("event_time", "display_time", last)
-    found = rows.select(F.explode(F.transform(times, hour_of)).alias("hour")).distinct().collect()
-    return [row["hour"] for row in found if row["hour"] is not None]
+    hours = rows.select(F.explode(F.transform(times, hour_of)).alias("hour")).distinct().collect()
+    return [row["hour"] for row in hours if row["hour"] is not None]
 
 
 def _events(lines: DataFrame) -> DataFrame:
@@ -126,7 +126,7 @@ def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
 
 STREAM = Stream(
     name="ads",
-    sources=(streams.VISIT_FILES, streams.AD_FILES),
+    sources=(VISIT_FILES, AD_FILES),
     readers=(live_lines.VISITS, live_lines.ADS),
     schema=SCHEMA,
     key=WITH_ADS_LIVE.key,

@@ -184,7 +184,7 @@ def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deploy: Dep
     computed = {name for name, version in made.versions().items() if version != before.get(name)} & EVERY.keys()
     assert computed >= {"bronze.visits", "silver.visits", "silver.places", ENRICHED}
     for dataset in computed:
-        newest = next(dataset_tracker.publications(made.lake, dataset)).commit
+        newest, _ = next(dataset_tracker.publications(made.lake, dataset))
         assert_sourced(dataset, fine_grained_tracker.sources(made.lake, str(made.landing), newest))
 
 
@@ -197,7 +197,7 @@ def assert_sourced(dataset: str, sources: Mapping[str, object]) -> None:
 @pytest.mark.parametrize("dataset", EVERY)
 def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dataset: str) -> None:
     """Pattern: Fine-Grained Tracker."""
-    commits = [each.commit for each in dataset_tracker.publications(deployment.lake, dataset)]
+    commits = [commit for commit, _ in dataset_tracker.publications(deployment.lake, dataset)]
     newest = next((commit for commit in commits if commit.rows_out), commits[0])
     landing = str(deployment.landing)
     read = fine_grained_tracker.read(deployment.lake, landing, newest)

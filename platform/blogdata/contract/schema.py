@@ -219,9 +219,6 @@ class Migration:
         new_from_old: SQL expression of the new column; empty: the same values.
         old_from_new: SQL expression of the old column until the table has lost it, unless the asset still computes it;
             empty: the same values, or null if nothing replaces it.
-        subject: Whom a column without a successor identifies; a table that still has it hides it from consumers by
-            that.
-        instead: Another dataset or view that has the values, as `layer.table`; empty if none has.
     """
 
     old: str
@@ -230,17 +227,10 @@ class Migration:
     new: str | None = None
     new_from_old: str = ""
     old_from_new: str = ""
-    subject: Subject | None = None
-    instead: str = ""
 
     @property
     def ends(self) -> date:
         return self.since + self.grace
-
-    @property
-    def replacement(self) -> str | None:
-        """The column that its readers read instead, of this dataset or of another; None if none has the values."""
-        return self.new or (f"{self.instead}.{self.old}" if self.instead else None)
 
     @property
     def forth(self) -> str:
