@@ -82,7 +82,7 @@ def frame(spark: Any, rows: Sequence[Row]) -> Any:
 
 
 def versions(history: Any) -> list[Version]:
-    def in_utc(time: datetime | None) -> datetime | None:
+    def in_utc(time: Any) -> Any:
         """Rows reach the client in its own time zone, without saying so."""
         return time and time.astimezone(timezone.utc)
 

@@ -9,28 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import PlatformError, TransientError
+from blogdata.errors import TransientError
 from blogdata.operate import processes, spark_attached, spark_connect, spark_launch
 from blogdata.operate.config import Settings
-from blogdata.operate.spark_connect import SparkServer
+from blogdata.operate.spark_connect import SparkServer, SparkServerUnreachable
 from kills import kill
 from resources.spark import SparkResource
 
 
 def starter(settings: Settings) -> subprocess.Popen[str]:
     """Start a process that requests the server of the same deployment, prints its process number and ends."""
-    program = (
-        "import sys\n"
-        "from dataclasses import replace\n"
-        "from pathlib import Path\n"
-        "from blogdata.operate import config, spark_connect\n"
-        "home, jars = sys.argv[1:]\n"
-        "settings = config.load({**__import__('os').environ, 'BLOGDATA_HOME': home, 'BLOGDATA_JARS': jars,\n"
-        "    'BLOGDATA_SPARK_HEAP': '600m'})\n"
-        "print(spark_connect.running_server(settings).pid)\n"
-    )
-    command = [sys.executable, "-c", program, str(settings.home), str(settings.jars)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    program = "from blogdata.operate import config, spark_connect as s; print(s.running_server(config.load()).pid)"
+    own = {"BLOGDATA_HOME": str(settings.home), "BLOGDATA_JARS": str(settings.jars), "BLOGDATA_SPARK_HEAP": "600m"}
+    command = [sys.executable, "-c", program]
+    return subprocess.Popen(command, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True)
 
 
 def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
@@ -151,11 +143,7 @@ def test_a_remote_server_is_used_and_never_stopped(fresh: Settings, spark_server
     assert spark_connect.running_server(theirs) == SparkServer(url=spark_server.url, process=None)
     assert not spark_connect.stop(theirs)
     spark_connect.probe(spark_server.url)
-
-
-def test_a_silent_remote_server_is_a_transient_error(fresh: Settings) -> None:
-    address = f"sc://localhost:{processes.free_port()}"
-    theirs = replace(fresh, spark=replace(fresh.spark, remote=address))
-    with pytest.raises(PlatformError, match="does not answer") as caught:
-        spark_connect.running_server(theirs)
+    silent = replace(fresh, spark=replace(fresh.spark, remote=f"sc://localhost:{processes.free_port()}"))
+    with pytest.raises(SparkServerUnreachable, match="does not answer") as caught:
+        spark_connect.running_server(silent)
     assert caught.value.transient

@@ -39,6 +39,7 @@ def test_a_tick_tells_of_what_stands(
 ) -> None:
     assert tell_people.default_status == dg.DefaultSensorStatus.RUNNING
     assert skip_reason(lake, instance) == "no channel is configured: [[alerts]] in blogdata.toml"
+    assert (Path(lake.landing).parent / "ticks" / "alerts").exists()
     toml = Path(lake.landing).parent / "blogdata.toml"
     toml.write_text(f'[[alerts]]\nname = "hook"\naddress = "{hook.channel}"\n')
     land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -47,12 +46,12 @@ def hook() -> Iterator[Posted]:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A deployment with an overdue hour, and a secret."""
-    found = tmp_path / "home"
-    land(deployment(found), "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
-    (found / "secrets").mkdir()
-    (found / "secrets" / "hook").write_text(SECRET)
-    (found / "secrets" / "hook").chmod(0o600)
-    return found
+    land(deployment(tmp_path / "home"), "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
+    secret = tmp_path / "home" / "secrets" / "hook"
+    secret.parent.mkdir()
+    secret.write_text(SECRET)
+    secret.chmod(0o600)
+    return tmp_path / "home"
 
 
 def channels(home: Path, *tables: str) -> None:
@@ -68,15 +67,8 @@ def teller(home: Path, how: str) -> subprocess.Popen[str]:
 
 
 def finding(severity: Severity = W, what: str = "an hour waits", partition: str | None = None) -> Finding:
-    return Finding(
-        source="waiting",
-        dataset="silver.visits",
-        owner="team:a",
-        severity=severity,
-        what=what,
-        remedy=Remedy("look"),
-        partition=partition,
-    )
+    fixed = {"source": "waiting", "dataset": "silver.visits", "owner": "team:a"}
+    return Finding(**fixed, severity=severity, what=what, remedy=Remedy("look"), partition=partition)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +92,9 @@ def test_a_finding_is_told(holds: list[tuple[float, Severity | None]], sent: lis
 
 def test_a_message_is_plain_lines_that_notify_nobody(home: Path, hook: Posted, monkeypatch: pytest.MonkeyPatch) -> None:
     channels(home, f'name = "hook"\naddress = "{hook.channel}"')
-    found = [
-        finding(C, HOSTILE, HOSTILE),
-        finding(C, "another", HOSTILE),
-        *(finding(W, "x" * 999, f"{n}") for n in range(60)),
-    ]
-    monkeypatch.setattr("blogdata.watch.findings.standing", lambda _: found)
+    standing = [finding(C, HOSTILE, HOSTILE), finding(C, "another", HOSTILE)]
+    standing += [finding(W, "x" * 999, f"{n}") for n in range(60)]
+    monkeypatch.setattr("blogdata.watch.findings.standing", lambda _: standing)
     assert tell(home) == 1
     body, *others = hook.bodies
     clean = "gold.pages Bcc: v@example.org < !channel> @ everyone [31m"
@@ -168,9 +157,7 @@ def test_a_kill_before_noting_sends_again_and_two_at_once_send_once(home: Path, 
     assert len(hook.bodies) == 2
 
 
-def test_a_damaged_record_is_an_error(home: Path, hook: Posted) -> None:
-    channels(home, f'name = "hook"\naddress = "{hook.channel}"')
-    (home / "alerts.json").write_text(json.dumps({"told": []}))
-    with pytest.raises(PlatformError, match="record of alerts") as damaged:
+def test_a_damaged_record_is_an_error(home: Path) -> None:
+    (home / "alerts.json").write_text('{"told": []}')
+    with pytest.raises(PlatformError, match="record of alerts"):
         tell(home)
-    assert "move it away" in damaged.value.next_step

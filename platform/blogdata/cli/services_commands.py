@@ -166,5 +166,6 @@ def metrics() -> None:
     from quality.contracts import EVERY
 
     settings = existing()
-    figures = registry(observed(settings), Lake(root=str(settings.lake)), EVERY.values())
+    ticks = dagster_home.ticks(settings.home)
+    figures = registry(observed(settings), Lake(root=str(settings.lake)), EVERY.values(), ticks)
     say_verbatim(generate_latest(figures).decode())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 
 from blogdata import files
 from blogdata.deliver import partner
@@ -23,6 +26,7 @@ from blogdata.table.lake import Lake
 from blogdata.watch import alerting
 from quality.contracts import EVERY
 
+_LEAST_GIB = 2
 Finding = tuple[str, Remedy | None]
 """The state of a requirement, and the remedy; None: it is met."""
 
@@ -39,6 +43,8 @@ class Diagnosis:
 def examine(settings: Settings) -> list[Diagnosis]:
     """Run all checks without changing anything; a requirement comes after those it depends on."""
     checks: list[tuple[str, Callable[[Settings], Iterator[Finding]]]] = [
+        ("python", _python),
+        ("disk", _disk),
         ("privacy", _privacy),
         ("secrets", _secrets),
         ("jars", _jars),
@@ -61,6 +67,17 @@ def examine(settings: Settings) -> list[Diagnosis]:
     return findings
 
 
+def _python(settings: Settings) -> Iterator[Finding]:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("dagster", "pyspark", "delta-spark", "deltalake"))
+    yield f"{sys.version.split()[0]} at {sys.executable}, with {packages}", None
+
+
+def _disk(settings: Settings) -> Iterator[Finding]:
+    free = shutil.disk_usage(settings.home).free / 2**30
+    step = Remedy("Free some space, or set BLOGDATA_HOME to another disk")
+    yield f"{free:.1f} GiB free", step if free < _LEAST_GIB else None
+
+
 def _privacy(settings: Settings) -> Iterator[Finding]:
     if exposed := list(map(str, files.exposed_secrets(settings.home))):
         step = Remedy(f"Run chmod 600 {shlex.join(exposed)}, and replace what somebody may have read")
@@ -78,16 +95,12 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
 
 def _jars(settings: Settings) -> Iterator[Finding]:
     pinned = jars.locate(settings)
-    if corrupt := jars.corrupt(pinned):
-        step = Remedy(f"Remove {pinned.folder}; they are fetched again at the next start")
-        yield f"wrong checksum: {', '.join(jar.file_name for jar in corrupt)}", step
-    elif absent := jars.missing(pinned):
-        detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
-        yield detail, Remedy("Run ", StartService(name="spark"))
-    elif not jars.engine_of(pinned).is_file():
-        yield "the engine is not compiled yet", Remedy("Run ", StartService(name="spark"))
+    absent = len(jars.missing(pinned)) + (not jars.engine_of(pinned).is_file())
+    detail = f"{len(pinned.jars)} and the engine, in {pinned.folder}"
+    if absent:
+        yield f"{detail}: {absent} are missing", Remedy("Run ", StartService(name="spark"))
     else:
-        yield f"{len(pinned.jars)}, checksums right, and the engine, in {pinned.folder}", None
+        yield detail, None
 
 
 def _spark(settings: Settings) -> Iterator[Finding]:
@@ -113,8 +126,8 @@ def _service(status: ServiceStatus, step: Remedy) -> Finding:
 def _tables(settings: Settings) -> Iterator[Finding]:
     address = postgres.of_tables(settings)
     if address is not None and settings.tables.any:
-        version, place = postgres_connection.probe(address), postgres_connection.without_password(address.url)
-        yield f"their database answers: PostgreSQL {version} at {place}", None
+        server, place = postgres_connection.probe(address), postgres_connection.without_password(address.url)
+        yield f"their database answers: PostgreSQL {server} at {place}", None
 
 
 def _storage(settings: Settings) -> Iterator[Finding]:

@@ -103,10 +103,7 @@ def astray(deployment: Observed) -> Iterator[Finding]:
     landed = [contract for contract in deployment.graph.contracts.values() if landed_input(contract) is not None]
     for contract in landed:
         arrivals = Arrivals.of(contract, zone)
-        for kind, text in (
-            ("place", arrivals.astray_warning),
-            ("name", arrivals.misnamed_warning),
-        ):
+        for kind, text in (("place", arrivals.astray_warning), ("name", arrivals.misnamed_warning)):
             if text is not None:
                 what, _, remedy = text.rpartition("; ")
                 yield _finding(contract, "astray", what, Remedy(remedy), kind)

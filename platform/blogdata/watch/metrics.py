@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -35,7 +36,8 @@ _OF_DATASETS = {
 }
 
 
-def registry(deployment: Observed, lake: Lake, contracts: Iterable[Contract]) -> CollectorRegistry:
+def registry(deployment: Observed, lake: Lake, contracts: Iterable[Contract], ticks: Path) -> CollectorRegistry:
+    """Read all figures; `ticks` has a file for each watching sensor, as old as its last tick."""
     metrics = CollectorRegistry()
 
     def gauge(name: str, text: str, *labels: str) -> Gauge:
@@ -68,6 +70,9 @@ def registry(deployment: Observed, lake: Lake, contracts: Iterable[Contract]) ->
     for finding in standing(deployment):
         by_severity.labels(finding.severity.value).inc()
         by_source.labels(finding.dataset, finding.owner, finding.source, finding.severity.value).inc()
+    ticked = gauge("sensor_tick_timestamp_seconds", "When a sensor that watches the deployment last ran.", "sensor")
+    for file in ticks.iterdir():
+        ticked.labels(file.name).set(file.stat().st_mtime)
     return metrics
 
 
