@@ -1,5 +1,4 @@
 """A relational database as the sink of a Transactional Writer: a partition of several tables in one transaction.
-
 How it works: the rows are copied in batches by COPY, within one transaction that first deletes the partition's old
 rows. Before the commit, the rows of the partition are counted and compared with the ledger. A `publications` table,
 written in the same transaction, records which versions of which datasets are served. It makes a retry a no-op, even if
@@ -11,7 +10,6 @@ replace whatever its predecessor has served.
 Any text can be served. PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL). It also limits
 index entries to 2704 bytes, so a table has a primary key only if its key has no text besides the partition: the audit
 of the dataset has counted repeated keys.
-
 The trap: one transaction per task. Each is all or nothing, but a job that is retried has already committed some of
 them.
 """
