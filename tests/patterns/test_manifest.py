@@ -128,7 +128,7 @@ def files(lake: Lake) -> list[Path]:
     return list(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
 
 
-def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read) -> None:
+def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path) -> None:
     """Of a frozen table, only the weeks that are still read from it; a replaced table is not removed while shared."""
     lake, (first, second) = Lake(root=str(tmp_path)), ("2026-01-05", "2026-01-12")
     single = member(lake, second, rows=2)
@@ -145,7 +145,7 @@ def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read)
     long_after = NOON + timedelta(days=30)
     assert retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == []
     expected = [(first, 7), (second, 0), (second, 1)]
-    assert read(manifest.location(lake, DATASET), "week") == expected
+    assert parquet(manifest.location(lake, DATASET), "week") == expected
     manifest.withdraw(lake, DATASET)
     removed = retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
     assert [table.location for table in removed] == ["2026-01-12-a", "2026-a"]
