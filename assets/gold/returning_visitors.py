@@ -17,7 +17,7 @@ from blogdata.runs import accounts
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS
-from quality.contracts.returning import OWN_WEEK
+from quality.contracts.returning_visitors import OWN_WEEK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,17 +49,17 @@ def returning_visitors(step: Step) -> Mapping[str, Commit]:
 
 def page_views(published: Mapping[str, Entry], span: Span) -> int:
     """Count the page views of the weeks, without those of hours that have expired."""
-    there = kept(published)
-    return sum(there[hour].rows_in for hour in span.hours & there.keys()) // len(AUDIENCE_DIMENSIONS)
+    hours = kept(published)
+    return sum(hours[hour].rows_in for hour in span.hours & hours.keys()) // len(AUDIENCE_DIMENSIONS)
 
 
-def anew(there: Collection[str], changed: Collection[str], shown: Collection[str]) -> set[str]:
-    """Find the weeks that a refresh computes from their hours.
+def recomputed(hours: Collection[str], changed: Collection[str], weeks: Collection[str]) -> set[str]:
+    """Find the weeks that a refresh computes from their hours; `weeks` are those of the table.
 
     A week may be missing although none of its hours changed: one that ended, or an old one, if the week that had not
-    ended has lost its rows and the table shows an earlier one again.
+    ended has lost its rows and the table reaches back to an earlier one again.
     """
-    return {_week(hour) for hour in changed} | ({_week(hour) for hour in there} - {*shown})
+    return {_week(hour) for hour in changed} | ({_week(hour) for hour in hours} - {*weeks})
 
 
 def _hours(step: Step, span: Span, published: Mapping[str, Entry]) -> tuple[DataFrame, str]:
@@ -73,8 +73,8 @@ def _hours(step: Step, span: Span, published: Mapping[str, Entry]) -> tuple[Data
         return hours, f"all weeks, since {why}"
     # The newest version, not that of the publication: a compaction may have replaced its files, and not its rows.
     kept_rows = step.lake.read(step.spark, step.contract.dataset).where(OWN_WEEK)
-    there = [hour for hour in span.hours if published[hour].rows_kept]
-    touched = anew(there, changed, [row[0] for row in kept_rows.select("event_week").collect()])
+    with_rows = [hour for hour in span.hours if published[hour].rows_kept]
+    touched = recomputed(with_rows, changed, [row[0] for row in kept_rows.select("event_week").collect()])
     again = [hour for hour in sorted(span.hours) if _week(hour) in touched]
     stand_in = kept_rows.where(~F.col("event_week").isin(*touched) if touched else F.lit(True)).select(
         F.concat("event_week", F.lit("T00")).alias("event_hour"), F.lit(ALL).alias("dimension"), "events", "visitors"

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.gold.fan_in import not_taken_in
+from assets.gold.page_views import not_taken_in
 from blogdata.contract.partitions import Grain, finer
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.data_flow.aligned_fan_in import completeness

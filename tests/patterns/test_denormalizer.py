@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assets.gold import visits_snowflake
+from assets.gold import visits_model
 from blogdata.contract.contract import ANSWERS
 from blogdata.contract.schema import Column
 from blogdata.errors import ConfigurationError
@@ -40,10 +40,10 @@ def test_both_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
     ]
     texts = ("event_week", "event_hour", "page", "referral_host", "browser", *DEVICE)
     ddl = f"{', '.join(f'{name} STRING' for name in texts)}, device_known BOOLEAN"
-    counted = visits_snowflake.views(spark.createDataFrame(visits, ddl))
+    counted = visits_model.views(spark.createDataFrame(visits, ddl))
     names = [("phone", "1", "Phone", "2026-01-01"), ("phone", "1", "Renamed", "2026-01-02")]
     reference = spark.createDataFrame(names, [*DEVICE, "full_name", "changed_on"])
-    devices, hosts = visits_snowflake.devices(counted, reference), visits_snowflake.hosts(counted)
+    devices, hosts = visits_model.devices(counted, reference), visits_model.hosts(counted)
     known = [(hosts, ["referral_host"]), (devices, DEVICE)]
     joined = counted.join(devices, [*DEVICE]).join(hosts, "referral_host")
     big, normalized = (

@@ -21,9 +21,9 @@ from blogdata.runs.step import Step, Upstream
 from blogdata.table.lake import Lake
 from blogdata.table.target import Companion
 from blogdata.table.write_faults import NotDeclared
-from patterns.executing import step as step_of
 from quality.contracts import EVERY
 from toy import HOURS, WHOLE
+from toy import step as step_of
 
 INPUT, SECRET = "bronze.clicks", "silver.users"
 CONTRACT = replace(WHOLE, reads=(Read(dataset=INPUT, reach=SAME), Read(dataset="landing.visits", reach=SAME)))

@@ -43,7 +43,8 @@ class Teams:
 
     def __init__(self, server: Guarded, home: Path, instance: dg.DagsterInstance, served: ExitStack) -> None:
         self.server, self.instance, self.served = server, instance, served
-        self.lake, self.cursor = deployment(home), None
+        self.lake = deployment(home)
+        self.cursor: str | None = None
 
     def publish(self, *days: str, hours: int = 24) -> None:
         measures = {day: {"parts": hours} for day in days}
@@ -61,7 +62,7 @@ class Teams:
         resources = {"lake": self.lake, "deployment": DeploymentResource(home=str(self.server.settings.home))}
         context = dg.build_sensor_context(self.instance, cursor=self.cursor, resources=resources)
         data = consumers_called().evaluate_tick(context)
-        self.cursor: str | None = data.cursor
+        self.cursor = data.cursor
         return str(data.skip_message), json.loads(str(data.cursor))["called"].get(NAME, [])
 
 

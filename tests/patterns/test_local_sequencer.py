@@ -9,7 +9,7 @@ import pytest
 from dagster._core.execution.stats import StepEventStatus
 
 import definitions
-from assets.silver import places as asset
+from assets.silver import enriched as asset
 from blogdata.operate import config, dagster_home
 from blogdata.patterns.data_flow import local_sequencer
 from blogdata.runs.refresh_request import JOB

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from assets.gold import visits_weekly
 from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, masked_email, token
-from quality.contracts.page_views import USER_BUCKETS
+from quality.contracts.visits_weekly import USER_BUCKETS
 
 SECRET = "s" * 32
 USERS = [f"u{number}" for number in range(60)]

@@ -222,7 +222,7 @@ def test_an_impossible_migration_is_refused() -> None:
         ({"migrations": RETIRED.migrations, "write": Merge()}, "replaced is migrated"),
     ):
         with pytest.raises(AssertionError, match=fault):
-            migrating(replace(CONTRACT, **change))  # type: ignore[arg-type]
+            migrating(replace(CONTRACT, **change))
 
 
 def test_a_column_that_a_contract_dropped_before_its_table_had_the_new_one_is_carried(tmp_path: Path) -> None:

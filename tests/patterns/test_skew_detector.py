@@ -61,7 +61,7 @@ def test_a_hot_key_is_found() -> None:
     assert all(not reading.verdict for reading in unevenness(counts, counts))
     counts["2026-01-05T23"][3] += 1600
     (reading,) = unevenness(counts, ["2026-01-05T23"])
-    assert (reading.verdict, round(reading.found, 1)) == (UNEVEN, 1.9)
+    assert (reading.verdict, round(reading.value, 1)) == (UNEVEN, 1.9)
 
 
 def test_a_reading_names_the_worst_partition() -> None:

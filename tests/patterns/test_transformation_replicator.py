@@ -12,10 +12,9 @@ from deltalake import DeltaTable, schema
 
 from blogdata.contract.column_types import parse_fields
 from blogdata.contract.schema import NOBODY, Column
-from blogdata.deliver import copies
-from blogdata.deliver.copies import READER, replicate
-from blogdata.deliver.exports import Export
+from blogdata.deliver.staging import remove, replicate
 from blogdata.errors import PlatformError
+from blogdata.operate.config import CopySettings, Settings
 from blogdata.patterns.security import transformation_replicator
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown
 from blogdata.patterns.security.transformation_replicator import require_classified
@@ -58,9 +57,13 @@ def protected(made: Deployment) -> set[str]:
     return {value for value in values - public if is_searched_for(value)}
 
 
+def settings_of(made: Deployment, staging: Path) -> Settings:
+    return replace(made.settings, staging=CopySettings(folder=staging, group=GROUP))
+
+
 def replicated(made: Deployment, staging: Path, *datasets: str) -> dict[str, bool]:
     """Copy tables as the job does; return whether each was new."""
-    return replicate(made.settings, Export(role=READER, folder=staging, group=GROUP), datasets, made.session)
+    return replicate(settings_of(made, staging), datasets, made.session)
 
 
 @pytest.mark.matrix(1)
@@ -122,17 +125,15 @@ def test_what_has_changed_is_copied(deployment: Deployment, staging: Path) -> No
 
 def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: Path) -> None:
     """The search of an erasure goes through the folder, too."""
-    looked = clearing.look(deployment.settings, {"in-staging"})
-    assert any(path.startswith(f"exports/staging{staging}/silver.visits/") for path in looked.traces)
-    persons = [contract for contract in EVERY.values() if any(column.singles_out for column in contract.columns)]
-    clearing.remove_copies(deployment.settings, persons)
+    settings = settings_of(deployment, staging)
+    looked = clearing.look(settings, {"in-staging"})
+    assert any(path.startswith("staging/.copies/silver.visits-") for path in looked.traces)
+    remove(settings)
     copy = Lake(root=str(staging))
-    left = {name for name in EVERY if copy.version(name) is not None}
-    assert left
-    assert not left & {contract.dataset for contract in persons}
+    assert {copy.version(name) for name in EVERY} == {None}
     assert replicated(deployment, staging, "silver.visits")["silver.visits"]
     assert copy.version("silver.visits") == 0
-    copies.withdraw(deployment.settings, [READER])
+    remove(settings)
     assert [file for file in staging.rglob("*") if file.is_file()] == []
 
 

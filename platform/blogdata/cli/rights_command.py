@@ -67,6 +67,6 @@ def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
 
 def _column(name: str, sight: Sight) -> str:
     usual, private = sight.columns[name], sight.private.get(name)
-    said = [] if usual is Shown.AS_IT_IS else [usual.value]
-    said += [f"{private.value} where {PRIVATE}"] if private else []
-    return f"{name} ({', '.join(said)})" if said else name
+    marks = [] if usual is Shown.AS_IT_IS else [usual.value]
+    marks += [f"{private.value} where {PRIVATE}"] if private else []
+    return f"{name} ({', '.join(marks)})" if marks else name

@@ -93,7 +93,7 @@ def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     # The checkpoints lie in the deployment's home.
     file = access.checkpoints_path.parent / FILE
     try:
-        found = report_figures.compute(
+        figures = report_figures.compute(
             access.lake,
             access.landing_zone,
             access.checkpoints_path,
@@ -102,11 +102,11 @@ def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         )
     except PlatformError as error:
         raise failure(context, error) from error
-    report_figures.write(found, file)
+    report_figures.write(figures, file)
     return dg.MaterializeResult(
         metadata={
             "page": dg.MetadataValue.path(str(file)),
-            "findings": len(found.data.findings),
+            "findings": len(figures.data.findings),
             "bytes": file.stat().st_size,
         }
     )
@@ -139,17 +139,17 @@ def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult
         spark=context.resources.spark.guard,
         probe=access.probe,
     )
-    found = list(maintain(upkeep))
-    faults = [one for one in found if isinstance(one, Fault)]
+    results = list(maintain(upkeep))
+    faults = [result for result in results if isinstance(result, Fault)]
     for fault in faults:
         context.log.error(f"{fault.dataset} is left: {fault.error}")
     if faults:
         raise failure(context, faults[0].error)
-    done = [one for one in found if isinstance(one, Done)]
+    done = [result for result in results if isinstance(result, Done)]
     return dg.MaterializeResult(
         metadata={
-            "done": sum(not one.left for one in done),
-            "left": sum(bool(one.left) for one in done),
-            **table("tables", [asdict(one) for one in done]),
+            "done": sum(not result.left for result in done),
+            "left": sum(bool(result.left) for result in done),
+            **table("tables", [asdict(result) for result in done]),
         }
     )

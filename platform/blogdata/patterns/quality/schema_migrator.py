@@ -123,7 +123,7 @@ def _by_newest_code(lake: Lake, dataset: str, landing: str) -> Iterator[tuple[Co
         by = commit.info["run"]["code_version"]
         if code not in (None, by):
             return
-        if commit.recomputes and commit.entries.keys() - seen:
+        if commit.entries.keys() - seen:
             yield commit, fine_grained_tracker.read(lake, landing, commit)
             seen, code = seen | commit.entries.keys(), by
 
@@ -172,7 +172,7 @@ def remove(lake: Lake, contract: Contract, column: str, reading: Sequence[Reader
             what=f"{column} is still read by "
             + "; ".join(f"{reader.name} ({reader.owner}; {reader.how})" for reader in reading),
             where=where,
-            next_step=f"have them read {migration.replacement or 'something else'}, and publish again",
+            next_step=f"have them read {migration.new or 'something else'}, and publish again",
         )
     _lift(table, contract, column)
     return _without(table, contract, column)

@@ -57,7 +57,7 @@ PRIVATE = "keep_private"
 TEXT = Primitive("string")
 _TIMES = (Primitive("timestamp"), Primitive("date"))
 LEAST_VISITORS = 5
-"""Visitors below which a group is hidden from a role that may not know of one; one visitor may have many page views."""
+"""Visitors below which a group is hidden from a role: one visitor alone may have many page views."""
 
 
 class Role(str, Enum):

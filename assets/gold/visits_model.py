@@ -1,10 +1,7 @@
 """gold.visits_snowflake_*, gold.visits_star_hosts: page views of a week, and a table for each thing they are about.
 
-Models of page views: counted by what they are about, and what these things are.
-
-No row leads to a person: page views are counted, and have no visitor, visit, address or place.
-
-gold.visits_obt: the normalized page views, joined with their hosts and devices when they are written.
+gold.visits_obt: the normalized page views, joined with their hosts and devices when they are written. No row leads to a
+person: page views are counted, and have no visitor, visit, address or place.
 """
 
 from __future__ import annotations
@@ -14,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import gather
-from assets.gold.visits_cube import named
+from assets.gold.page_views import gather, named
 from assets.referrers import kind_of, site_of
 from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_value import distributed_aggregator
@@ -64,8 +60,8 @@ def hosts(counted: DataFrame) -> DataFrame:
     names = normalizer.entity(counted, key=["referral_host"])
     sites = {host: site_of(host) for (host,) in sorted(map(tuple, names.collect()))}
     rows = [(host, site, kind_of(site).value) for host, site in sites.items()]
-    told = names.sparkSession.createDataFrame(rows, "referral_host STRING, site STRING, kind STRING")
-    return names.join(F.broadcast(told), on="referral_host")
+    known = names.sparkSession.createDataFrame(rows, "referral_host STRING, site STRING, kind STRING")
+    return names.join(F.broadcast(known), on="referral_host")
 
 
 @computes("gold.visits_snowflake_views")
