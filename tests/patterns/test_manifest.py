@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -174,3 +174,12 @@ def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Pa
         manifest.share(lake, PAGES)
     spark.sql(f"REORG TABLE delta.`{path}` APPLY (PURGE)")
     assert manifest.share(lake, PAGES).rows == 9
+    # It lists what Delta's own manifest of the table lists, which Trino and Presto read.
+    spark.sql(f"GENERATE symlink_format_manifest FOR TABLE delta.`{path}`")
+    theirs, ours = Path(path, "_symlink_format_manifest"), manifest.location(lake, PAGES.dataset).resolve()
+    assert listed(ours) == listed(theirs)
+
+
+def listed(folder: Path) -> dict[str, list[str]]:
+    files = {str(file.relative_to(folder)): file.read_text("utf-8").splitlines() for file in folder.rglob(MANIFEST)}
+    return {name: sorted(urlsplit(line).path for line in lines) for name, lines in files.items()}
