@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -15,7 +16,7 @@ from blogdata.ledger import ledger
 from blogdata.ledger.claims import Claims
 from blogdata.ledger.events import EventLog
 from blogdata.runs import turns, upkeep
-from blogdata.runs.upkeep import BUSY, Done, Upkeep, compact
+from blogdata.runs.upkeep import BUSY, Done, Fault, Upkeep, compact
 from blogdata.table import compactor, rewriting
 from blogdata.table.changes import AppendBatch
 from blogdata.table.compactor import AT_REST, CROWDED, MANY, DataFile
@@ -25,13 +26,19 @@ from blogdata.table.reads import rows_of_files
 from blogdata.table.target import Provenance
 from blogdata.table.unneeded import READABLE
 from laws.stepping import Held, Probe
-from tidied import whole
 from toy import CONTRACT, HOURS, clicks, copies_of, resting, run_context, target
 
 NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
 BATCHES, ROWS, FILES = 2, 60, 3
 """Batches that are appended, with so many rows each, in so many files of each hour."""
 LIVE = replace(CONTRACT, reasons={}, stands_for="count(1)", audits=())
+
+
+def whole(outcomes: Iterable[Done | Fault]) -> list[Done]:
+    """Return what was done; no error ended any of it."""
+    outcomes = list(outcomes)
+    assert [outcome.error for outcome in outcomes if isinstance(outcome, Fault)] == []
+    return [outcome for outcome in outcomes if isinstance(outcome, Done)]
 
 
 def small(number: int, *, partition: str = HOURS[0], at: datetime = NOW - timedelta(days=1)) -> list[DataFile]:
