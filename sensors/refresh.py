@@ -13,7 +13,7 @@ import dagster as dg
 from assets import table_loads
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.deliver import partner
-from blogdata.deliver.destinations import FEEDS
+from blogdata.deliver.destinations import partner_feed
 from blogdata.errors import PlatformError
 from blogdata.landing.log_splitter import unsplit_logs
 from blogdata.operate.config import Settings
@@ -102,14 +102,15 @@ def _unread(settings: Settings, lake: LakeResource) -> list[object]:
 
 
 def _unsent(context: dg.SensorEvaluationContext, settings: Settings, lake: LakeResource) -> dict[str, str]:
-    """Map each feed that is behind to the hour up to which it is due; the hour makes the request a new one."""
+    """Map the feed, if it is behind, to the hour up to which it is due; the hour makes the request a new one."""
     try:
-        behind = [f.contract.dataset for f in FEEDS if partner.is_behind(settings, lake.events, f.source.dataset)]
+        if not partner.is_behind(settings, lake.events, partner_feed.source.dataset):
+            return {}
     except PlatformError as error:
         # What is stale does not depend on the partner.
         context.log.warning(str(error))
         return {}
-    return dict.fromkeys(behind, partner.released(settings, clock.now()))
+    return {partner_feed.contract.dataset: partner.released(settings, clock.now())}
 
 
 def _about(stale: Mapping[str, Mapping[str, object]]) -> str:

@@ -32,7 +32,7 @@ _LOCK_SECONDS = 5.0
 def tell_people(context: dg.SensorEvaluationContext, deployment: DeploymentResource) -> dg.SkipReason:
     """Send what is due; a channel that fails makes the tick fail, so that its error is seen, and others get theirs."""
     settings = deployment.settings()
-    dagster_home.note_tick(settings.home, ALERTS)
+    (dagster_home.ticks(settings.home) / ALERTS).touch()
     if not settings.alerts:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
     try:
@@ -63,7 +63,7 @@ NAME = "detectors"
 def detector_readings(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Evaluate the checks; log what has changed, and show again what a publication has hidden since."""
     # The checkpoints lie in the deployment's home.
-    dagster_home.note_tick(lake.checkpoints_path.parent, NAME)
+    (dagster_home.ticks(lake.checkpoints_path.parent) / NAME).touch()
     now = _now()
     evaluations = [
         overdue_evaluation(contract, Arrivals.of(contract, lake.landing_zone).overdue(lake.events, now))

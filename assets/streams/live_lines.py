@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from assets.bronze.ad_lines import AdLines
 from assets.bronze.visit_lines import VisitLines
-from assets.silver.ad_visits import hour_of
+from assets.silver.arrival_hours import hour_of
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Account
 from blogdata.landing.lines import read

@@ -13,8 +13,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from assets.silver import session_rules
-from assets.silver.ad_visits import hour_of
+from assets.silver import sessions
+from assets.silver.arrival_hours import hour_of
 from assets.streams import live_lines
 from blogdata.contract.partitions import Grain, between
 from blogdata.contract.publication import Account
@@ -26,10 +26,10 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
-from quality.contracts import streams
 from quality.contracts.live import LATE, SESSIONS_LIVE
+from quality.streams import VISIT_FILES
 
-SPEC = session_rules.SPEC
+SPEC = sessions.SPEC
 ALLOWED = timedelta(hours=1)
 """Page views may come up to an hour late."""
 _PAYLOAD = "payload"
@@ -39,7 +39,7 @@ _CONTENT = ("session_id", STARTED, ENDED, "pages", "first_pages", "exit_page", "
 
 
 def windows(lines: Sequence[DataFrame]) -> DataFrame:
-    views = session_rules.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(_PAYLOAD))
+    views = sessions.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(_PAYLOAD))
     return stateful_sessionizer.windows(views, SPEC, late=ALLOWED)
 
 
@@ -102,7 +102,7 @@ def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
 
 STREAM = Stream(
     name="sessions",
-    sources=(streams.VISITS,),
+    sources=(VISIT_FILES,),
     readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=("user_id", SPEC.time, *SPEC.ties),

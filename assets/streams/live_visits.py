@@ -27,9 +27,9 @@ from blogdata.runs.landed_inputs import ERASED
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import arrow, kept_rows
 from blogdata.table.checksums import require_whole
-from quality.contracts import streams
 from quality.contracts.live import BRONZE, LATE, VISITS
 from quality.contracts.visits import WATERMARK
+from quality.streams import VISIT_FILES
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
@@ -139,7 +139,7 @@ def _taken_in_before(batch: MicroBatch) -> frozenset[str]:
 
 STREAM = Stream(
     name="visits",
-    sources=(streams.VISITS,),
+    sources=(VISIT_FILES,),
     readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=IDENTITY,

@@ -7,7 +7,6 @@ import pytest
 
 from alert_servers import web_server
 from blogdata.files import locked
-from blogdata.operate import dagster_home
 from blogdata.runs.lake_resource import DeploymentResource, LakeResource
 from blogdata.watch.alerting import AlertsNotSent
 from published import land
@@ -26,7 +25,7 @@ def test_a_tick_tells_of_what_stands(
 
     assert tell_people.default_status == dg.DefaultSensorStatus.RUNNING
     assert skip_reason() == "no channel is configured: [[alerts]] in blogdata.toml"
-    assert dagster_home.ticks(home).keys() == {"alerts"}
+    assert (home / "ticks" / "alerts").exists()
     with web_server() as hook:
         (home / "blogdata.toml").write_text(f'[[alerts]]\nname = "hook"\naddress = "{hook.channel}"\n')
         land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)

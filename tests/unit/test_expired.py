@@ -34,7 +34,7 @@ from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from published import days, deployment, land, publish
 from quality.contracts import CONTRACTS, GRAPH
-from quality.contracts.streams import streamed_inputs
+from quality.streams import streamed_inputs
 from simulated import Killed
 
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
@@ -117,7 +117,7 @@ def test_partitions_leave_when_their_retention_is_over_counted_from_their_end(pu
     before, stale = published.versions(["bronze.visits", "silver.visits"]), planned(published)
     assert expired(published, 0) == {}
     over = {"silver.visits": {H[0]: 4}, "bronze.visits": {H[0]: 3}}
-    assert retention(published, ONE_DAY).look(DAY + timedelta(hours=1)).rows_of == over
+    assert retention(published, ONE_DAY).expire(DAY + timedelta(hours=1), only_plan=True).rows_of == over
     assert published.versions(["bronze.visits", "silver.visits"]) == before, "a dry run only tells"
     assert expired(published, 1) == over
     assert balanced(published, "silver.visits") == {H[0]: (0, {"expired": 4}), H[1]: (4, {}), H[2]: (5, {})}

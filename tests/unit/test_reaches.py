@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assets.gold.returning_visitors import anew
+from assets.gold.returning_visitors import recomputed
 from blogdata.contract.contract import Contract, Edge
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import WHOLE_TABLE, Entry
@@ -201,11 +201,11 @@ def test_an_old_week_is_computed_again_when_the_newest_one_loses_its_rows() -> N
     assert reached(look, RETURNING, f"{FOURTH}T10") == reached(look, RETURNING) == []
     assert reached(look, RETURNING, f"{THIRD}T10", f"{FOURTH}T10") == [WHOLE_TABLE]
     shown = {SECOND, THIRD}
-    assert not anew(look.span().hours, [], shown)
+    assert not recomputed(look.span().hours, [], shown)
     look.hours(3, f"{FOURTH}T10", rows=0)
     assert look.span().first == FIRST
-    assert anew(look.span().hours, [], shown) == {FIRST}
-    assert anew(look.span().hours, [f"{SECOND}T10"], shown) == {FIRST, SECOND}
+    assert recomputed(look.span().hours, [], shown) == {FIRST}
+    assert recomputed(look.span().hours, [f"{SECOND}T10"], shown) == {FIRST, SECOND}
 
 
 REQUESTS = Edge(above="bronze.visits", below=CONTRACTS["gold.requests_daily"])

@@ -21,7 +21,7 @@ from blogdata.contract.publication import WHOLE_TABLE, Entry
 from blogdata.landing import readiness_marker
 from blogdata.ledger.executions import due, undone
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
-from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
+from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.planning import clock
 from blogdata.planning.clock import lookback_of, open_periods
 
@@ -263,12 +263,11 @@ class Watermarked(Same):
 
     def watermarks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, datetime | None]:
         """Compute the watermarks of some partitions from all before them; None if no row can be late."""
-        readings = [
-            PartitionReading(key=key, max_event_time=_instant(entry.measures.get(measure)), source=source)
-            for key, entry in sorted(arrivals.items())
-            for source, measure in self.measures.items()
-        ]
-        marks = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys).watermarks
+        readings = {
+            key: [(source, _instant(entry.measures.get(measure))) for source, measure in self.measures.items()]
+            for key, entry in arrivals.items()
+        }
+        marks = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys)
         return {key: marks[key] for key in keys}
 
     def marks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, str]:
@@ -335,10 +334,10 @@ class AsOf(_Versioned):
 
 @dataclass(frozen=True, kw_only=True)
 class InTurn:
-    """Executions depend on their predecessors: those that a restoration undid are merged again, and all later ones."""
+    """Executions depend on their predecessors: undone ones are merged again, and all later ones."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        marks = look.executions(edge.below.dataset)
+        marks = look.history(edge.below.dataset)
         return dict.fromkeys(undone(marks), f"taken back; {len(marks)} executions so far")
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
@@ -346,7 +345,7 @@ class InTurn:
         keys = wanted.get(edge.below.dataset, {})
         if not keys:
             return {}
-        return {key: f"of {min(keys)}" for key in due(edge.below, look.executions(edge.below.dataset), keys)}
+        return {key: f"of {min(keys)}" for key in due(edge.below, look.history(edge.below.dataset), keys)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,9 +62,6 @@ class Snapshot:
     def history(self, dataset: str) -> Sequence[Entry]:
         return self._once(self.events.history, dataset)
 
-    def executions(self, dataset: str) -> Sequence[Entry]:
-        return self._once(self.events.executions, dataset)
-
     def faults(self, dataset: str) -> Mapping[str, Fault]:
         return self._once(faults.newest_by_partition, self.events, dataset)
 

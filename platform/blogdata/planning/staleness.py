@@ -256,7 +256,7 @@ class Staleness:
         if not task.in_order or not keys:
             return None
         try:
-            due(task.contracts[0], self.look.executions(task.main), keys)
+            due(task.contracts[0], self.look.history(task.main), keys)
         except ReplayTooLong as error:
             return error
         return None

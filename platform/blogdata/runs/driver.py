@@ -137,9 +137,7 @@ class Driver:
 
     def _is_changed(self, task: Task) -> bool:
         events, look = self._access.events, self._planner.look
-        return any(events.publications(name) != look.published(name) for name in task.datasets) or (
-            task.in_order and events.executions(task.main) != look.executions(task.main)
-        )
+        return any(events.publications(name) != look.published(name) for name in task.datasets)
 
     def _require_unblocked(self, task: Task) -> None:
         blocked = self._request.blocked

@@ -47,7 +47,7 @@ class Landed:
         Raises:
             LinkRefused: A partition is, or contains, a link that leads out of the landing zone.
         """
-        step.reach.require_landed(table)
+        step.reach.require_read(f"landing.{table}")
         wanted = step.partitions if keys is None else keys
         partitions = _scanned(step, table, grain, wanted)
         for partition in partitions:

@@ -15,7 +15,6 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing.readiness_marker import LandingZone
 from blogdata.ledger import executions
-from blogdata.operate import spark_connect
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
@@ -213,8 +212,8 @@ class Step:
         return replace(commits[-1], entries=entries, repeated=all(commit.repeated for commit in commits))
 
     def _due(self, asked: Collection[str]) -> list[str]:
-        marks = self.events.executions(self.contract.dataset)
-        executed = {mark.partition for mark in marks if mark.restored is None}
+        marks = self.events.history(self.contract.dataset)
+        executed = {mark.partition for mark in marks}
         # Adds reverted executions, which `due` does not derive from the request: the table is unreadable without them.
         wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
         return executions.due(self.contract, marks, wanted)
@@ -226,9 +225,8 @@ class Step:
                 return rows
             return merger.differences(merger.unambiguous(rows, contract), before, contract)
 
-        return stateful_merger.execute(
-            self.spark, target, self.events, period, changes, self._provenance_of(delivery), lost=spark_connect.is_lost
-        )
+        provenance = self._provenance_of(delivery)
+        return stateful_merger.execute(self.spark, target, self.events, period, changes, provenance)
 
     def _target(self) -> Target:
         return Target(
