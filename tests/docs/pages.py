@@ -47,7 +47,7 @@ def files(page: str) -> dict[str, str]:
 
 def commands(page: str) -> list[str]:
     """List the lines of a page's shell blocks, without comments and with continued lines joined."""
-    lines = []
+    lines: list[str] = []
     for block in blocks(page, "sh"):
         # A comment follows two spaces; what follows a command in the background is the shell's.
         bare = (re.split(r"(?:^|\s{2,})# | & ", line)[0].strip() for line in block.replace("\\\n", " ").splitlines())
