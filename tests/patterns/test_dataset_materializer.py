@@ -58,13 +58,9 @@ class Blog:
     def refreshed(self) -> str:
         """Refresh the table; return how much of it was computed."""
         step: Any = Step(
-            contract=CONTRACTS[DATASET],
-            partitions=(),
-            spark=self.spark,
-            access=self.access,
+            contract=CONTRACTS[DATASET], partitions=(), spark=self.spark, access=self.access, run=self.run(),
             deployment=None,  # type: ignore[arg-type]
-            run=self.run(),
-        )
+        )  # fmt: skip
         return str(returning_visitors.returning_visitors.compute(step)[DATASET].info["refreshed"])
 
     def is_stale(self) -> bool:
