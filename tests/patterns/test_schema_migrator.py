@@ -140,9 +140,7 @@ def table_of(lake: Lake, rows: pa.Table = ROWS, dataset: str = CONTRACT.dataset,
 
 
 RETIRED = replace(
-    CONTRACT,
-    columns=CONTRACT.columns[:3],
-    migrations=(Migration(old="page", since=FIRST, grace=timedelta(days=1)),),
+    CONTRACT, columns=CONTRACT.columns[:3], migrations=(Migration(old="page", since=FIRST, grace=timedelta(days=1)),)
 )
 
 
