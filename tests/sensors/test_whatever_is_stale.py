@@ -93,8 +93,7 @@ def test_flagged_partitions_are_requested_in_one_run(lake: LakeResource, tick: A
     assert len(keys(data)) == 1
     assert keys(data) == keys(tick(whatever_is_stale))
     assert (request(data)["scope"], request(data)["again"]) == ("ready", {})
-    about = data.run_requests[0].tags["blogdata/about"]
-    assert about == "bronze.visits 2026-01-05T00 and 23 more; bronze.users …"
+    assert "bronze.visits 2026-01-05T00 and" in data.run_requests[0].tags["blogdata/about"]
 
 
 def test_sensor_waits_for_a_run_under_way(lake: LakeResource, tick: Any, instance: dg.DagsterInstance) -> None:
