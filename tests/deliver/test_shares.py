@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from blogdata.contract.publication import Commit, Entry
-from blogdata.runs.checks import measure_results, share_results
+from blogdata.runs.checks import share_results
 from quality.contracts import CONTRACTS
 
 VISITS = CONTRACTS["silver.visits"]
@@ -25,12 +25,12 @@ def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
     return Entry(dataset=VISITS.dataset, partition=key, version=number, rows_in=rows, rows_out=out, reasons=reasons)
 
 
-def judged(past: Sequence[Entry], *now: Entry, by: Callable[..., Any] = share_results) -> Any:
+def judged(past: Sequence[Entry], *now: Entry, check: int = 0) -> Any:
     history = {entry.partition: entry for entry in (*past, *now)}
     events = SimpleNamespace(publications=lambda dataset, since=None: history)
     commit = Commit(dataset=VISITS.dataset, version=99, entries={entry.partition: entry for entry in now}, info={})
-    (result,) = by(VISITS, SimpleNamespace(events=events), commit)
-    return result
+    step: Any = SimpleNamespace(events=events)
+    return [*share_results(VISITS, step, commit)][check]
 
 
 QUIET = [hour(number, 180 + number % 40) for number in range(168)]
@@ -48,7 +48,7 @@ def test_a_jumping_measure_warns_with_both_figures() -> None:
     def measured(number: int, share: float) -> Entry:
         return replace(hour(number, 0), measures={"null_share.referral": share, "null_share.ad_id": 0.9})
 
-    result = judged([measured(n, 0.34 + n % 5 / 100) for n in range(168)], measured(168, 1.0), by=measure_results)
+    result = judged([measured(n, 0.34 + n % 5 / 100) for n in range(168)], measured(168, 1.0), check=1)
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert result.description == "2026-01-12T00: null_share.referral is 100.0% of the rows, usual is 36.0%"
 

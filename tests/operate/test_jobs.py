@@ -9,7 +9,7 @@ import grp
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,12 @@ from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment
 from lineage.tokens import OF_USERS, deliver, joined, marks, refused, replace_key, tokens
-from quality.contracts.keys import VISITOR_KEY
+from quality.keys import VISITOR_KEY
 
 __all__ = ["deploy", "said"]
 PERSON, OTHER, THEIR_LOGIN = "user-zq4711canary", "user-zq4712canary", "login-zq4711canary"
 SAME = "user-zq4710"
+Started = Callable[..., tuple[bool, dict[str, Any], str]]
 GROUP = grp.getgrgid(os.getgid()).gr_name
 
 
@@ -49,21 +50,15 @@ def stats(deployment: Deployment) -> Iterator[str]:
     shutil.rmtree(folder)
 
 
-class Started:
-    def __init__(self, said: Said) -> None:
-        self._said = said
-
-    def __call__(self, *words: str) -> tuple[bool, dict[str, Any], str]:
-        code, out, errors = self._said("job", *words, "--json")
-        assert errors == ""
-        answer = json.loads(out)
-        assert code == (not answer["ok"])
-        return answer["ok"], answer["result"], "\n".join(answer["problems"])
-
-
 @pytest.fixture
 def started(said: Said) -> Started:
-    return Started(said)
+    def start(*words: str) -> tuple[bool, dict[str, Any], str]:
+        code, out, errors = said("job", *words, "--json")
+        answer = json.loads(out)
+        assert (errors, code) == ("", not answer["ok"])
+        return answer["ok"], answer["result"], "\n".join(answer["problems"])
+
+    return start
 
 
 def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: Said) -> None:

@@ -138,13 +138,10 @@ def test_the_newest_code_decides_what_a_dataset_reads(tmp_path: Path) -> None:
     assert readers(lake, "page") == {}
 
 
-@pytest.mark.parametrize(
-    "moved", [{"execution": {"period": "a", "onto": 1, "restores": 0}}, {"change": {"statement": "OPTIMIZE"}}]
-)
-def test_a_restoration_hides_no_reader(tmp_path: Path, moved: dict[str, Any]) -> None:
+def test_a_compaction_hides_no_reader(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path))
     recorded(lake, COPY.dataset, read=["page"], code="old", **hour("a"))
-    recorded(lake, COPY.dataset, read=[], **hour("a"), **moved)
+    recorded(lake, COPY.dataset, read=[], **hour("a"), change={"statement": "OPTIMIZE"})
     assert set(readers(lake, "page")) == {COPY.dataset}
 
 

@@ -85,9 +85,8 @@ class Pipeline:
         selection = Selection(window=window, select=select or wanted)
         if window is not None or select:
             span = window or Window(start=None, end=None)
-            if not selection.is_anything(self._planner) and not {*select} & {*self._served}:
+            if not selection.require_kept(self._planner) and not {*select} & {*self._served}:
                 return self._with_held(Outcome(), selection, again=True)
-            selection.require_kept(self._planner)
             request.update(span=span.written(), only_again=True)
             outcome = self.run_job(**self._asked(request), label="what was asked for").outcome
         elif self._is_something_to_do(selection):
@@ -148,10 +147,9 @@ class Pipeline:
         planner = self._new_planner() if outcome.runs else self._planner
         chosen = {name for task in GRAPH.tasks if selection.chosen(task) for name in task.datasets}
         refused = [] if again else [error for error in planner.refused() if error.where in chosen]
-        waiting = list(selection.waiting(planner))
+        waiting = dict(selection.waiting(planner))
         # The failed step reports the same reason: do not list it twice.
-        failed = {f"{one.main}: {one.why}" for one in waiting}
-        outcome.problems = [problem for problem in outcome.problems if problem not in failed]
+        outcome.problems = [problem for problem in outcome.problems if problem not in waiting.values()]
         outcome.problems += map(str, [*refused, *waiting])
         return outcome
 

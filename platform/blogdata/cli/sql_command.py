@@ -35,8 +35,7 @@ NAME = re.compile(r"\w+")
 def sql(
     query: Annotated[str, typer.Argument(help="For instance: SELECT page, events FROM gold.page_stats LIMIT 10")],
     as_of: Annotated[
-        str | None,
-        typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)"),
+        str | None, typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)")
     ] = None,
     limit: Annotated[int, typer.Option(help="Most rows to print", min=1)] = 1000,
     role: Annotated[Role | None, typer.Option("--as", help="See what this role sees, and nothing else")] = None,

@@ -192,7 +192,7 @@ class Query:
             return consumer_view(self.table(spark, dataset), carried(EVERY[dataset], self.lake.table(dataset)))
         if (materialized := _view_of(name)) is not None:
             inputs = {dataset: self.stored(spark, dataset) for dataset in _read_by(name)}
-            return dataset_materializer.shown(spark, materialized.view, inputs)
+            return dataset_materializer.evaluate(spark, materialized.view, inputs)
         if len(parts := _read_by(name)) > 1:
             rows, lines = (self.stored(spark, part) for part in parts)
             return vertical_partitioner.whole(rows, lines, EVERY[parts[0]])
@@ -249,7 +249,7 @@ def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> Dat
         if contract.executed is None or lake.caught_up(dataset) is None:
             continue
         newest = None if moment is None else version_at(lake, dataset, moment)
-        marks = [mark for mark in EventLog(lake).executions(dataset) if newest is None or mark.version <= newest]
+        marks = [mark for mark in EventLog(lake).history(dataset) if newest is None or mark.version <= newest]
         rows += [(dataset, line.execution, line.version, line.applied) for line in executions.state(marks).values()]
     return spark.createDataFrame(rows, "dataset STRING, execution STRING, table_version BIGINT, applied BOOLEAN")
 

@@ -16,15 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    AliasPath,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import AfterValidator, AliasChoices, AliasPath, Field, TypeAdapter, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -51,8 +43,8 @@ def places(section: type) -> Iterator[Place]:
     """List where the fields of a class are read from: `("spark", "heap")`, `("spark", "BLOGDATA_SPARK_HEAP")`."""
     for name, hint in get_type_hints(section, include_extras=True).items():
         aliases = (part.validation_alias for part in get_args(hint)[1:] if isinstance(part, FieldInfo))
-        found = next((alias for alias in aliases if isinstance(alias, AliasChoices)), AliasChoices(AliasPath(name)))
-        for choice in found.choices:
+        alias = next((alias for alias in aliases if isinstance(alias, AliasChoices)), AliasChoices(AliasPath(name)))
+        for choice in alias.choices:
             if isinstance(choice, str):
                 yield (choice,)
             elif (inner := _section(hint)) is None:
@@ -235,10 +227,10 @@ class Settings:
 
 
 def _store_folder(folder: Path) -> Path:
-    found = _MISREAD.search(str(folder))
-    if found is not None:
+    misread = _MISREAD.search(str(folder))
+    if misread is not None:
         raise ConfigurationError(
-            what=f"the path of the deployment contains {found[0]!r}, which means something else to Spark or Delta",
+            what=f"the path of the deployment contains {misread[0]!r}, which means something else to Spark or Delta",
             where=ascii(str(folder))[1:-1],
             next_step="choose a folder whose path has none of * ? [ ] { } \\ | ^ % ` and no control characters",
         )

@@ -41,7 +41,7 @@ from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import CONTRACTS, GRAPH, LANDED
-from quality.contracts.streams import streamed_inputs
+from quality.streams import streamed_inputs
 from resources.spark import SparkResource
 
 _FILES_AT_ONCE = 100

@@ -39,7 +39,7 @@ from blogdata.table import refused, retired
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import EVERY, GRAPH
-from quality.contracts.streams import streamed_inputs
+from quality.streams import streamed_inputs
 
 _PREFIX = ".expired-"
 

@@ -21,7 +21,7 @@ from blogdata.runs.zone import zone_of
 from blogdata.table.audit import FROZEN
 from blogdata.table.lake import Lake
 from quality.contracts import GRAPH
-from quality.contracts.keys import FOLLOWS, behind
+from quality.keys import FOLLOWS, behind
 
 
 class RotateConfig(dg.Config):
