@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -171,11 +172,10 @@ def often(landed: Landed) -> list[str]:
 
 
 def parsed(line: bytes) -> dict[str, str]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    with suppress(ValueError):
+        if isinstance(row := json.loads(line), dict):
+            return row
+    return {}
 
 
 def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
