@@ -54,11 +54,7 @@ def evaluation_of(reading: Reading) -> dg.AssetCheckEvaluation:
 
 
 def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
-    """Return the key of the check on a dataset's landed table.
-
-    No run materializes the external assets of the landing zone, so Dagster never considers an evaluation older than the
-    data, and its pages show the newest one.
-    """
+    """Return the key of the check on a dataset's landed table: of an external asset the newest result is shown."""
     landed = landed_input(contract)
     assert landed is not None, f"{contract.dataset} reads nothing that lands"
     return dg.AssetCheckKey(dg.AssetKey(["landing", landed.table]), OVERDUE)
