@@ -1,4 +1,4 @@
-"""A connection to a PostgreSQL server, whoever runs it, and the faults that one can have."""
+"""Connections to a PostgreSQL server, the deployment's own or another, and their faults."""
 
 from __future__ import annotations
 
