@@ -71,12 +71,10 @@ class Column:
             declare it for columns of all other types.
         masked: Who looks for faults sees the first sign and the domain of its e-mail addresses: a***@example.com.
         generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
-            that was created without it stays without it. None: the value is whatever is written.
-        default: SQL expression over the older columns that fills it in the rows of a table that is older than it, once,
-            when it is added. None: it is null there.
-        sourceless: Why its values are computed from no column, such as "counts rows". None: column lineage names its
-            sources.
-        answers: The question that needs it; None: it is not said. A dataset that repeats what others say has to.
+            that was created without it stays without it.
+        default: SQL expression that fills it in older rows, once, when it is added. None: it is null there.
+        sourceless: Why its values are computed from no column, such as "counts rows".
+        answers: The question that needs it. A dataset that repeats what others say declares one for each column.
     """
 
     name: str
@@ -173,7 +171,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Telling:
-    """Rows whose values are those of a column of another dataset: of few visitors, they tell what that one hides."""
+    """Rows whose values are those of a column of another dataset: of few visitors, they reveal what that one hides."""
 
     rows: str
     column: Column
@@ -217,7 +215,7 @@ class Migration:
         new: The column that replaces it; None if none of the dataset does.
         new_from_old: SQL expression of the new column; empty: the same values.
         old_from_new: SQL expression of the old column until the table has lost it, unless the asset still computes it;
-            empty: the same values, or null if nothing replaces it.
+            empty: the same values, or null without a successor.
     """
 
     old: str

@@ -73,10 +73,5 @@ class Watch:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        names = {
-            "Flow Interruption Detector": self.flow,
-            "Skew Detector": self.skew,
-            "Lag Detector": self.lag,
-            "SLA Misses Detector": self.sla,
-        }
-        return tuple(name for name, spec in names.items() if spec is not None)
+        kinds = {"Flow Interruption": self.flow, "Skew": self.skew, "Lag": self.lag, "SLA Misses": self.sla}
+        return tuple(f"{kind} Detector" for kind, spec in kinds.items() if spec is not None)

@@ -43,10 +43,12 @@ def unquoted(error: BaseException) -> str:
 def unforeseen(error: BaseException) -> PlatformError:
     """Return the error of the platform for one that nothing expects: its kind and where it was raised, no value."""
     every = traceback.extract_tb(error.__traceback__)
-    frames = [frame for frame in every if _is_own(frame.filename)] or every
+    # Compiled modules name relative files.
+    ours = [frame for frame in every if frame.filename.startswith("/") and "site-packages" not in frame.filename]
+    frames = [f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno}" for frame in (ours or every)[-_FRAMES:]]
     return PlatformError(
         what=f"an unforeseen error: {unquoted(error)}",
-        where=" < ".join(f"{_short(frame.filename)}:{frame.lineno}" for frame in reversed(frames[-_FRAMES:])) or "?",
+        where=" < ".join(reversed(frames)) or "?",
         next_step="run it again; if it repeats, report it with these lines; Spark's own log, in services/spark of the "
         "deployment's folder, may say more",
     )
@@ -58,8 +60,8 @@ def _kind(error: BaseException) -> str:
         return f"{name}, SQLSTATE {code}"
     if not hasattr(error, "getCondition"):
         return name
-    found = _CONDITION.search(str(error))
-    return str(_called(error, "getCondition") or (found[1] if found else name))
+    match = _CONDITION.search(str(error))
+    return str(_called(error, "getCondition") or (match[1] if match else name))
 
 
 def _named(error: BaseException) -> str:
@@ -67,20 +69,11 @@ def _named(error: BaseException) -> str:
     names = {name: given[name] for name in _SPARK if name in given} if isinstance(given, Mapping) else {}
     if (diagnosis := getattr(error, "diag", None)) is not None:
         names = {name.removesuffix("_name"): getattr(diagnosis, name) for name in _POSTGRES}
-    if not names and hasattr(error, "getCondition") and (found := _NAMED.search(str(error))):
-        return found[1] or found[2]
+    if not names and hasattr(error, "getCondition") and (match := _NAMED.search(str(error))):
+        return match[1] or match[2]
     return ", ".join(f"{name}: {value}" for name, value in names.items() if value)
 
 
 def _called(error: BaseException, name: str) -> Any:
     method = getattr(error, name, None)
     return method() if callable(method) else None
-
-
-def _is_own(file: str) -> bool:
-    # Compiled modules name relative files.
-    return file.startswith("/") and "site-packages" not in file
-
-
-def _short(file: str) -> str:
-    return "/".join(file.split("/")[-2:])

@@ -52,10 +52,10 @@ def history(marks: Iterable[Entry]) -> list[tuple[int, tuple[Entry, ...]]]:
 def state(marks: Iterable[Entry]) -> dict[str, Executed]:
     """Derive the state table: execution to the version of its newest merge, and whether that is applied, in order."""
     known = sorted(marks, key=lambda mark: mark.version)
-    there = {mark.version for mark in applied(known)}
+    contained = {mark.version for mark in applied(known)}
     newest = {mark.partition: mark.version for mark in known if mark.restored is None}
     return {
-        execution: Executed(execution=execution, version=version, applied=version in there)
+        execution: Executed(execution=execution, version=version, applied=version in contained)
         for execution, version in sorted(newest.items())
     }
 

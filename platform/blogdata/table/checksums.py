@@ -31,22 +31,22 @@ def mismatch(file: Path) -> str | None:
         stored = sums_of(file).read_bytes()
     except FileNotFoundError:
         return None
-    length, found = int.from_bytes(stored[_LENGTH], "big"), b""
+    length, sums = int.from_bytes(stored[_LENGTH], "big"), b""
     if 0 < length <= _LONGEST:
         with file.open("rb") as stream:
             blocks = iter(partial(stream.read, length), b"")
-            found = b"".join(zlib.crc32(block).to_bytes(4, "big") for block in blocks)
-    return None if stored == b"crc\0" + length.to_bytes(4, "big") + found else f"it differs from {sums_of(file).name}"
+            sums = b"".join(zlib.crc32(block).to_bytes(4, "big") for block in blocks)
+    return None if stored == b"crc\0" + length.to_bytes(4, "big") + sums else f"it differs from {sums_of(file).name}"
 
 
 def problem_of(file: Path, size: int, *, read: bool) -> str | None:
     """Compare a data file with what its commit says of it, and if it is to be read with its checksums."""
     if not file.exists():
         return "it is gone"
-    there = file.stat()
-    if there.st_size != size:
-        return f"it has {there.st_size} of {size} bytes"
-    return _verified(file, there.st_mtime_ns, there.st_ctime_ns) if read else None
+    stat = file.stat()
+    if stat.st_size != size:
+        return f"it has {stat.st_size} of {size} bytes"
+    return _verified(file, stat.st_mtime_ns, stat.st_ctime_ns) if read else None
 
 
 def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> None:

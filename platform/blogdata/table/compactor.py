@@ -68,15 +68,15 @@ def files(table: DeltaTable) -> list[DataFile]:
     ]
 
 
-def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], bool]) -> dict[str, list[DataFile]]:
+def due(files: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], bool]) -> dict[str, list[DataFile]]:
     """Map the partitions to compact to their small files, in order; after their compaction none of them is due."""
-    of: dict[str, list[DataFile]] = {}
-    for file in found:
-        of.setdefault(file.partition, []).append(file)
+    by_partition: dict[str, list[DataFile]] = {}
+    for file in files:
+        by_partition.setdefault(file.partition, []).append(file)
     scattered = {}
-    for key, there in sorted(of.items()):
-        small = [file for file in there if file.bytes < SMALL_BYTES]
-        at_rest = max(file.written_at for file in there) <= now - AT_REST
+    for key, its_files in sorted(by_partition.items()):
+        small = [file for file in its_files if file.bytes < SMALL_BYTES]
+        at_rest = max(file.written_at for file in its_files) <= now - AT_REST
         if len(small) >= CROWDED or (len(small) >= MANY and at_rest and is_final(key)):
             scattered[key] = small
     return scattered

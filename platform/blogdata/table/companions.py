@@ -76,11 +76,11 @@ def version_with(store: Store, dataset: str, version: int) -> int:
         return table.version()
     history = list(store.commits(table))[::-1]
     chosen = history[0][0]
-    for own, commit in history:
+    for following, commit in history:
         info = _info_of(commit)
         if info is not None and info.get(FOLLOWED, {}).get("version", -1) > version:
             break
-        chosen = own
+        chosen = following
     return chosen
 
 
@@ -90,12 +90,11 @@ def agreeing(store: Store, datasets: Sequence[str]) -> dict[str, int]:
     One without its main table or a companion among them gets its newest version. A main table that a companion cannot
     follow, because the store takes no writes, gets the newest version that the companion has followed.
     """
-    tables = {dataset: caught_up(store, dataset) for dataset in datasets}
-    there = {dataset: table for dataset, table in tables.items() if table is not None}
-    versions = {dataset: table.version() for dataset, table in there.items()}
-    together = {dataset: main for dataset, table in there.items() if (main := main_of(table)) in versions}
+    tables = {dataset: table for dataset in datasets if (table := caught_up(store, dataset)) is not None}
+    versions = {dataset: table.version() for dataset, table in tables.items()}
+    together = {dataset: main for dataset, table in tables.items() if (main := main_of(table)) in versions}
     for dataset, main in together.items():
-        for version, _ in _pending(store, there[main], main, dataset, _followed(there[dataset], main))[:1]:
+        for version, _ in _pending(store, tables[main], main, dataset, _followed(tables[dataset], main))[:1]:
             versions[main] = min(versions[main], version - 1)
     for dataset, main in together.items():
         versions[dataset] = version_with(store, dataset, versions[main])
@@ -123,18 +122,11 @@ def _pending(
         raise PlatformError(
             what=f"{main} has no commits between versions {after} and {leader.version()} any more",
             where=dataset,
-            next_step=Remedy(
-                f"bring the commits of {main} back from a backup; or move the folder of {main} away and run: ",
-                Run(),
-                ", which computes both again",
-            ),
+            next_step=Remedy(f"bring them back from a backup, or move the folder of {main} away and run: ", Run()),
         )
-    found = []
-    for version, commit in reversed(commits):
-        info = _info_of(commit)
-        if info is not None and dataset in info.get("companions", {}):
-            found.append((version, info["companions"][dataset]))
-    return found
+    infos = [(version, _info_of(commit) or {}) for version, commit in reversed(commits)]
+    held = [(version, info.get("companions", {}).get(dataset)) for version, info in infos]
+    return [(version, content) for version, content in held if content is not None]
 
 
 def _commit(store: Store, dataset: str, main: str, version: int, held: Mapping[str, Any]) -> DeltaTable:

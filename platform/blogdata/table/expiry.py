@@ -37,13 +37,9 @@ def leave(
     for _ in range(TRIES):
         begun = OpenCommit(lake, dataset, Mark(writer=f"{EXPIRED}/{uuid.uuid4()}", batch=1))
         rows = rows_of(lake, dataset, column, keys, begun.table.version())
-        info = {
-            **_info(column, rows, run),
-            "companions": {
-                name: {"info": _info(column, rows_of(lake, name, column, keys), run), "added": [], "partitions": keys}
-                for name in companions
-            },
-        }
+        beside = {name: _info(column, rows_of(lake, name, column, keys), run) for name in companions}
+        held = {name: {"info": info, "added": [], "partitions": keys} for name, info in beside.items()}
+        info = {**_info(column, rows, run), "companions": held}
         if members.is_pointer(begun.table):
             state = members.members_of(begun.table)
             left = state.superseded(keys, state.version + 1, datetime.now(timezone.utc))
@@ -72,5 +68,5 @@ def rows_of(
     lake: Lake, dataset: str, column: str, keys: Sequence[str], version: int | None = None
 ) -> Mapping[str, int]:
     """Count the rows of some partitions of a table, from its log; 0 for one that is not there."""
-    there = lake.row_counts(dataset, column, version, partitions=keys)
-    return {key: there.get(key, 0) for key in keys}
+    counts = lake.row_counts(dataset, column, version, partitions=keys)
+    return {key: counts.get(key, 0) for key in keys}

@@ -46,22 +46,19 @@ _CALLED = {"name": "member", "version": "member_version", "rows_of": "rows"}
 """Columns that are called otherwise than the member's field."""
 CLOSED = "delta.appendOnly"
 """Table property of a complete member: Delta itself refuses commits that change or remove its rows."""
-_REMEMBERED = {
-    # As for every table: a commit is idempotent for as long as its transaction identifier is retained.
-    "delta.setTransactionRetentionDuration": "interval 7 days"
-}
+_REMEMBERED = {"delta.setTransactionRetentionDuration": "interval 7 days"}
+"""As for every table: a commit is idempotent for as long as its transaction identifier is retained."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A table with a part of a dataset's rows, and the period in which readers saw it.
+    """A table with a part of a dataset's rows, and the period in which readers saw it; times are UTC.
 
     Args:
-        partition_column: Column of the partition keys; None for an unpartitioned dataset.
         columns: Name to Spark SQL type, in order, as declared by the contract it was written under.
         rows_of: Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned.
-        visible_until: When another member took its place, UTC; None while it is visible.
-        removed_at: When retention removed its files, UTC; None while they are kept.
+        visible_until: When another member took its place; None while it is visible.
+        removed_at: When retention removed its files; None while they are kept.
     """
 
     name: str
@@ -134,8 +131,8 @@ def is_pointer(table: DeltaTable) -> bool:
 def members_of(table: DeltaTable) -> Members:
     with store_faults(table.table_uri):
         rows = arrow.select(table, "SELECT * FROM t")
-    found = sorted(map(_member, rows), key=lambda member: (member.since_version, member.name))
-    return Members(version=table.version(), all=tuple(found))
+    ordered = sorted(map(_member, rows), key=lambda member: (member.since_version, member.name))
+    return Members(version=table.version(), all=tuple(ordered))
 
 
 def columns_of(chosen: Collection[Member]) -> dict[str, str]:
@@ -175,8 +172,7 @@ def refuse_direct(table: DeltaTable | None, dataset: str) -> None:
         raise PlatformError(
             what="the dataset lives in several tables behind its name; none of them is at its own path",
             where=dataset,
-            next_step="publish it by blogdata.patterns.idempotency.proxy or "
-            "blogdata.patterns.idempotency.fast_metadata_cleaner",
+            next_step="publish it by blogdata.patterns.idempotency.proxy or .fast_metadata_cleaner",
         )
 
 
@@ -225,5 +221,5 @@ def _row(member: Member) -> dict[str, Any]:
 
 
 def _member(row: Mapping[str, Any]) -> Member:
-    values = {one.name: row[_CALLED.get(one.name, one.name)] for one in fields(Member)}
+    values = {field.name: row[_CALLED.get(field.name, field.name)] for field in fields(Member)}
     return Member(**{**values, "columns": json.loads(row["columns"]), "rows_of": json.loads(row["rows"])})

@@ -254,8 +254,8 @@ def _counted(
     jobs |= {f"by {name}": partial(count_breakdown, spec=spec, columns=columns) for name, columns in by.items()}
     if jobs:
         frame = _read(place, folder, only)
-        for rows in beside:
-            frame = frame.unionByName(rows)
+        for present in beside:
+            frame = frame.unionByName(present)
         # Independent queries on the same files: side by side they use the cores that a small batch leaves idle.
         with ThreadPoolExecutor(2) as threads:
             started = {name: threads.submit(job, frame) for name, job in jobs.items()}

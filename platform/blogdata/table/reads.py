@@ -59,7 +59,7 @@ def rows_of_files(
         of.setdefault(file[f"partition.{partition}"] if partition else None, []).append(file["path"])
     frames = []
     for value, paths in of.items():
-        named = [f"{path}/" + _GLOB.sub(r"\\\1", unquote(one)) for one in paths]
+        named = [f"{path}/" + _GLOB.sub(r"\\\1", unquote(file)) for file in paths]
         rows = spark.read.schema(inner).parquet(*named)
         if partition:
             rows = rows.withColumn(partition, F.lit(value).cast(columns[partition]))

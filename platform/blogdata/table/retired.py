@@ -58,14 +58,8 @@ def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = 
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         shutil.rmtree(folder)
         last = named.get(folder.name)
-        removed.append(
-            Removed(
-                location=folder.name,
-                rows=last.rows if last else 0,
-                visible_until=last.visible_until if last else None,
-                bytes=size,
-            )
-        )
+        until = last.visible_until if last else None
+        removed.append(Removed(location=folder.name, rows=last.rows if last else 0, visible_until=until, bytes=size))
     return removed
 
 
@@ -74,9 +68,8 @@ def _noted(lake: Lake, dataset: str, moment: datetime, keep: timedelta) -> Membe
         state = members.seen(lake, dataset)
         if state.version < 0:
             return None
-        past = _past(state.all, moment - keep) - {
-            part for file in shares.shared_files(lake, dataset) for part in file.parts
-        }
+        shared = {part for file in shares.shared_files(lake, dataset) for part in file.parts}
+        past = _past(state.all, moment - keep) - shared
         if not past:
             return state
         rows = tuple(replace(member, removed_at=moment) if member.location in past else member for member in state.all)

@@ -63,5 +63,5 @@ def current(store: Store, dataset: str) -> Share | None:
     record = home(store, dataset) / CURRENT / RECORD
     if not record.exists():
         return None
-    found = json.loads(record.read_text(encoding="utf-8"))
-    return Share(**{**found, "since": datetime.fromisoformat(found["since"])})
+    fields = json.loads(record.read_text(encoding="utf-8"))
+    return Share(**{**fields, "since": datetime.fromisoformat(fields["since"])})

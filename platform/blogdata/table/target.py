@@ -51,10 +51,7 @@ class Target:
 
 
 class Probe:
-    """Lets a test step a write through its phases, which are moments between what it does outside of this process.
-
-    In its folder `<phase>.reached` appears at each phase, `<phase>.hold` is waited for, `<phase>.fail` fails.
-    """
+    """Lets a test step a write through its phases, by the files `<phase>.reached`, `.hold` and `.fail` of a folder."""
 
     def __init__(self, folder: str | None, prefix: str = "") -> None:
         self._folder, self._prefix = folder, prefix
@@ -102,8 +99,8 @@ class Additions:
     again: Mapping[str, Added] = field(default_factory=dict)
 
     @property
-    def told(self) -> Mapping[str, Added]:
-        """Return what the commit tells of its partitions, for those who read them by slices."""
+    def all(self) -> Mapping[str, Added]:
+        """What the commit notes of its partitions, for those who read them by slices."""
         return {**self.of, **self.again}
 
     def rewriting(self, keys: Collection[str]) -> Additions:
@@ -115,7 +112,7 @@ class Additions:
 
 
 def _without(added: Mapping[str, Added], keys: Collection[str]) -> dict[str, Added]:
-    return {key: one for key, one in added.items() if key not in keys}
+    return {key: addition for key, addition in added.items() if key not in keys}
 
 
 @dataclass(frozen=True, kw_only=True)
