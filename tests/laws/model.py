@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -47,13 +48,13 @@ def step(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
 
 def clicks_of(arrived: Sequence[Line], hour: str) -> Rows:
     """Compute the clicks of an hour: of several lines of one click the first to arrive counts."""
-    found: dict[int, list[Line]] = defaultdict(list)
+    by_click: dict[int, list[Line]] = defaultdict(list)
     for line in sorted(arrived):
         if line.hour == hour:
-            found[line.click].append(line)
+            by_click[line.click].append(line)
     return sorted(
-        (hour, click, told[0].page, len(told), sum(line.page != told[0].page for line in told))
-        for click, told in found.items()
+        (hour, click, same[0].page, len(same), sum(line.page != same[0].page for line in same))
+        for click, same in by_click.items()
     )
 
 
@@ -114,17 +115,15 @@ class Machine(RuleBasedStateMachine):
     @step(arrival=hours)
     def duplicate(self, arrival: str) -> None:
         self._made("duplicate")
-        there = self.landed.get(arrival)
-        if there:
-            self._land(arrival, there[-1].hour, [(there[-1].click, there[-1].page)])
+        if landed := self.landed.get(arrival):
+            self._land(arrival, landed[-1].hour, [(landed[-1].click, landed[-1].page)])
 
     @step(arrival=hours, page=st.sampled_from(["/a", "/b", "/c"]))
     def conflict(self, arrival: str, page: str) -> None:
         """Land a click again, with another page."""
         self._made("conflict")
-        there = self.landed.get(arrival)
-        if there:
-            self._land(arrival, there[0].hour, [(there[0].click, page)])
+        if landed := self.landed.get(arrival):
+            self._land(arrival, landed[0].hour, [(landed[0].click, page)])
 
     @step(arrival=hours, hour=hours, new=lines)
     def late(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
@@ -181,9 +180,7 @@ class Machine(RuleBasedStateMachine):
         self._made("vacuum")
         self.lineage.statement(dataset, "VACUUM {table} RETAIN 0 HOURS")
         newest = self.lineage.version(dataset)
-        self.readable[dataset] = {
-            version: rows for version, rows in self.readable[dataset].items() if version == newest
-        }
+        self.readable[dataset] = {newest: self.readable[dataset][newest]} if newest in self.readable[dataset] else {}
         self._look(everywhere=True)
 
     @step(choice=st.randoms(use_true_random=False))
@@ -238,9 +235,9 @@ class Machine(RuleBasedStateMachine):
     # The data types of the rules.
 
     def _land(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
-        there = self.landed.setdefault(arrival, [])
+        landed = self.landed.setdefault(arrival, [])
         for click, page in new:
-            there.append(Line(arrival, len(there), hour, click, page))
+            landed.append(Line(arrival, len(landed), hour, click, page))
 
     def _run(self, name: str) -> None:
         for dataset in (BRONZE.dataset, SILVER.dataset, GOLD.dataset):
@@ -264,38 +261,20 @@ class Machine(RuleBasedStateMachine):
 
     def _count(self, name: str, dies: str | None) -> None:
         rows = self._all_clicks()
-        self._step(
-            GOLD.dataset,
-            (),
-            name,
-            lambda probe: self.lineage.count(name, probe),
-            lambda: setattr(self, "pages", pages_of(rows)),
-            dies,
-        )
+        apply = partial(setattr, self, "pages", pages_of(rows))
+        self._step(GOLD.dataset, (), name, partial(self.lineage.count, name), apply, dies)
 
     def _arrive(self, keys: Sequence[str], name: str, dies: str | None = None) -> None:
         parts = {key: list(self.landed[key]) for key in keys}
-        self._step(
-            BRONZE.dataset,
-            tuple(keys),
-            name,
-            lambda probe: self.lineage.arrive(parts, name, probe),
-            lambda: self.arrived.update(parts),
-            dies,
-        )
+        publish = partial(self.lineage.arrive, parts, name)
+        self._step(BRONZE.dataset, tuple(keys), name, publish, lambda: self.arrived.update(parts), dies)
 
     def _integrate(
         self, keys: Sequence[str], name: str, dies: str | None = None, *, stale: Collection[str] = ()
     ) -> None:
         rows = {key: clicks_of(self._lines(), key) for key in keys}
-        self._step(
-            SILVER.dataset,
-            tuple(keys),
-            name,
-            lambda probe: self.lineage.integrate(keys, name, probe, stale=stale),
-            lambda: self.clicks.update(rows),
-            dies,
-        )
+        publish = partial(self.lineage.integrate, keys, name, stale=stale)
+        self._step(SILVER.dataset, tuple(keys), name, publish, lambda: self.clicks.update(rows), dies)
 
     def _step(
         self,

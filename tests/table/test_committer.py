@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from deltalake import CommitProperties, DeltaTable
-from deltalake.transaction import RemoveAction
+from deltalake import DeltaTable
 
 from blogdata.errors import PlatformError
 from blogdata.table.committer import ConcurrentWrite, Mark, OpenCommit, Whole
@@ -209,19 +208,6 @@ def test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store: Stor
     with pytest.raises(PlatformError, match="their rows would stay"):
         replace(store, "ü", [5], "two")
     replace(store, "a", [7], "three")
-
-
-def test_delta_rs_alone_leaves_the_rows_of_such_a_file(store: Store) -> None:
-    """Once this fails, delta-rs removes them, and the refusal can go."""
-    test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store)
-    table = DeltaTable(store.path(DATASET))
-    gone = RemoveAction("day=ü/part-0.parquet", True, 1, 1, {"day": "ü"})
-    once = CommitProperties(max_commit_retries=0)
-    table.create_write_transaction(
-        [gone], mode="append", schema=table.schema(), partition_by=["day"], commit_properties=once
-    )
-    assert DeltaTable(store.path(DATASET)).version() == table.version() + 1
-    assert len(DeltaTable(store.path(DATASET)).file_uris()) == 3
 
 
 @pytest.mark.parametrize("feature", ["rowTracking", "columnMapping", "deletionVectors"])
