@@ -20,13 +20,11 @@ import pytest
 
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.table.changes import AppendBatch, Rewrite
 from blogdata.table.committer import ConcurrentWrite
-from blogdata.table.compactor import SMALL_BYTES, TARGET_BYTES
+from blogdata.table.compactor import compact
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
-from blogdata.table.rewriting import compact
-from blogdata.table.target import Provenance, Target
+from blogdata.table.target import AppendBatch, Provenance, Rewrite, Target
 from laws.stepping import Held, Probe
 from laws.writers import Batch, State
 from toy import WHOLE, resting, target
@@ -126,9 +124,7 @@ OPERATIONS = {
         lambda rows: OVERWRITTEN.model(),
     ),
     "merge": Operation(_merge, lambda rows: rows | MERGED.model()),
-    "compact": Operation(
-        lambda spark, aim: compact(spark, aim, (), small=SMALL_BYTES, most=TARGET_BYTES), lambda rows: rows
-    ),
+    "compact": Operation(lambda spark, aim: compact(spark, aim, ()), lambda rows: rows),
     "erase": Operation(_erase, _without_erased),
     "vacuum": Operation(_vacuum, lambda rows: rows, (LISTING,)),
     "MERGE": Operation(_by_spark(MERGE), lambda rows: rows | MERGED.model(), ()),

@@ -12,9 +12,8 @@ from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.idempotency import fast_metadata_cleaner, proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.table.changes import AppendBatch
 from blogdata.table.publish import publish
-from blogdata.table.target import Provenance, Target
+from blogdata.table.target import AppendBatch, Provenance, Target
 from toy import CONTRACT, HOURS, WHOLE, clicks, target
 
 Row = tuple[str, int, int, str]

@@ -18,9 +18,8 @@ from blogdata.ledger.executions import due, state
 from blogdata.patterns.idempotency.stateful_merger import execute
 from blogdata.runs.lake_resource import DeploymentResource, LakeResource
 from blogdata.runs.step import Step
-from blogdata.table.compactor import SMALL_BYTES, TARGET_BYTES
+from blogdata.table.compactor import compact
 from blogdata.table.lake import Lake
-from blogdata.table.rewriting import compact
 from blogdata.table.target import Provenance, RunContext
 from toy import LETTERS, resting, target
 
@@ -122,7 +121,7 @@ class Table:
     def compact(self) -> None:
         self.runs += 1
         aim = target(self.root, f"compaction-{self.runs}", contract=self.contract)
-        assert compact(self.spark, aim, (), small=SMALL_BYTES, most=TARGET_BYTES) is not None
+        assert compact(self.spark, aim, ()) is not None
 
     def operations(self) -> list[str]:
         opened = self.lake.caught_up(self.contract.dataset)

@@ -21,13 +21,12 @@ from blogdata.ledger.claims import Claims
 from blogdata.ledger.events import EventLog
 from blogdata.runs import turns, upkeep
 from blogdata.runs.upkeep import BUSY, Done, Upkeep, compact
-from blogdata.table import compactor, rewriting
-from blogdata.table.changes import AppendBatch
+from blogdata.table import compactor
 from blogdata.table.compactor import AT_REST, CROWDED, MANY, DataFile
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
 from blogdata.table.reads import rows_of_files
-from blogdata.table.target import Provenance
+from blogdata.table.target import AppendBatch, Provenance
 from blogdata.table.unneeded import READABLE
 from laws.stepping import Held, Probe
 from tidied import whole
@@ -182,8 +181,8 @@ def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
 
 def test_a_compaction_that_would_change_rows_is_refused(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     version = table.lake.version(LIVE.dataset)
-    monkeypatch.setattr(rewriting, "rows_of_files", lambda *files: rows_of_files(*files).where("click <> 7"))
+    monkeypatch.setattr(compactor, "rows_of_files", lambda *files: rows_of_files(*files).where("click <> 7"))
     aim = target(table.root, "maintain", contract=LIVE)
     with pytest.raises(PlatformError, match="a compaction would change the rows"):
-        rewriting.compact(table.spark, aim, HOURS, small=1 << 20, most=1 << 20)
+        compactor.compact(table.spark, aim, HOURS)
     assert table.lake.version(LIVE.dataset) == version

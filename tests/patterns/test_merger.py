@@ -16,10 +16,9 @@ from blogdata.patterns.idempotency import merger
 from blogdata.patterns.idempotency.merger import differences, merge
 from blogdata.runs.step import FullDelivery
 from blogdata.table import tables
-from blogdata.table.changes import AppendBatch
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
-from blogdata.table.target import Provenance
+from blogdata.table.target import AppendBatch, Provenance
 from blogdata.table.write_faults import AuditFailed, WriteRefused
 from patterns.executing import step
 from toy import LETTERS, resting, target

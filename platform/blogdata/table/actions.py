@@ -43,8 +43,6 @@ class DataFile:
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     statistics: Mapping[str, Any] = field(default_factory=dict)
     modified: int = 0
-    uncompressed: int = 0
-    """Bytes of its columns as a reader has them; 0 if its footer was not looked at for it."""
 
     @classmethod
     def of(cls, listed: Mapping[str, Any]) -> DataFile:
@@ -112,8 +110,7 @@ def files_below(
         name = info.path.rsplit("/", 1)[-1]
         if not info.is_file or not name.endswith(".parquet") or name.startswith(("_", ".")):
             continue
-        metadata = pq.read_metadata(info.path, filesystem=files)
-        rows, statistics = footer(metadata, indexed)
+        rows, statistics = footer(pq.read_metadata(info.path, filesystem=files), indexed)
         if rows:
             file = DataFile(
                 path=info.path,
@@ -122,7 +119,6 @@ def files_below(
                 partition_values=_partition_values(info.path, partition),
                 statistics=statistics,
                 modified=int((info.mtime_ns or 0) / 1_000_000),
-                uncompressed=sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)),
             )
             described.append(file)
     return sorted(described, key=lambda file: file.path)

@@ -22,12 +22,11 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.table import observed, tables
 from blogdata.table import refused as refused_batches
 from blogdata.table.audit import AuditSpec, guard_of, specify
-from blogdata.table.changes import AppendBatch, Change, Exchange, Extend, Rewrite
 from blogdata.table.committer import Mark, OpenCommit, Whole
 from blogdata.table.lake import Lake
 from blogdata.table.observed import Place, Written
 from blogdata.table.reads import rows_of_files
-from blogdata.table.target import Companion, Probe, Provenance, Target
+from blogdata.table.target import AppendBatch, Change, Companion, Exchange, Extend, Probe, Provenance, Rewrite, Target
 from blogdata.table.write_faults import AuditFailed, NotDeclared, translated
 
 if TYPE_CHECKING:

@@ -39,11 +39,10 @@ from blogdata.errors.remedies import Remedy, Replay
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.executions import EMPTY, applied, history
 from blogdata.table import tables
-from blogdata.table.changes import Rewrite
 from blogdata.table.committer import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
-from blogdata.table.target import Provenance, Target
+from blogdata.table.target import Provenance, Rewrite, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

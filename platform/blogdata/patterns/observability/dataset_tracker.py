@@ -34,8 +34,8 @@ from blogdata.files import write_whole
 from blogdata.ledger.deliveries import Served, deliveries
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
-from blogdata.table.changes import READ
 from blogdata.table.lake import Lake
+from blogdata.table.target import READ
 
 NAMESPACE = "blogdata"
 """Namespace of the jobs and datasets in a catalog."""
