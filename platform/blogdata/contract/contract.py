@@ -206,11 +206,9 @@ class Contract:
     def __post_init__(self) -> None:
         idle = [column.name for column in self.columns if not column.answers] if ANSWERS in self.patterns else []
         if idle:
-            raise ConfigurationError(
-                what=f"no question needs these columns: {', '.join(idle)}",
-                where=self.dataset,
-                next_step="leave them out, or declare the question as `answers` of each",
-            )
+            what = f"no question needs these columns: {', '.join(idle)}"
+            next_step = "leave them out, or declare the question as `answers` of each"
+            raise ConfigurationError(what=what, where=self.dataset, next_step=next_step)
 
     @property
     def promise(self) -> timedelta | None:
@@ -292,6 +290,5 @@ class Contract:
 
     @property
     def ddl(self) -> str:
-        return ", ".join(
-            f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'}" for column in self.columns
-        )
+        required = {True: "", False: " NOT NULL"}
+        return ", ".join(f"`{column.name}` {column.type}{required[column.nullable]}" for column in self.columns)

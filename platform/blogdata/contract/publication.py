@@ -240,10 +240,8 @@ def keeps_rows(commit: Mapping[str, Any]) -> bool:
 
     It is a compaction or a vacuum, freezes members of a table, or notes that files of retired ones are removed.
     """
-    metadata = commit.get("userMetadata")
-    return commit.get("operation") in _ROWS_KEPT or any(
-        _parsed(metadata, name) is not None for name in (COMPACTED, "frozen", "removed")
-    )
+    notes = [_parsed(commit.get("userMetadata"), name) for name in (COMPACTED, "frozen", "removed")]
+    return commit.get("operation") in _ROWS_KEPT or any(note is not None for note in notes)
 
 
 def parse(user_metadata: str | None) -> dict[str, Any] | None:

@@ -16,17 +16,13 @@ from datetime import datetime, timezone
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from blogdata.table import arrow
 from blogdata.table.lake import Lake
 from blogdata.table.store_faults import TRIES, contended
 
 PARTITION_STATE = "ops.partition_state"
-SCHEMA = pa.schema(
-    [
-        pa.field("dataset", pa.string(), nullable=False),
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("claimed_by", pa.string(), nullable=False),
-        pa.field("claimed_at", pa.timestamp("us", tz="UTC"), nullable=False),
-    ]
+SCHEMA = arrow.schema(
+    "dataset STRING NOT NULL, partition STRING NOT NULL, claimed_by STRING NOT NULL, claimed_at TIMESTAMP NOT NULL"
 )
 
 
@@ -57,20 +53,15 @@ class Claims:
         return self._claim(partitions, owner, free_too=False)
 
     def release(self, partitions: Iterable[str], owner: str) -> None:
-        freed = set(partitions)
-        self._change(
-            lambda claims: {
-                key: claim for key, claim in claims.items() if claim.owner != owner or claim.partition not in freed
-            }
-        )
+        freed = {(owner, key) for key in partitions}
+        self._change(lambda claims: {key: claim for key, claim in claims.items() if (claim.owner, key) not in freed})
 
     def _claim(self, partitions: Collection[str], owner: str, *, free_too: bool) -> list[str]:
         won: list[str] = []
 
         def change(claims: dict[str, Claim]) -> dict[str, Claim]:
-            won[:] = [
-                key for key in sorted(set(partitions)) if (claims[key].owner == owner if key in claims else free_too)
-            ]
+            wanted = sorted(set(partitions))
+            won[:] = [key for key in wanted if (claims[key].owner == owner if key in claims else free_too)]
             now = datetime.now(timezone.utc)
             return {**claims, **{key: Claim(partition=key, owner=owner, taken_at=now) for key in won}}
 

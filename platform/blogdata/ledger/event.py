@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from blogdata.contract.publication import EXPIRED as EXPIRED_ROWS
 from blogdata.contract.publication import Entry, added_of, entries_of, parse, parse_expiry
+from blogdata.table import arrow
 
 PUBLICATION = "publication"
 EXPIRED = "expired"
@@ -24,21 +25,10 @@ count, but for those of expired partitions."""
 RESTORATION = "restoration"
 """Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
 
-SCHEMA = pa.schema(
-    [
-        pa.field("event_id", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("recorded_at", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("dataset", pa.string(), nullable=False),
-        pa.field("partition", pa.string()),
-        pa.field("run_id", pa.string()),
-        pa.field("code_version", pa.string()),
-        pa.field("table_version", pa.int64()),
-        pa.field("rows_in", pa.int64()),
-        pa.field("rows_out", pa.int64()),
-        pa.field("seconds", pa.float64()),
-        pa.field("payload", pa.string()),
-    ]
+SCHEMA = arrow.schema(
+    "event_id STRING NOT NULL, kind STRING NOT NULL, recorded_at TIMESTAMP NOT NULL, dataset STRING NOT NULL, "
+    "partition STRING, run_id STRING, code_version STRING, table_version BIGINT, rows_in BIGINT, rows_out BIGINT, "
+    "seconds DOUBLE, payload STRING"
 )
 
 

@@ -76,7 +76,7 @@ class EventLog:
         return True
 
     def record(self, commit: Commit) -> None:
-        """Record a publication, and any earlier one of the dataset whose process died before recording it."""
+        """Record a publication, and earlier ones of the dataset whose process died before it."""
         self._catch_up(commit.dataset)
 
     def publications(
@@ -162,14 +162,11 @@ class EventLog:
             return []
         names = ("kind", "dataset", "partition", "run_id")
         rows = _rows(table, dataset, kinds, columns=(*names, "payload", "event_id", "recorded_at"))
-        return [
-            Event(
-                **{name: row[name] for name in names},
-                payload=None if row["payload"] is None else json.loads(row["payload"]),
-                identity=row["event_id"],
-            )
-            for row in sorted(rows, key=lambda row: row["recorded_at"])
-        ]
+        notes = []
+        for row in sorted(rows, key=lambda row: row["recorded_at"]):
+            payload = None if row["payload"] is None else json.loads(row["payload"])
+            notes.append(Event(**{name: row[name] for name in names}, payload=payload, identity=row["event_id"]))
+        return notes
 
     def outermost(self) -> set[str]:
         """Return keys of published partitions, among them the oldest and the newest of each dataset."""
@@ -222,12 +219,8 @@ def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
     files = log.get_add_actions(flatten=True)
     if "max.table_version" not in files.column_names:
         return -1
-    versions = [
-        file["max.table_version"]
-        for file in arrow.rows_of(files, ("partition.dataset", "max.table_version"))
-        if file["partition.dataset"] == dataset
-    ]
-    return max((version for version in versions if version is not None), default=-1)
+    newest = [file.values() for file in arrow.rows_of(files, ("partition.dataset", "max.table_version"))]
+    return max((version for name, version in newest if name == dataset and version is not None), default=-1)
 
 
 def _of(dataset: str) -> str:

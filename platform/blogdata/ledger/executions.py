@@ -70,13 +70,11 @@ def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> l
     follow = sorted(key for key in state(marks) if wanted and key > min(wanted) and key not in wanted)
     if contract.replay_limit is not None and len(follow) > contract.replay_limit:
         first = min(wanted)
+        replay = Replay(dataset=contract.dataset, partitions=f"{first}..{follow[-1]}")
         raise ReplayTooLong(
             what=f"{len(follow)} later executions would run again after {first}, the limit is {contract.replay_limit}",
             where=contract.dataset,
-            next_step=Remedy(
-                "nothing of it runs until somebody names them, too: ",
-                Replay(dataset=contract.dataset, partitions=f"{first}..{follow[-1]}"),
-            ),
+            next_step=Remedy("nothing of it runs until somebody names them, too: ", replay),
         )
     return sorted({*wanted, *follow})
 

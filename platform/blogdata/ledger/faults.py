@@ -44,10 +44,10 @@ def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], 
 
 
 def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
-    return {
-        event.partition: Fault(
-            state=event.payload["state"], error=PlatformError(**{name: event.payload[name] for name in _TEXTS})
-        )
-        for event in events.notes(FAULT, dataset=dataset)
-        if event.partition is not None and event.payload is not None
-    }
+    faults = {}
+    for event in events.notes(FAULT, dataset=dataset):
+        assert event.partition is not None
+        assert event.payload is not None
+        error = PlatformError(**{name: event.payload[name] for name in _TEXTS})
+        faults[event.partition] = Fault(state=event.payload["state"], error=error)
+    return faults

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+Keys = Collection[str] | None
+"""Some partitions; None: all."""
+Values = Mapping[str, Collection[str]]
+
+
 class DatasetMissing(PlatformError):
     """A dataset was read that has never been published, or none of whose members is visible."""
 
@@ -58,7 +63,7 @@ class Lake(Store):
         return None if table is None else table.version()
 
     def row_counts(
-        self, dataset: str, column: str | None, version: int | None = None, *, partitions: Collection[str] | None = None
+        self, dataset: str, column: str | None, version: int | None = None, *, partitions: Keys = None
     ) -> dict[str, int]:
         """Count the rows of each partition, from the log alone where possible.
 
@@ -73,9 +78,7 @@ class Lake(Store):
                     counts[key] = counts.get(key, 0) + rows
         return counts
 
-    def parts(
-        self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
-    ) -> list[TableSlice]:
+    def parts(self, dataset: str, version: int | None = None, *, partitions: Keys = None) -> list[TableSlice]:
         """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
 
         Only those that have any of the partitions; none if the dataset has never been published. It is an error if
@@ -86,11 +89,10 @@ class Lake(Store):
             return []
         chosen = self._members(dataset, table, version)
         if chosen is not None:
-            return [
-                self.part(dataset, member)
-                for member in chosen
-                if partitions is None or not set(partitions).isdisjoint(member.partitions)
+            wanted = [
+                member for member in chosen if partitions is None or not set(partitions).isdisjoint(member.partitions)
             ]
+            return [self.part(dataset, member) for member in wanted]
         if version is not None and version != table.version():
             table = self.at(dataset, version)
         return [TableSlice(name=dataset, table=table, partitions=None)]
@@ -108,12 +110,7 @@ class Lake(Store):
         return all(self.is_whole(part.name, part.table.version()) for part in parts)
 
     def columns(
-        self,
-        dataset: str,
-        names: Sequence[str],
-        *,
-        since: str | None = None,
-        only: Mapping[str, Collection[str]] = MappingProxyType({}),
+        self, dataset: str, names: Sequence[str], *, since: str | None = None, only: Values = MappingProxyType({})
     ) -> pa.Table:
         """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
 
@@ -143,12 +140,7 @@ class Lake(Store):
         )
 
     def read(
-        self,
-        spark: SparkSession,
-        dataset: str,
-        version: int | None = None,
-        *,
-        partitions: Collection[str] | None = None,
+        self, spark: SparkSession, dataset: str, version: int | None = None, *, partitions: Keys = None
     ) -> DataFrame:
         """Read a dataset with Spark, at one version so that a step sees one state of its input.
 
@@ -198,11 +190,8 @@ class Lake(Store):
                 frame = frame.where(F.col(str(member.partition_column)).isin(*member.partitions))
             same = member.columns == wanted
             cells = {name: F.col(f"`{name}`") if name in member.columns else F.lit(None) for name in wanted}
-            frames.append(
-                frame.select(
-                    *[(cells[name] if same else cells[name].cast(kind)).alias(name) for name, kind in wanted.items()]
-                )
-            )
+            typed = {name: cells[name] if same else cells[name].cast(kind) for name, kind in wanted.items()}
+            frames.append(frame.select(*[cell.alias(name) for name, cell in typed.items()]))
         return _union(frames)
 
     def _members(self, dataset: str, table: DeltaTable, version: int | None) -> tuple[Member, ...] | None:
@@ -233,7 +222,7 @@ class Lake(Store):
         return companions.agreeing(self, list(datasets))
 
 
-def _of(rows: DataFrame, column: str | None, partitions: Collection[str] | None) -> DataFrame:
+def _of(rows: DataFrame, column: str | None, partitions: Keys) -> DataFrame:
     from pyspark.sql import functions as F
 
     return rows if column is None or partitions is None else rows.where(F.col(column).isin(*partitions))

@@ -26,21 +26,10 @@ from blogdata.table import arrow
 from blogdata.table.store import Store
 from blogdata.table.store_faults import store_faults
 
-SCHEMA = pa.schema(
-    [
-        pa.field("member", pa.string(), nullable=False),
-        pa.field("location", pa.string(), nullable=False),
-        pa.field("member_version", pa.int64(), nullable=False),
-        pa.field("partition_column", pa.string()),
-        pa.field("columns", pa.string(), nullable=False),
-        pa.field("frozen", pa.bool_(), nullable=False),
-        pa.field("rows", pa.string(), nullable=False),
-        pa.field("run_id", pa.string(), nullable=False),
-        pa.field("since_version", pa.int64(), nullable=False),
-        pa.field("visible_from", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("visible_until", pa.timestamp("us", tz="UTC")),
-        pa.field("removed_at", pa.timestamp("us", tz="UTC")),
-    ]
+SCHEMA = arrow.schema(
+    "member STRING NOT NULL, location STRING NOT NULL, member_version BIGINT NOT NULL, partition_column STRING, "
+    "columns STRING NOT NULL, frozen BOOLEAN NOT NULL, rows STRING NOT NULL, run_id STRING NOT NULL, "
+    "since_version BIGINT NOT NULL, visible_from TIMESTAMP NOT NULL, visible_until TIMESTAMP, removed_at TIMESTAMP"
 )
 _CALLED = {"name": "member", "version": "member_version", "rows_of": "rows"}
 """Columns that are called otherwise than the member's field."""

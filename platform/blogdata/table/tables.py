@@ -80,11 +80,8 @@ def statistics(contract: Contract) -> dict[str, str]:
     """
     partition = contract.partition_column
     persons = {column.name for column in contract.columns if column.of_a_person}
-    able = [
-        column.name
-        for column in contract.columns
-        if column.name not in {partition, *persons} and not column.type.upper().startswith(_UNORDERED)
-    ]
+    ordered = [column.name for column in contract.columns if not column.type.upper().startswith(_UNORDERED)]
+    able = [name for name in ordered if name not in {partition, *persons}]
     if unable := sorted(set(contract.statistics) - {*able, partition}):
         named = (f"{name} (identifies a person)" if name in persons else name for name in unable)
         raise ConfigurationError(
@@ -144,17 +141,14 @@ def _create(spark: SparkSession, lake: Lake, contract: Contract) -> None:
 
     # By this session: `DataType.fromDDL` asks whichever is the process's default one, column by column.
     types = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in contract.columns)
-    schema = StructType(
-        [
-            StructField(column.name, field.dataType, column.nullable, _described(column))
-            for column, field in zip(contract.columns, spark.sql(f"SELECT {types}").schema, strict=True)
-        ]
-    )
+    pairs = zip(contract.columns, spark.sql(f"SELECT {types}").schema, strict=True)
+    fields = [StructField(column.name, field.dataType, column.nullable, _described(column)) for column, field in pairs]
     checks = {f"{_CONSTRAINT}{name}": expression for name, expression in constraints(contract).items()}
     properties = {**_properties(contract), **checks, CONTRACT: contract.fingerprint}
     partition, description = partition_column(contract), contract.description
+    schema = StructType(fields).json()
     committer.create(
-        lake, contract.dataset, schema.json(), partition=partition, description=description, properties=properties
+        lake, contract.dataset, schema, partition=partition, description=description, properties=properties
     )
 
 
