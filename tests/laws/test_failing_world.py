@@ -16,8 +16,7 @@ from pyspark.sql import functions as F
 from blogdata.contract.publication import Commit
 from blogdata.errors import DiskFull, PlatformError
 from blogdata.ledger import ledger
-from blogdata.ledger.event import Event
-from blogdata.ledger.events import EventLog
+from blogdata.ledger.events import Event, EventLog
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.table.lake import Lake
 from blogdata.table.store_faults import StoreNotWritable, store_faults

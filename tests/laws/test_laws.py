@@ -22,7 +22,7 @@ from blogdata.table.committer import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.write_faults import AuditFailed, WriteRefused
 from laws.stepping import Held, Probe
-from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer
+from laws.writers import SWAPPERS, WRITERS, Batch, Row, State, Writer
 from toy import HOURS
 
 pytestmark = pytest.mark.matrix(1000)
@@ -146,7 +146,7 @@ def test_a_backfill_in_any_order_gives_one_table(
 ) -> None:
     parts = [Batch(first=0, rows=40, hours=HOURS[:1]), Batch(first=10, rows=40, hours=HOURS[1:])]
     parts.append(Batch(first=20, rows=10, hours=HOURS[:1]))
-    expected = functools.reduce(writer.after, parts, frozenset())
+    expected: State = functools.reduce(writer.after, parts, frozenset[Row]())
     world = World(spark, lake_root, writer)
     for at in order:
         # One run publishes both hours, each as a batch of its own; a table without partitions, once.

@@ -15,8 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import published
 from blogdata.ledger import events
-from blogdata.ledger.event import Event
-from blogdata.ledger.events import EVENTS, EventLog
+from blogdata.ledger.events import EVENTS, Event, EventLog
 from blogdata.table import store
 from blogdata.table.lake import Lake
 from blogdata.table.store_faults import LogDamaged

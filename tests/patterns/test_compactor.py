@@ -23,9 +23,8 @@ from blogdata.runs import turns, upkeep
 from blogdata.runs.upkeep import BUSY, Done, Upkeep, compact
 from blogdata.table import compactor
 from blogdata.table.compactor import AT_REST, CROWDED, MANY, DataFile
-from blogdata.table.lake import Lake
+from blogdata.table.lake import Lake, rows_of_files
 from blogdata.table.publish import publish
-from blogdata.table.reads import rows_of_files
 from blogdata.table.target import AppendBatch, Provenance
 from blogdata.table.unneeded import READABLE
 from laws.stepping import Held, Probe

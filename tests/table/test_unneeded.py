@@ -12,8 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import table_files
 from blogdata.table import unneeded
-from blogdata.table.checksums import sums_of
 from blogdata.table.lake import Lake
+from blogdata.table.store import sums_of
 from blogdata.table.unneeded import LOGGED, READABLE
 
 NAME = "silver.pages"

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 WHOLE_TABLE = ""
 """Partition key of a table without a partition column."""
 EXPIRED = "expired"
-"""Reason of rows that left a table because their retention has ended; also their name in a commit's metadata."""
+"""Reason of rows that left a table because their retention has ended; also their name in commits and the event log."""
 ROWS, PARTITION_ROWS = "dagster/row_count", "dagster/partition_row_count"
 """What Dagster calls the rows of a whole dataset, which its pages show as such, and those of a partition."""
 ROWS_ADDED = "rows_added"

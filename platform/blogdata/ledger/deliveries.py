@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from blogdata.ledger.event import Event
-from blogdata.ledger.events import EventLog
+from blogdata.ledger.events import Event, EventLog
 
 SERVED = "served"
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from blogdata.errors import PlatformError
-from blogdata.ledger.event import Event
-from blogdata.ledger.events import EventLog
+from blogdata.ledger.events import Event, EventLog
 
 FAULT = "fault"
 _TEXTS = ("what", "where", "next_step")

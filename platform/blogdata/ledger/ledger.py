@@ -17,8 +17,8 @@ from blogdata.errors.remedies import Remedy, Replay, Run, RunStream
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.executions import applied
 from blogdata.table import arrow
-from blogdata.table.checksums import file_of, local_folder, problem_of
 from blogdata.table.lake import Lake
+from blogdata.table.store import file_of, local_folder, problem_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,9 +43,9 @@ from blogdata.runs import turns
 from blogdata.runs.landed_inputs import ERASED
 from blogdata.runs.upkeep import BUSY
 from blogdata.table import arrow, tables
-from blogdata.table.checksums import file_of
 from blogdata.table.lake import Lake, marks_rows
 from blogdata.table.publish import publish
+from blogdata.table.store import file_of
 from blogdata.table.target import Overwrite, Provenance, RunContext, Target
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from blogdata.errors import PlatformError
 from blogdata.table import arrow
 from blogdata.table.actions import DataFile, is_removable
-from blogdata.table.checksums import local_folder, sums_of
-from blogdata.table.store import Store
+from blogdata.table.store import Store, local_folder, sums_of
 from blogdata.table.store_faults import TRIES, contended, log_damaged, store_faults
 
 _log = logging.getLogger(__name__)

@@ -32,8 +32,8 @@ from blogdata.contract.publication import COMPACTED, WHOLE_TABLE
 from blogdata.errors import PlatformError
 from blogdata.table import arrow, members, observed
 from blogdata.table.committer import Mark, OpenCommit, Whole
+from blogdata.table.lake import columns_of, rows_of_files
 from blogdata.table.publish import place_of
-from blogdata.table.reads import columns_of, rows_of_files
 from blogdata.table.target import Probe, Target
 from blogdata.table.write_faults import translated
 

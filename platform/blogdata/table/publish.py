@@ -23,9 +23,8 @@ from blogdata.table import observed, tables
 from blogdata.table import refused as refused_batches
 from blogdata.table.audit import AuditSpec, guard_of, specify
 from blogdata.table.committer import Mark, OpenCommit, Whole
-from blogdata.table.lake import Lake
+from blogdata.table.lake import Lake, rows_of_files
 from blogdata.table.observed import Place, Written
-from blogdata.table.reads import rows_of_files
 from blogdata.table.target import AppendBatch, Change, Companion, Exchange, Extend, Probe, Provenance, Rewrite, Target
 from blogdata.table.write_faults import AuditFailed, NotDeclared, translated
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from blogdata.table import arrow
-from blogdata.table.checksums import file_of, mismatch, sums_of
-from blogdata.table.store import Store
+from blogdata.table.store import Store, file_of, mismatch, sums_of
 from blogdata.table.store_faults import LogDamaged
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Commit
 from blogdata.errors import ConfigurationError
 from blogdata.table import arrow, kept_rows, tables
+from blogdata.table.lake import rows_of_files
 from blogdata.table.publish import publish
-from blogdata.table.reads import rows_of_files
 from blogdata.table.target import Exchange, Provenance, Rewrite, Target
 from blogdata.table.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 

@@ -42,8 +42,7 @@ from blogdata.contract.writes import Feed, Serve
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.ledger.deliveries import deliveries
-from blogdata.ledger.event import Event
-from blogdata.ledger.events import EventLog
+from blogdata.ledger.events import Event, EventLog
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
 from blogdata.table.committer import ConcurrentWrite
