@@ -33,53 +33,35 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """The execution a commit belongs to, for a table that is executed by period.
-
-    Args:
-        restores: Version the table is restored to, -1 for the empty table; None for the execution's own commit.
-    """
+    """The execution a commit belongs to, for a table that is executed by period."""
 
     period: str
     onto: int
     restores: int | None = None
+    """Version the table is restored to, -1 for the empty table; None for the execution's own commit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Added:
-    """How a publication only added rows to a partition, beside those that an earlier one had published.
-
-    Args:
-        after: Version since which the partition had those rows.
-        times: How often rows were added since the partition was written whole.
-        rewritten: The commit wrote all of the partition: with the same rows, for those who read it by slices.
-    """
+    """How a publication only added rows to a partition, beside those that an earlier one had published."""
 
     after: int
+    """Version since which the partition had those rows."""
     rows_before: int
     slices: Sequence[str]
     times: int
+    """How often rows were added since the partition was written whole."""
     rewritten: bool = False
+    """The commit wrote all of the partition: with the same rows, for those who read it by slices."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One line of the ledger: a partition of a dataset as one commit published it.
-
-    Args:
-        partition: For a table that is executed by period, the period.
-        seconds: Duration of the whole commit.
-        restored: Version to which a restoration took the table back.
-        appended: Only the rows that the commit added are counted, not all of the partition.
-        makes_stale: Partitions of the dataset that became stale by the commit.
-        judged_by: Versions of what else decided about the rows, such as a list of crawlers.
-        contract: Digest of the contract under which it was published.
-        added: The commit only added rows to the partition; all figures are of the whole partition nevertheless.
-        committed_at: None if it was read from the commit and not from the event log.
-        expired: Rows that left the table because its retention has ended; None while they are kept.
-    """
+    """One line of the ledger: a partition of a dataset as one commit published it."""
 
     dataset: str
     partition: str
+    """For a table that is executed by period, the period."""
     version: int
     rows_in: int
     rows_out: int
@@ -90,15 +72,24 @@ class Entry:
     run_id: str = ""
     landed: str | None = None
     seconds: float = 0.0
+    """Duration of the whole commit."""
     restored: int | None = None
+    """Version to which a restoration took the table back."""
     appended: bool = False
+    """Only the rows that the commit added are counted, not all of the partition."""
     makes_stale: Sequence[str] = ()
+    """Partitions of the dataset that became stale by the commit."""
     judged_by: Mapping[str, str] = field(default_factory=dict)
+    """Versions of what else decided about the rows, such as a list of crawlers."""
     code_version: str = ""
     contract: str = ""
+    """Digest of the contract under which it was published."""
     added: Added | None = None
+    """The commit only added rows to the partition; all figures are of the whole partition nevertheless."""
     committed_at: datetime | None = None
+    """None if it was read from the commit and not from the event log."""
     expired: int | None = None
+    """Rows that left the table because its retention has ended; None while they are kept."""
 
     def after(self, earlier: Entry) -> Entry:
         """Return this line with the counts of an earlier one added; the measures stay this line's own."""

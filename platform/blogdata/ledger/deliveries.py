@@ -18,12 +18,7 @@ SERVED = "served"
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """A partition of some datasets, delivered to a database in one transaction.
-
-    Args:
-        served_at: When the transaction began, UTC.
-        job: Job of the run; None if the run is no longer known.
-    """
+    """A partition of some datasets, delivered to a database in one transaction."""
 
     batch_id: str
     partition: str
@@ -31,7 +26,9 @@ class Served:
     rows: int
     run_id: str
     served_at: datetime
+    """When the transaction began, UTC."""
     job: str | None = None
+    """Job of the run; None if the run is no longer known."""
 
 
 def record_deliveries(

@@ -59,15 +59,12 @@ class ConcurrentWrite(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A batch of a writer, by which a repetition is recognised; the batches of a writer come in order.
-
-    Args:
-        lasts: Whether it is remembered for ever, not only for the table's retention of such marks.
-    """
+    """A batch of a writer, by which a repetition is recognised; the batches of a writer come in order."""
 
     writer: str
     batch: int
     lasts: bool = False
+    """Whether it is remembered for ever, not only for the table's retention of such marks."""
 
 
 class Whole(Enum):

@@ -41,27 +41,24 @@ _REMEMBERED = {"delta.setTransactionRetentionDuration": "interval 7 days"}
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A table with a part of a dataset's rows, and the period in which readers saw it; times are UTC.
-
-    Args:
-        columns: Name to Spark SQL type, in order, as declared by the contract it was written under.
-        rows_of: Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned.
-        visible_until: When another member took its place; None while it is visible.
-        removed_at: When retention removed its files; None while they are kept.
-    """
+    """A table with a part of a dataset's rows, and the period in which readers saw it; times are UTC."""
 
     name: str
     location: str
     version: int
     partition_column: str | None
     columns: Mapping[str, str]
+    """Name to Spark SQL type, in order, as declared by the contract it was written under."""
     frozen: bool
     rows_of: Mapping[str, int]
+    """Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned."""
     run_id: str
     since_version: int
     visible_from: datetime
     visible_until: datetime | None = None
+    """When another member took its place; None while it is visible."""
     removed_at: datetime | None = None
+    """When retention removed its files; None while they are kept."""
 
     @property
     def partitions(self) -> tuple[str, ...]:

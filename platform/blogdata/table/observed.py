@@ -59,17 +59,14 @@ _ROWS, _OUTSIDE = "rows", "outside"
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where files are written: a table that is open, and the file system whose root it is.
-
-    Args:
-        columns: Name to Spark SQL type of the columns that are written, in order.
-    """
+    """Where files are written: a table that is open, and the file system whose root it is."""
 
     spark: SparkSession
     table: DeltaTable
     path: str
     files: FileSystem
     columns: Mapping[str, str]
+    """Name to Spark SQL type of the columns that are written, in order."""
     partition: str | None
 
 

@@ -28,13 +28,10 @@ class Overwrite:
 
 @dataclass(frozen=True, kw_only=True)
 class Extend(Overwrite):
-    """Replace the rows of some partitions, and only add rows to others; refused if the table has changed since.
-
-    Args:
-        kept: Partitions, among those of the batch, whose rows stay beside the new ones; they are audited together.
-    """
+    """Replace the rows of some partitions, and only add rows to others; refused if the table has changed since."""
 
     kept: tuple[str, ...]
+    """Partitions, among those of the batch, whose rows stay beside the new ones; they are audited together."""
     at: int
 
 
@@ -54,17 +51,14 @@ class Exchange(Rewrite):
 
 @dataclass(frozen=True, kw_only=True)
 class AppendBatch:
-    """Append one batch of a stream, exactly once, whichever run writes it.
-
-    Args:
-        stream: Name of the stream, under which Delta keeps its progress; its batches come in order.
-        turn: Number of the batch among all batches of the table, of any stream. The write is refused if another batch
-            has taken that number. None: other batches do not matter.
-    """
+    """Append one batch of a stream, exactly once, whichever run writes it."""
 
     stream: str
+    """Name of the stream, under which Delta keeps its progress; its batches come in order."""
     batch: int
     turn: int | None = None
+    """Number of the batch among all batches of the table, of any stream. The write is refused if another batch has
+    taken that number. None: other batches do not matter."""
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def writer_id(self, dataset: str) -> str:
@@ -79,35 +73,29 @@ Change = Overwrite | AppendBatch
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """The run that produces a commit.
-
-    Args:
-        trigger: What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside.
-    """
+    """The run that produces a commit."""
 
     run_id: str
     job: str
     code_version: str
     trigger: str = "manual"
+    """What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside."""
     attempt: int = 1
     event: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The table, contract and run of a write.
-
-    Args:
-        probe: Folder through which a test steps a write through its phases; None in real use.
-        may_read: Datasets of the lake that the rows may be computed from; None: any.
-    """
+    """The table, contract and run of a write."""
 
     lake: Lake
     contract: Contract
     run: RunContext
     probe: str | None = None
+    """Folder through which a test steps a write through its phases; None in real use."""
     lifted: frozenset[str] = frozenset()
     may_read: frozenset[str] | None = None
+    """Datasets of the lake that the rows may be computed from; None: any."""
 
 
 class Probe:
@@ -133,14 +121,11 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class Companion:
-    """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer).
-
-    Args:
-        frame: All its rows for the partitions; evaluated only if there are any.
-    """
+    """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer)."""
 
     contract: Contract
     frame: DataFrame
+    """All its rows for the partitions; evaluated only if there are any."""
     counted_measure: str
     kept_measure: str
     dropped_reason: str
@@ -148,15 +133,12 @@ class Companion:
 
 @dataclass(frozen=True, kw_only=True)
 class Additions:
-    """The partitions of a batch to which rows are only added; all others are replaced.
-
-    Args:
-        again: Of the others, those that only get rows, too; but rows that were there are written again.
-    """
+    """The partitions of a batch to which rows are only added; all others are replaced."""
 
     at: int = -1
     of: Mapping[str, Added] = field(default_factory=dict)
     again: Mapping[str, Added] = field(default_factory=dict)
+    """Of the others, those that only get rows, too; but rows that were there are written again."""
 
     @property
     def all(self) -> Mapping[str, Added]:
@@ -177,20 +159,16 @@ def _without(added: Mapping[str, Added], keys: Collection[str]) -> dict[str, Add
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The inputs from which the rows were computed, and the figures they must match.
-
-    Args:
-        files: Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are
-            read.
-        refreshed: How much of a materialized view was computed, and why, in words; empty for other datasets.
-    """
+    """The inputs from which the rows were computed, and the figures they must match."""
 
     inputs: Mapping[str, int] = field(default_factory=dict)
     accounts: Mapping[str, Account] = field(default_factory=dict)
     expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
+    """Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are read."""
     landed: Mapping[str, str] = field(default_factory=dict)
     execution: Execution | None = None
     judged_by: Mapping[str, str] = field(default_factory=dict)
     additions: Additions = field(default_factory=Additions)
     refreshed: str = ""
+    """How much of a materialized view was computed, and why, in words; empty for other datasets."""
