@@ -92,18 +92,10 @@ class Reach(Protocol):
     """The mapping between the partitions of a dataset and those of its input, in both directions."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions below that are stale: they have not read the current state of the input.
-
-        Returns:
-            Stale partition to a text for the input state it lacks; the text changes only when that state does.
-        """
+        """Map the stale partitions below to a text for the input state that they lack, which changes only with that."""
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the partitions below that have read the wanted partitions above.
-
-        Returns:
-            Partition below to the partition above that it has read; an empty text stands for the whole input.
-        """
+        """Map the partitions below to the wanted partition above that they have read; empty: the whole input."""
 
 
 @runtime_checkable

@@ -227,10 +227,7 @@ COMPACTED = "compacted"
 
 
 def keeps_rows(commit: Mapping[str, Any]) -> bool:
-    """Return whether a commit, by its `commitInfo`, changes no row.
-
-    It is a compaction or a vacuum, freezes members of a table, or notes that files of retired ones are removed.
-    """
+    """Return whether a commit, by its `commitInfo`, changes no row: it compacts, vacuums, freezes or removes files."""
     notes = [_parsed(commit.get("userMetadata"), name) for name in (COMPACTED, "frozen", "removed")]
     return commit.get("operation") in _ROWS_KEPT or any(note is not None for note in notes)
 

@@ -1,7 +1,6 @@
 """Errors that tell a person what happened, where, and what to do next.
 
-Every fault of the platform is one subclass of :class:`PlatformError`. Whether running the same work again can
-help is part of the class (``transient``), so retry policies never guess from a message.
+Whether running the same work again can help is part of the class (``transient``): no retry guesses from a message.
 """
 
 from __future__ import annotations
@@ -15,11 +14,7 @@ from blogdata.errors.remedies import Diagnose, Remedy, ShowRights
 
 
 class PlatformError(Exception):
-    """A fault with its place and its remedy; its texts can be shown anywhere as they are.
-
-    Args:
-        next_step: What the reader can do about it; a :class:`Remedy` has actions of the platform.
-    """
+    """A fault with its place and its remedy; its texts can be shown anywhere as they are."""
 
     transient: ClassVar[bool] = False
     """True when the same work may succeed if it is simply run again."""

@@ -1,9 +1,8 @@
 """What an error of a library says, without the values that it quotes.
 
-Spark's message on a broken constraint holds the row, on a failed cast the value; PostgreSQL's has the row and the key,
-Arrow's and Python's the text that is no number. Stored or sent, such a message takes a person's login or address into
-the event log, Dagster's storage, a mail. So no message of a library is kept: what is, are names that somebody gave to
-a part of the schema (an error's condition, a constraint, a column, a table, a type), which no row can choose.
+Messages of Spark, PostgreSQL, Arrow and Python quote rows, keys and values: stored or sent, they take a person's login
+or address into the event log, Dagster's storage, a mail. So only names of parts of the schema are kept (an error's
+condition, a constraint, a column, a table, a type), which no row can choose.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 r"""Makes texts fit to be shown: one function for each medium.
 
-Pages, agents, referrers, names of landed files: others choose these texts, and someone reads them on a terminal, in a
-log or in a mail. Shown raw, an escape sequence rewrites the terminal, a line feed forges the next line, and a character
-that turns the direction of writing hides what a name is. Here such characters become visible, as `\x1b` or `\u202e`.
+Others choose texts such as pages, agents and names of files. Shown raw, an escape sequence rewrites the terminal,
+a line feed forges the next line, and a character that turns the direction of writing hides what a name is. Here such
+characters become visible, as `\x1b` or `\u202e`.
 """
 
 from __future__ import annotations

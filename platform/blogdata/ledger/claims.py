@@ -1,8 +1,7 @@
 """Claims on partitions (`ops.partition_state`): one owner per partition, until it releases the claim or dies.
 
-A claim is a row of a small Delta table, and taking one is a compare-and-set: the commit that adds it names the version
-it has read, and fails if that is no longer the newest. A crash needs no cleanup: a claim whose owner is dead does not
-count, and the next owner of the partition replaces it.
+A claim is a row of a small Delta table, and taking one is a compare-and-set on its version. A crash needs no cleanup: a
+claim whose owner is dead does not count, and the next owner of the partition replaces it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The one event log: what happened to the datasets, as rows of one Delta table (`ops.events`).
 
-A publication is first a commit of its table, with everything about it in the commit's metadata; the event is
-a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds
-the commit without its event and adds it. If several find it at once, only one adds it, because the append has the
-dataset as its Delta transaction identifier. Events are appended without a JVM, in tens of milliseconds.
+A publication is first a commit of its table, with everything about it in the commit's metadata; the event is a
+projection of that commit. The next reader or writer adds the event of a commit whose process died before it. If several
+find it at once, only one adds it, because the append has the dataset as its Delta transaction identifier.
 """
 
 from __future__ import annotations
@@ -219,10 +218,9 @@ class EventLog:
         since: str | None = None,
         until: str | None = None,
     ) -> dict[str, Entry]:
-        """Return the ledger line of each partition of a dataset: the newest publication plus the appends after it.
+        """Return the ledger lines of some partitions of a dataset, of those from `since` and before `until`, or of all.
 
-        Only some partitions, or those from a key (`since`) and before another one (`until`), if they are named. A table
-        that the lake lost has no lines (:meth:`gone`).
+        A line is the newest publication plus the appends after it. A table that the lake lost has none (:meth:`gone`).
         """
         if partitions is None and since is None and until is None:
             return self._all_lines(dataset)

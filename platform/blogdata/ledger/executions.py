@@ -1,8 +1,7 @@
 """The executions that a table executed by period currently contains, derived from its own commits.
 
-Each execution merges into the table as the previous one left it. A restoration takes the table back to an earlier
-version, which undoes all executions since. Both are commits whose metadata names them, so this state cannot disagree
-with the table.
+Each execution merges into the table as the previous one left it; a restoration to an earlier version undoes all
+executions since. Both are commits whose metadata names them, so this state cannot disagree with the table.
 """
 
 from __future__ import annotations
@@ -63,8 +62,7 @@ def state(marks: Iterable[Entry]) -> dict[str, Executed]:
 def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
     """Compute the executions to run, in order: the requested and undone ones, and all later ones the table has or had.
 
-    Raises:
-        ReplayTooLong: More later executions than the contract's limit would run again.
+    :class:`ReplayTooLong`: more later executions than the contract's limit would run again.
     """
     wanted = {*asked, *undone(marks)}
     follow = sorted(key for key in state(marks) if wanted and key > min(wanted) and key not in wanted)

@@ -17,11 +17,7 @@ from blogdata.table.unneeded import LOGGED
 def held_versions(
     lake: Lake, events: EventLog, contract: Contract, table: str, *, now: datetime | None = None
 ) -> set[int]:
-    """Find the versions of a table that may still be opened.
-
-    Streams hold none: they read landed files. Running readers and steps hold what the retention of the table keeps,
-    and replaced copies are tables of their own, which are kept whole (:mod:`blogdata.table.retired`).
-    """
+    """Find the versions of a table that may still be opened, besides those that its retention keeps."""
     points = _restore_points(events, contract) if table == contract.dataset else set()
     unread = _unread_changes(lake, events, contract, now or datetime.now(timezone.utc))
     return points | unread | _visible(lake, contract.dataset, table)

@@ -1,8 +1,7 @@
 """The conservation ledger: rows in = rows out + every row left out, with its reason.
 
-Three independent figures are compared for every partition: what the layer above recorded, what the
-writing job measured in the files it published, and what the table's log says is there now. A row that vanishes
-between two layers breaks the first equation; a row that vanishes from a table breaks the second.
+Three independent figures are compared for every partition: what the layer above recorded, what the writing job measured
+in the files it published, and what the table's log says is there now.
 """
 
 from __future__ import annotations

@@ -73,11 +73,7 @@ def specify(
     files: Mapping[str, Mapping[str, FileFigures]] = MappingProxyType({}),
     lifted: Collection[str] = (),
 ) -> AuditSpec:
-    """Derive the audits of a write from the dataset's contract.
-
-    Args:
-        files: Partition to landed file to its figures, which the rows of each file must have, and no rows of others.
-    """
+    """Derive the audits of a write from the dataset's contract; the rows of landed files must have their figures."""
     lifted = {audit.name for audit in contract.audits if audit.failed is not Failed.FORBIDS}.intersection(lifted)
     warning = [audit for audit in contract.audits if audit.failed is Failed.WARNS or audit.name in lifted]
     # As a number: 1 held, 0 failed; a partition without rows has neither.

@@ -2,10 +2,8 @@
 
 delta-rs writes the commit of the version after the one that was opened, or fails. If another commit came first, what it
 touched decides: partitions that this one replaces or reads, the schema, the protocol or the same batch refuse this one
-as transient; anything else is harmless, and the commit is tried on top.
-
-delta-rs enforces neither CHECK constraints nor generated columns, and commits a known transaction identifier again; so
-the rows are audited before, and the identifier is looked up here.
+as transient; anything else is harmless, and the commit is tried on top. delta-rs enforces no constraints, and commits a
+known transaction identifier again: the rows are audited before, and the identifier is looked up here.
 """
 
 from __future__ import annotations

@@ -116,15 +116,12 @@ def compact(spark: SparkSession, target: Target, partitions: Sequence[str]) -> C
 def sort(
     spark: SparkSession, target: Target, partitions: Sequence[str], by: Sequence[str], *, at: int, size: int
 ) -> int:
-    """Sort the rows of some partitions of a member along a Z-order curve, in one commit.
-
-    Returns:
-        The version whose files are sorted: if it is newer than `at`, an earlier call has made it.
-    """
+    """Sort the rows of some partitions of a member along a Z-order curve; return the version whose files are sorted."""
     from pyspark.sql import functions as F
 
     newest = target.lake.version(target.contract.dataset)
     if newest is not None and newest > at:
+        # An earlier call has made it.
         return newest
     begun = _begun(target)
     begun.require(at)

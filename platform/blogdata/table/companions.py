@@ -1,9 +1,8 @@
 """Companion tables: their rows are published by the commits of a main table, whose log they follow.
 
-A commit of the main table publishes the companions, too: it lists their files, which were written and audited before
-it. A companion's own log is a projection of the main log, as the event log is. The first reader that opens a companion
-after a commit of the main table brings it up to date. Each commit of a companion has a Delta transaction identifier:
-the main table and the version it followed. So no commit is applied twice or skipped, however many readers are at it.
+A commit of the main table lists the files of its companions, which were written and audited before. The first reader
+that opens a companion afterwards brings its log up to date. Each commit of a companion has a Delta transaction
+identifier, the main table and the version it followed, so that none is applied twice or skipped.
 """
 
 from __future__ import annotations
@@ -85,10 +84,9 @@ def version_with(store: Store, dataset: str, version: int) -> int:
 
 
 def agreeing(store: Store, datasets: Sequence[str]) -> dict[str, int]:
-    """Compute the versions at which a main table and its companions show the same state, for each one that exists.
+    """Compute the versions at which a main table and its companions show the same state; of any other the newest.
 
-    One without its main table or a companion among them gets its newest version. A main table that a companion cannot
-    follow, because the store takes no writes, gets the newest version that the companion has followed.
+    A main table that a companion cannot follow, in a store that takes no writes, gets the version that it has followed.
     """
     tables = {dataset: table for dataset in datasets if (table := caught_up(store, dataset)) is not None}
     versions = {dataset: table.version() for dataset, table in tables.items()}

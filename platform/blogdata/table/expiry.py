@@ -1,9 +1,8 @@
 """Partitions leave a table when their retention has ended: one commit that names them with their rows, and no JVM.
 
-The commit removes whole files, so nothing is read or written but the log. Its metadata tells the event log which
-partitions left, and with how many rows. It also tells the companions of the table, which follow it. It is refused if
-another commit changed these partitions first, and is computed again then: the rows that it counts are the rows that it
-removes. The files stay for readers of earlier versions until a vacuum.
+The commit removes whole files, so nothing is read or written but the log. The event log and the companions of the table
+follow it by its metadata. If another commit changed these partitions first, it is computed again: the rows that it
+counts are those that it removes. The files stay for readers of earlier versions until a vacuum.
 """
 
 from __future__ import annotations

@@ -125,9 +125,7 @@ class Lake(Store):
     ) -> pa.Table:
         """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
 
-        Args:
-            since: Only partitions from this key on, of a partitioned dataset; None: from the first on.
-            only: STRING column to its wanted values; empty: all rows of these partitions.
+        Only partitions from the key `since` on, and of these only rows with one of the wanted values (`only`).
         """
         parts = []
         for part in self.parts(dataset):
@@ -156,9 +154,6 @@ class Lake(Store):
         """Read a dataset with Spark, at one version so that a step sees one state of its input.
 
         Some partitions, and a table without any, are read by their files, which delta-rs lists: Spark reads no log.
-
-        Raises:
-            DatasetMissing: The dataset has never been published, or none of its members is visible.
         """
         # A given version is opened directly, so that damage to later ones does not matter.
         try:

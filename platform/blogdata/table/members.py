@@ -1,12 +1,9 @@
 """Datasets whose rows live in several tables behind one name: the members, and the pointer to the visible ones.
 
-The pointer is a small Delta table at the path of the dataset. It has one row for each period in which a member was
-visible. The members are beside it, in `<layer>/_<name>/`; the underscore keeps them from being taken for datasets. A
-member is filled and audited before the pointer names it. The pointer names one version of the member, so readers never
-see later changes of the member's table. A commit of the pointer carries the metadata of the members' commits: versions,
-accounts, events and staleness work as for any other table.
-
-The pointer is changed by compare-and-set: a commit fails unless it directly follows the state it was computed from.
+The pointer is a small Delta table at the path of the dataset, with one row for each period in which a member was
+visible. The members are beside it, in `<layer>/_<name>/`. A member is filled and audited before the pointer names one
+of its versions, so readers never see later changes of its table. A commit of the pointer carries the metadata of the
+members' commits, and fails unless it directly follows the state it was computed from (compare-and-set).
 """
 
 from __future__ import annotations
@@ -185,10 +182,7 @@ def commit(
     *,
     transaction_id: str | None = None,
 ) -> int | None:
-    """Change a pointer; return the new version, or None if another writer has changed it since its state was read.
-
-    By the transaction identifier a repeated commit is recognized.
-    """
+    """Change a pointer; return the new version, or None if another writer has changed it since its state was read."""
     transactions = None if transaction_id is None else [Transaction(transaction_id, 1, int(time.time() * 1000))]
     properties = CommitProperties(
         custom_metadata={"userMetadata": json.dumps(info, default=str)},

@@ -1,6 +1,5 @@
 """The one way to write: files are written below the table, and become a part of it when they have passed their audits.
 
-Files of companions are written and audited before the commit of the main table, which lists them.
 Pattern: Audit-Write-Audit-Publish (:mod:`blogdata.patterns.quality.audit_write_audit_publish`).
 """
 

@@ -1,8 +1,7 @@
 """Refused batches: the rows that failed an audit, kept under a name for inspection until they expire.
 
-A refused write leaves nothing that a reader of the dataset sees. Its rows are computed once more, those of the
-partitions at fault only, and stored as a table `refused.<name>` beside the layers. The name says the dataset and the
-first partition, so a batch that is refused again replaces itself.
+The rows of the partitions at fault are computed once more, and stored as a table `refused.<name>` beside the layers,
+named after the dataset and the first partition: a batch that is refused again replaces itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Removes members that are no longer visible, once no reader can still use them.
 
-The pointer marks a member as removed before its files are deleted. So a reader of an old version gets a clear error,
-and the next removal finishes one that died halfway. Files of a run that died before its member became visible are
-deleted, too.
+The pointer marks a member as removed before its files are deleted: a reader of an old version gets a clear error, and
+the next removal finishes one that died halfway. Files of a run that died before its member became visible go, too.
 """
 
 from __future__ import annotations

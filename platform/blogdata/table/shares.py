@@ -1,7 +1,6 @@
 """Versions of datasets that are shared by a manifest: their files stay while somebody may read them by name.
 
-A share is a folder, `<lake>/_shares/<dataset>/<name>/`, with a manifest and its record. The folder appears by one
-rename, so files are held from the moment on at which their manifest can be found, and until the folder is gone.
+A share is a folder, `<lake>/_shares/<dataset>/<name>/`, with a manifest and its record, which appears by one rename.
 Whatever deletes files of tables asks :func:`shared_files` first.
 """
 

@@ -1,8 +1,7 @@
 """Paths, logs and files of Delta tables, read and compacted without a JVM (delta-rs).
 
 In a local lake Spark writes `.NAME.crc` beside each file, with a CRC-32 for every 512 bytes, and verifies it whenever
-it reads. Here the same files are verified for readers without a JVM, which do not. What is written without a JVM has
-none, nor has an object store, which keeps checksums of its own.
+it reads; here readers without a JVM do. Files that are written without a JVM have none, nor has an object store.
 """
 
 from __future__ import annotations
@@ -67,9 +66,8 @@ class Store:
     def commits(self, table: DeltaTable, after: int = -1) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Read version and `commitInfo` of a table's commits, the newest first, as far back as its log goes.
 
-        The version is read from the file name of each commit. `DeltaTable.history` instead starts with the newest
-        commit and counts down from the opened version: a commit made in between shifts all versions
-        (https://github.com/delta-io/delta-rs/issues/4488).
+        The version is in the file name of each commit; `DeltaTable.history` counts down from the opened version, so a
+        commit made in between shifts all (https://github.com/delta-io/delta-rs/issues/4488).
         """
         store, folder = self.files(table.table_uri), local_folder(table)
         for version in range(table.version(), after, -1):

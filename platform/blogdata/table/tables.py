@@ -1,8 +1,6 @@
 """Creates tables from contracts, and adds new columns and constraints of a contract to existing tables.
 
-Patterns: Constraints Enforcer (:mod:`blogdata.patterns.quality.constraints_enforcer`), Metadata Enhancer
-(:mod:`blogdata.patterns.storage.metadata_enhancer`), Horizontal Partitioner
-(:mod:`blogdata.patterns.storage.horizontal_partitioner`).
+Patterns: Constraints Enforcer, Metadata Enhancer, Horizontal Partitioner (:mod:`blogdata.patterns`).
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
 
 
 def superseded(store: Store, name: str, version: int, before: float) -> list[Path]:
-    """List the files with rows that neither a version nor the newest one needs, changed rows included.
+    """List the files with rows, older than a moment (seconds since 1970), that neither a version nor the newest needs.
 
-    Only those written before a moment (seconds since 1970), which nobody may be writing; empty in an object store.
+    Changed rows of the feed included; empty in an object store.
     """
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
