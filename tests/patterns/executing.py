@@ -111,12 +111,12 @@ class Table:
 
     def versions(self) -> dict[str, int]:
         """Return the executions that the table consists of, with their versions."""
-        lines = state(self.events.executions(self.contract.dataset)).values()
-        return {line.execution: line.version for line in lines if line.applied}
+        lines = state(self.events.executions(self.contract.dataset))
+        return {execution: version for execution, version, is_applied in lines if is_applied}
 
     def gone(self) -> list[str]:
-        lines = state(self.events.executions(self.contract.dataset)).values()
-        return [line.execution for line in lines if not line.applied]
+        lines = state(self.events.executions(self.contract.dataset))
+        return [execution for execution, _, is_applied in lines if not is_applied]
 
     def compact(self) -> None:
         self.runs += 1

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from blogdata.table import members, retired
+from blogdata.table import expiry, members
 from blogdata.table.lake import Lake
 from blogdata.table.members import NONE_YET
 from toy_members import DATASET, NOON, member, names
@@ -52,9 +52,9 @@ def test_an_interrupted_removal_is_finished_by_the_next(lake: Lake, monkeypatch:
     old, shown = member(lake, "2026-01-05", until=NOON), member(lake, "2026-01-12")
     members.commit(lake, DATASET, NONE_YET, [old, shown], {})
     with monkeypatch.context() as patch:
-        patch.setattr("blogdata.table.retired.shutil.rmtree", lambda folder: 1 / 0)
+        patch.setattr("blogdata.table.expiry.shutil.rmtree", lambda folder: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            retired.remove(lake, DATASET, keep=LONG, now=NOON + 2 * LONG)
+            expiry.remove(lake, DATASET, keep=LONG, now=NOON + 2 * LONG)
     assert [one.removed_at for one in members.seen(lake, DATASET).all] == [NOON + 2 * LONG, None]
-    (removed,) = retired.remove(lake, DATASET, keep=LONG, now=NOON + 3 * LONG)
+    (removed,) = expiry.remove(lake, DATASET, keep=LONG, now=NOON + 3 * LONG)
     assert removed.location == "2026-01-05-a"

@@ -35,5 +35,5 @@ def test_the_derived_state_equals_the_tables_versions(steps: list[str | int]) ->
     assert tuple(entry.partition for entry in applied(marks)) == versions[-1]
     newest = {entry.partition: entry.version for entry in marks if entry.restored is None}
     contained = {entry.partition: entry.version for entry in applied(marks)}
-    found = {key for key, line in state(marks).items() if line.applied}
-    assert found == {key for key, version in newest.items() if contained.get(key) == version}
+    now = {execution for execution, _, is_applied in state(marks) if is_applied}
+    assert now == {key for key, version in newest.items() if contained.get(key) == version}

@@ -7,7 +7,6 @@ executions since. Both are commits whose metadata names them, so this state cann
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Entry
@@ -20,13 +19,6 @@ EMPTY = -1
 
 class ReplayTooLong(PlatformError):
     """A rerun would trigger more later executions of a dataset than its contract allows; none was started."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Executed:
-    execution: str
-    version: int
-    applied: bool
 
 
 def applied(marks: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -48,15 +40,12 @@ def history(marks: Iterable[Entry]) -> list[tuple[int, tuple[Entry, ...]]]:
     return held
 
 
-def state(marks: Iterable[Entry]) -> dict[str, Executed]:
-    """Derive the state table: execution to the version of its newest merge, and whether that is applied, in order."""
+def state(marks: Iterable[Entry]) -> list[tuple[str, int, bool]]:
+    """List the executions in order, each with the version of its newest merge, and whether the table contains that."""
     known = sorted(marks, key=lambda mark: mark.version)
     contained = {mark.version for mark in applied(known)}
     newest = {mark.partition: mark.version for mark in known if mark.restored is None}
-    return {
-        execution: Executed(execution=execution, version=version, applied=version in contained)
-        for execution, version in sorted(newest.items())
-    }
+    return [(execution, version, version in contained) for execution, version in sorted(newest.items())]
 
 
 def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
@@ -65,7 +54,7 @@ def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> l
     :class:`ReplayTooLong`: more later executions than the contract's limit would run again.
     """
     wanted = {*asked, *undone(marks)}
-    follow = sorted(key for key in state(marks) if wanted and key > min(wanted) and key not in wanted)
+    follow = [key for key, *_ in state(marks) if wanted and key > min(wanted) and key not in wanted]
     if contract.replay_limit is not None and len(follow) > contract.replay_limit:
         first = min(wanted)
         replay = Replay(dataset=contract.dataset, partitions=f"{first}..{follow[-1]}")
@@ -79,4 +68,4 @@ def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> l
 
 def undone(marks: Sequence[Entry]) -> list[str]:
     """List the executions that a restoration has undone and that must be merged again, in order."""
-    return [line.execution for line in state(marks).values() if not line.applied]
+    return [execution for execution, _, is_applied in state(marks) if not is_applied]

@@ -36,7 +36,7 @@ from blogdata.operate.config import Settings
 from blogdata.privacy.file_search import Searched, is_searched_for, search
 from blogdata.runs import turns
 from blogdata.runs.upkeep import BUSY
-from blogdata.table import companions, members, retired, unneeded
+from blogdata.table import companions, expiry, members, unneeded
 from blogdata.table.lake import Lake
 from blogdata.table.store import plain
 
@@ -116,7 +116,7 @@ class Clearing:
                 if other.appears_with == dataset:
                     companions.caught_up(lake, other.dataset)
             if members.is_pointer(lake.at(dataset, version)):
-                retired.remove(lake, dataset, keep=timedelta(0))
+                expiry.remove(lake, dataset, keep=timedelta(0))
             files: list[Path] = []
             needed = {dataset: version, **{part.name: part.table.version() for part in lake.parts(dataset)}}
             for table, newest in needed.items():

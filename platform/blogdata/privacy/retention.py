@@ -24,8 +24,7 @@ from assets.code import code
 from blogdata.deliver import lake_views
 from blogdata.landing.readiness_marker import LandedPartition, LandingZone
 from blogdata.ledger.events import EventLog
-from blogdata.planning import clock
-from blogdata.planning import expired as expiry
+from blogdata.planning import clock, expired
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot, StreamedInput
@@ -35,8 +34,7 @@ from blogdata.runs.job import operation
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.run_values import table
 from blogdata.runs.upkeep import Done, Fault, Upkeep, maintain, vacuum
-from blogdata.table import expiry as lake_expiry
-from blogdata.table import refused, retired
+from blogdata.table import expiry, refused
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import EVERY, GRAPH
@@ -76,14 +74,14 @@ class Retention:
     def look(self, now: datetime) -> Expired:
         """List what :meth:`expire` would take out, without changing anything."""
         look = Snapshot(self.zone, self.events)
-        over = {task.main: (task, expiry.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)}
+        over = {task.main: (task, expired.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)}
         lake = self.events.lake
         rows = {
-            name: lake_expiry.rows_of(lake, name, str(task.contracts[0].partition_column), keys)
+            name: expiry.rows_of(lake, name, str(task.contracts[0].partition_column), keys)
             for name, (task, keys) in over.items()
             if keys
         }
-        return Expired(rows_of=rows, landed=expiry.landed_over(look, self.graph, self.streams))
+        return Expired(rows_of=rows, landed=expired.landed_over(look, self.graph, self.streams))
 
     def expire(self, now: datetime) -> Expired:
         """Take the partitions whose retention has ended out of their tables, then remove their landed files."""
@@ -91,10 +89,10 @@ class Retention:
         left = {
             task.main: self._leave(task, keys, now)
             for task in reversed(self.graph.tasks)
-            if (keys := expiry.over(look, self.graph, task, now))
+            if (keys := expired.over(look, self.graph, task, now))
         }
         # Read again: the tables have changed.
-        landed = expiry.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
+        landed = expired.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
         sources = {source.table for one in self.graph.contracts.values() if (source := landed_input(one))}
         left_over = [self.zone.folder.glob(f"{table}/{at}{_PREFIX}*") for table in sources for at in ("", "date=*/")]
         for hidden in sorted(chain(*left_over)):
@@ -108,11 +106,11 @@ class Retention:
         assert column is not None, f"{task.main} has no partitions"
         with turns.taken(self.events.lake, task.main, over) as claimed:
             # Read again: another removal that has ended meanwhile would be counted as one of no rows.
-            still = set(expiry.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
+            still = set(expired.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
             keys = [key for key in claimed if key in still]
             if not keys:
                 return {}
-            rows = lake_expiry.leave(
+            rows = expiry.leave(
                 self.events.lake, task.main, column, keys, run=asdict(self.run), companions=task.datasets[1:]
             )
         for dataset in task.datasets:
@@ -175,7 +173,7 @@ def copies(lake: Lake) -> Mapping[str, Any]:
     """Remove the copies and replaced tables whose time is over, and return which; never what is visible."""
     # Views first, so that none refers to a removed table.
     lake_views.write(lake, list(EVERY.values()))
-    gone = [(name, one) for name, keep in KEPT.items() for one in retired.remove(lake, name, keep=keep)]
+    gone = [(name, one) for name, keep in KEPT.items() for one in expiry.remove(lake, name, keep=keep)]
     rows = [
         {
             "dataset": name,

@@ -6,7 +6,7 @@ a table that grows every day, so the job takes longer every day.
 How it works: the rows of each period are a table of their own, a member; the dataset is the union of the members that
 its pointer names. To replace a period, its new rows are written to a new member and audited; then one commit of the
 pointer swaps it for the old member (:func:`replace_periods`). No file of any other period is opened. The old member is
-kept until no reader can still use it (`blogdata.table.retired`). Rows that a period lacks are added to its member, and
+kept until no reader can still use it (`blogdata.table.expiry`). Rows that a period lacks are added to its member, and
 the pointer then names the newer version of that (`blogdata.contract.writes.Slices`). :func:`freeze` turns the final
 periods of a past year into one immutable member: every store limits the number of tables, and a view over many of them
 is slow.
