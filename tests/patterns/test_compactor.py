@@ -6,7 +6,7 @@ Pattern: Compactor (:mod:`blogdata.table.compactor`).
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -20,7 +20,7 @@ from blogdata.ledger import ledger
 from blogdata.ledger.claims import Claims
 from blogdata.ledger.events import EventLog
 from blogdata.runs import turns, upkeep
-from blogdata.runs.upkeep import BUSY, Done, Upkeep, compact
+from blogdata.runs.upkeep import BUSY, Done, Fault, Upkeep, compact
 from blogdata.table import compactor
 from blogdata.table.compactor import AT_REST, CROWDED, MANY, DataFile
 from blogdata.table.lake import Lake, rows_of_files
@@ -28,10 +28,19 @@ from blogdata.table.publish import publish
 from blogdata.table.target import AppendBatch, Provenance
 from blogdata.table.unneeded import READABLE
 from laws.stepping import Held, Probe
-from tidied import whole
 from toy import CONTRACT, HOURS, clicks, resting, target
 
 NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
+
+
+def whole(results: Iterable[Done | Fault]) -> list[Done]:
+    """Return what was done, after asserting that nothing failed."""
+    listed = list(results)
+    done = [result for result in listed if isinstance(result, Done)]
+    assert done == listed
+    return done
+
+
 LONG_AGO = NOW - timedelta(days=1)
 BATCHES, ROWS, FILES = 2, 60, 3
 """Batches that are appended, with so many rows each, in so many files of each hour."""
