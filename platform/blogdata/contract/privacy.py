@@ -28,8 +28,7 @@ def require_subjects(contracts: Iterable[Contract]) -> None:
             raise ConfigurationError(
                 what=f"it is not declared whom these columns identify: {', '.join(undecided)}",
                 where=contract.dataset,
-                next_step="declare `subject` for each of them, or use `fact` of quality/contracts/columns.py for what "
-                "leads to nobody",
+                next_step="declare `subject` for each of them; `fact` of quality/contracts/columns.py leads to nobody",
             )
 
 

@@ -39,13 +39,8 @@ def record_deliveries(
     for delivery in served:
         if delivery.batch_id in known:
             continue
-        payload = {
-            "batch": delivery.batch_id,
-            "inputs": dict(delivery.inputs),
-            "rows": delivery.rows,
-            "served_at": delivery.served_at.isoformat(),
-            "job": job_of(delivery.run_id),
-        }
+        payload = {"batch": delivery.batch_id, "inputs": dict(delivery.inputs), "rows": delivery.rows}
+        payload |= {"served_at": delivery.served_at.isoformat(), "job": job_of(delivery.run_id)}
         event = Event(kind=SERVED, dataset=dataset, partition=delivery.partition, run_id=delivery.run_id)
         identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{delivery.batch_id}"))
         missing.append(replace(event, identity=identity, rows_out=delivery.rows, payload=payload))

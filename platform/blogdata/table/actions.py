@@ -48,10 +48,8 @@ class DataFile:
     def of(cls, listed: Mapping[str, Any]) -> DataFile:
         statistics = json.loads(listed["stats"])
         return cls(
-            path=listed["path"],
-            size=listed["size"],
+            **{name: listed[name] for name in ("path", "size", "partition_values")},
             rows=statistics["numRecords"],
-            partition_values=listed["partition_values"],
             statistics=statistics,
             modified=listed["modification_time"],
         )
@@ -148,11 +146,8 @@ def indexed_columns(table: DeltaTable) -> tuple[str, ...]:
 
 def footer(metadata: pq.FileMetaData, indexed: Collection[str]) -> tuple[int, dict[str, Any]]:
     """Return the rows of a file and its statistics: `numRecords`, and for some columns nulls and bounds."""
-    plain = {
-        column.name: column.type
-        for column in metadata.schema.to_arrow_schema()
-        if column.name in indexed and "." not in column.name and not pa.types.is_nested(column.type)
-    }
+    columns = [column for column in metadata.schema.to_arrow_schema() if not pa.types.is_nested(column.type)]
+    plain = {column.name: column.type for column in columns if column.name in indexed and "." not in column.name}
     nulls: dict[str, int] = dict.fromkeys(plain, 0)
     bounds: dict[str, tuple[Any, Any]] = {}
     for at in range(metadata.num_row_groups):

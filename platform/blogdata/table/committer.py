@@ -303,14 +303,9 @@ def _text(file: Mapping[str, Any], column: str) -> str | None:
 
 
 def _removal(file: Mapping[str, Any], columns: Sequence[str], now: int, *, data_change: bool) -> RemoveAction:
-    return RemoveAction(
-        # Decoded: delta-rs encodes it again.
-        path=unquote(file["path"]),
-        data_change=data_change,
-        deletion_timestamp=now,
-        size=file["size_bytes"],
-        partition_values={column: _text(file, column) for column in columns},
-    )
+    values = {column: _text(file, column) for column in columns}
+    # Decoded: delta-rs encodes it again.
+    return RemoveAction(unquote(file["path"]), data_change, now, file["size_bytes"], values)
 
 
 def _refuse_features(table: DeltaTable, dataset: str) -> None:

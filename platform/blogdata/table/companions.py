@@ -131,11 +131,8 @@ def _commit(store: Store, dataset: str, main: str, version: int, held: Mapping[s
     # If the identifier expired, the companion would apply every commit again.
     begun = OpenCommit(store, dataset, Mark(writer=main, batch=version, lasts=True))
     if not begun.repeated:
-        info = {
-            **held["info"],
-            "inputs": {**held["info"]["inputs"], main: version},
-            FOLLOWED: {"dataset": main, "version": version},
-        }
+        inputs = {**held["info"]["inputs"], main: version}
+        info = {**held["info"], "inputs": inputs, FOLLOWED: {"dataset": main, "version": version}}
         partitions = held["partitions"] if info["partition_column"] else Whole.TABLE
         begun.replace(partitions, list(map(DataFile.of, held["added"])), info)
         with store_faults(dataset):

@@ -65,13 +65,8 @@ def leave(
 
 
 def _info(column: str, rows: Mapping[str, int], run: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "commit_id": f"{EXPIRED}/{uuid.uuid4()}",
-        EXPIRED: dict(rows),
-        "partition_column": column,
-        "inputs": {},
-        "run": dict(run),
-    }
+    commit_id = f"{EXPIRED}/{uuid.uuid4()}"
+    return {"commit_id": commit_id, EXPIRED: dict(rows), "partition_column": column, "inputs": {}, "run": dict(run)}
 
 
 def rows_of(

@@ -213,13 +213,11 @@ class Lake(Store):
         removed = {member.location: member.removed_at for member in now.all if member.removed_at is not None}
         for member in visible:
             if member.location in removed:
+                later = Query(sql=f"SELECT * FROM ops.publications WHERE dataset = '{dataset}' ORDER BY table_version")
                 raise PlatformError(
                     what=f"rows of version {version} were removed by retention on {removed[member.location]:%Y-%m-%d}",
                     where=f"{dataset}, member {member.name}",
-                    next_step=Remedy(
-                        "choose a version of those published later: ",
-                        Query(sql=f"SELECT * FROM ops.publications WHERE dataset = '{dataset}' ORDER BY table_version"),
-                    ),
+                    next_step=Remedy("choose a version of those published later: ", later),
                 )
         return visible
 

@@ -183,12 +183,9 @@ def commit(
     transaction_id: str | None = None,
 ) -> int | None:
     """Change a pointer; return the new version, or None if another writer has changed it since its state was read."""
-    transactions = None if transaction_id is None else [Transaction(transaction_id, 1, int(time.time() * 1000))]
-    properties = CommitProperties(
-        custom_metadata={"userMetadata": json.dumps(info, default=str)},
-        max_commit_retries=0,
-        app_transactions=transactions,
-    )
+    marks = None if transaction_id is None else [Transaction(transaction_id, 1, int(time.time() * 1000))]
+    notes = {"userMetadata": json.dumps(info, default=str)}
+    properties = CommitProperties(custom_metadata=notes, max_commit_retries=0, app_transactions=marks)
     table = None if base.version < 0 else store.at(dataset, base.version)
     data = pa.Table.from_pylist([_row(member) for member in rows], schema=SCHEMA)
     how = {"configuration": _REMEMBERED} if table is None else {}

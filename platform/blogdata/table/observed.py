@@ -157,11 +157,8 @@ def _listed(place: Place, folder: str, only: str | None) -> list[DataFile]:
 
 def enforced(table: DeltaTable) -> dict[str, str]:
     """Return the conditions of a table that Delta's own writer enforces: name to the SQL that counts broken rows."""
-    rules = {
-        name.removeprefix(_CONSTRAINT): sql or "true"
-        for name, sql in table.metadata().configuration.items()
-        if name.startswith(_CONSTRAINT)
-    }
+    properties = table.metadata().configuration.items()
+    rules = {name.removeprefix(_CONSTRAINT): sql for name, sql in properties if name.startswith(_CONSTRAINT)}
     broken = {name: f"count_if(not coalesce({sql}, false))" for name, sql in rules.items()}
     for column in table.schema().fields:
         if not column.nullable:
