@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 
 from blogdata.contract.partitions import Grain, coarser
-from blogdata.contract.publication import Commit, Entry, entries_of, parse
+from blogdata.contract.publication import Entry
 from blogdata.ledger import ledger
 from blogdata.ledger.claims import Claim, Claims
 from blogdata.ledger.events import EventLog
@@ -26,8 +25,7 @@ from blogdata.patterns.error_management.dynamic_late_data_integrator import Part
 from blogdata.planning import expired, reach
 from blogdata.planning.staleness import Staleness
 from blogdata.table import observed
-from blogdata.table import publish as publication
-from blogdata.table.audit import specify, weigh
+from blogdata.table.audit import weigh
 from blogdata.table.committer import OpenCommit, Whole
 from blogdata.table.lake import Lake
 from laws import test_laws
@@ -181,55 +179,9 @@ def a_write_replaces_the_whole_table_instead_of_its_partitions(monkeypatch: pyte
     monkeypatch.setattr(OpenCommit, "replace", lambda self, keys, by, info, **how: only(self, Whole.TABLE, by, info))
 
 
-@defect(test_laws.test_run_twice_is_run_once, "overwrite_table")
-def a_write_is_not_told_from_its_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
-    write = publication._write
-
-    def under_another_name(*given: Any) -> None:
-        rows, target, spec, change, commit_id, companions = given
-        write(rows, target, spec, change, f"{commit_id}/{time.time()}", companions)
-
-    monkeypatch.setattr(publication, "_write", under_another_name)
-
-
-@defect(test_laws.test_one_run_publishes_each_of_its_batches, "append")
-def the_ledger_forgets_what_was_appended_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Entry, "after", lambda self, earlier: self)
-
-
-@defect(test_laws.test_of_two_writers_at_once_one_publishes, "overwrite_table", phase="audited")
-def all_runs_write_under_one_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    identify = publication.commit_id_of
-
-    def alike(target: Any, *given: Any) -> str:
-        return identify(replace(target, run=replace(target.run, run_id="any")), *given)
-
-    monkeypatch.setattr(publication, "commit_id_of", alike)
-
-
-@defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions")
-def the_account_of_the_layer_above_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without(contract: Any, partitions: Any, accounts: Any, *given: Any, **named: Any) -> Any:
-        return specify(contract, partitions, {}, *given, **named)
-
-    monkeypatch.setattr(publication, "specify", without)
-
-
 @defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions")
 def files_are_committed_whatever_their_audits_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observed, "weigh", lambda spec, counted: replace(weigh(spec, counted), violations=()))
-
-
-@defect(test_laws.test_a_run_finds_its_own_commit_among_others, "overwrite_partitions")
-def the_receipt_is_that_of_the_newest_commit_whoever_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:
-        table = lake.caught_up(dataset)
-        for version, entry in lake.commits(table) if table is not None else []:
-            if (info := parse(entry.get("userMetadata"))) is not None:
-                return Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
-        return None
-
-    monkeypatch.setattr(publication, "committed", committed)
 
 
 @defect(test_laws.test_of_two_writers_at_once_one_publishes, "merge", phase="written")

@@ -41,17 +41,15 @@ def balanced(lake: Lake, dataset: str, column: str) -> Mapping[str, Entry]:
 
 
 def info_of(rows: Mapping[str, int]) -> Mapping[str, object]:
+    measures = {key: {"rows": count, "accounted": count} for key, count in rows.items()}
+    nothing: dict[str, object] = {"accounts": {}, "reasons": [], "own_measures": [], "breakdowns": {}, "inputs": {}}
     return {
-        "commit_id": "c1",
+        "commit_id": "c",
         "started_at": 0.0,
         "partition_column": "week",
-        "measures": {key: {"rows": count, "accounted": count} for key, count in rows.items()},
-        "accounts": {},
-        "reasons": [],
-        "own_measures": [],
-        "breakdowns": {},
-        "inputs": {},
+        "measures": measures,
         "run": RUN,
+        **nothing,
     }
 
 
