@@ -32,15 +32,11 @@ from toy import WHOLE, resting, target
 CONTRACT = replace(WHOLE, dataset="silver.stepped", reasons={}, breakdowns={})
 PHASES = ("opened", "written", "audited")
 LISTING = "listing"
-REPLACED = Batch(first=500, rows=5)
-BEFORE = Batch(first=0, rows=60)
-OVERWRITTEN = Batch(first=200, rows=20)
-MERGED = Batch(first=50, rows=30)
+REPLACED, BEFORE = Batch(first=500, rows=5), Batch(first=0, rows=60)
+OVERWRITTEN, MERGED = Batch(first=200, rows=20), Batch(first=50, rows=30)
 ERASED = "click % 10 = 3"
 LONG_AGO = 8 * 24 * 3600
 """Seconds; whatever nobody needs is kept by a vacuum for a week."""
-LEFT = 3
-"""Files of writes that were cut off long ago: what a vacuum removes."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +88,6 @@ def _erase(spark: Any, aim: Target) -> object:
 
 
 def _by_spark(statement: str) -> Callable[[Any, Target], object]:
-    """Run a statement of Delta's own writer on the table, as somebody else would."""
-
     def run(spark: Any, aim: Target) -> object:
         MERGED.frame(spark).createOrReplaceTempView("merged")
         return spark.sql(statement.format(table=f"delta.`{aim.lake.path(CONTRACT.dataset)}`")).collect()
@@ -169,14 +163,12 @@ class Stepped:
         self.age()
 
     def age(self) -> None:
-        """Make all files older than the vacuum's retention."""
         then = time.time() - LONG_AGO
         for file in self.folder.rglob("*.parquet"):
             os.utime(file, (then, then))
 
     def leave(self) -> list[Path]:
-        """Leave old files of interrupted writes."""
-        left = [self.folder / f"part-{number:05}-left.c000.snappy.parquet" for number in range(LEFT)]
+        left = [self.folder / f"part-{number:05}-left.c000.snappy.parquet" for number in range(3)]
         for file in left:
             file.touch()
         self.age()
@@ -189,11 +181,6 @@ class Stepped:
         rows = resting(self.root, CONTRACT.dataset, version)
         assert len(rows) == len(set(rows)), "no row is doubled"
         return frozenset(rows)
-
-    def has_its_past(self) -> None:
-        """Check that older versions can still be read and restored."""
-        there = [self.rows(version) for version in (1, 2, 3)]
-        assert there == [REPLACED.model(), Batch(first=0, rows=30).model(), BEFORE.model()]
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +222,8 @@ def test_two_operations_end_serially_or_one_is_refused(
         assert stepped.rows() in (slow.model(other.model(before)), other.model(slow.model(before)))
     if "vacuum" in (first, second):
         assert not [file for file in left if file.exists()]
-        stepped.has_its_past()
+        past = [stepped.rows(version) for version in (1, 2, 3)]
+        assert past == [REPLACED.model(), Batch(first=0, rows=30).model(), before]
 
 
 def test_the_docs_state_the_tested_outcomes() -> None:

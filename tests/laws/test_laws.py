@@ -61,7 +61,7 @@ every_writer = _every_writer()
 
 
 class World:
-    """A lake whose writers are watched."""
+    """A lake and the writer of one of its tables."""
 
     def __init__(self, spark: Any, root: Path, writer: Writer) -> None:
         self.spark, self.root, self.writer = spark, root, writer
