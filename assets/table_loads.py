@@ -128,12 +128,7 @@ def _delta_table(settings: Settings, table: str) -> DeltaTable:
     )
     assert name is not None
     return DeltaTable(
-        name=name,
-        delta=lines.DELTA,
-        announced=announced,
-        shape=lines.SHAPE,
-        prefix=lines.PREFIX,
-        grain=WINDOWS[table],
+        name=name, delta=lines.DELTA, announced=announced, shape=lines.SHAPE, prefix=lines.PREFIX, grain=WINDOWS[table]
     )
 
 

@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.gold.visits_weekly import frozen_years
 from assets.sources import split_access_logs
-from blogdata.deliver import copies, share
+from blogdata.deliver import share, staging
 from blogdata.deliver.feeds import PartnerFeed
 from blogdata.deliver.sinks import Sink
 from blogdata.privacy import retention, rotate
@@ -43,7 +43,7 @@ profiles = _over(
 lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
 report = _over("report", ops.report, "Write the page about the blog and its data")
 _ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
-_STEPS = (replay.job, retention.job, share.job, copies.export_job, copies.replicate_job, rotate.job)
+_STEPS = (replay.job, retention.job, share.job, staging.job, rotate.job)
 JOBS = (*_ASSETS, *_STEPS)
 OPERATIONS = frozenset(job.name for job in (*_ASSETS, *_STEPS))
 """Names of the jobs that a person starts for what they do to the data."""

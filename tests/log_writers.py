@@ -60,33 +60,16 @@ _TEXTS = {
 def _cloudfront(request: Mapping[str, str], moment: datetime) -> str:
     method, path, query, _ = _words(request)
     agent = quote(request["agent"] or "-", safe="/:;,()+@&=?!*'~#[]{}$|^`<>\\\"")
-    columns: tuple[str, ...] = (
-        f"{moment:%Y-%m-%d}",
-        f"{moment:%H:%M:%S}",
-        "FRA2-C1",
-        request["bytes"],
-        request["address"],
-        method,
-    )
-    columns += (
-        "d111.cloudfront.net",
-        path,
-        request["status"],
-        request["referrer"],
-        agent,
-        query,
-        "-",
-        "Hit",
-        "x==",
-        HOST,
-    )
-    return "\t".join((*columns, "https", "23", "0.001", "-", "TLSv1.2", "x", "Hit", "HTTP/2.0", "-", "-", "11040"))
+    columns = [f"{moment:%Y-%m-%d}", f"{moment:%H:%M:%S}", "FRA2-C1", request["bytes"], request["address"], method]
+    columns += ["d111.cloudfront.net", path, request["status"], request["referrer"], agent, query]
+    columns += ["-", "Hit", "x==", HOST, "https", "23", "0.001", "-", "TLSv1.2", "x", "Hit", "HTTP/2.0", "-", "-"]
+    return "\t".join([*columns, "11040"])
 
 
 def _iis(request: Mapping[str, str], moment: datetime) -> str:
     method, path, query, _ = _words(request)
     agent = request["agent"].replace(" ", "+") or "-"
-    columns: tuple[str, ...] = (f"{moment:%Y-%m-%d}", f"{moment:%H:%M:%S}", "10.0.0.7", method, path, query, "443", "-")
+    columns = (f"{moment:%Y-%m-%d}", f"{moment:%H:%M:%S}", "10.0.0.7", method, path, query, "443", "-")
     return " ".join((*columns, request["address"], agent, request["referrer"], request["status"], "0", "0", "25"))
 
 

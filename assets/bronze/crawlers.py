@@ -51,8 +51,7 @@ _OF_WORD = {
 }
 """Words of agents that only the list without tags names."""
 _PEOPLE = re.compile(
-    r"^Lynx/\S+ libwww-FM/\S+|\be-?reader\b|\b(?:pocketbook|sony) reader\b|; m[ _-]?bot[ _-]?\d+|\bcubot",
-    re.IGNORECASE,
+    r"^Lynx/\S+ libwww-FM/\S+|\be-?reader\b|\b(?:pocketbook|sony) reader\b|; m[ _-]?bot[ _-]?\d+|\bcubot", re.IGNORECASE
 )
 """Devices and browsers of people whose names look like crawlers'."""
 _LONGEST_AGENT = 1024

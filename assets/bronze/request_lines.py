@@ -30,7 +30,7 @@ from blogdata.landing.records import LineReader, Values
 from blogdata.operate.config import CrawlerSettings, ExcludedRequests, LogSettings
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
 from quality.contracts.columns import CONTEXT
-from quality.contracts.requests import METHODS
+from quality.contracts.requests_daily import METHODS
 from quality.contracts.visits import FOUND, RECEIVED
 
 if TYPE_CHECKING:
@@ -141,12 +141,12 @@ def _filters(exclude: ExcludedRequests) -> list[Filter[Request]]:
         )
 
     filters: list[Filter[Request]] = [
-        Filter(name="excluded", removes=is_excluded),
-        Filter(name="method", removes=lambda request: request.method != "GET" or request.path[:1] != "/"),
-        Filter(name="status", removes=lambda request: request.status[:1] != "2" and request.status != "304"),
-        Filter(name="asset", removes=lambda request: request.is_asset),
-        Filter(name="feed", removes=lambda request: request.is_feed),
-        Filter(name=CRAWLER, removes=lambda request: request.crawler is not None),
+        ("excluded", is_excluded),
+        ("method", lambda request: request.method != "GET" or request.path[:1] != "/"),
+        ("status", lambda request: request.status[:1] != "2" and request.status != "304"),
+        ("asset", lambda request: request.is_asset),
+        ("feed", lambda request: request.is_feed),
+        (CRAWLER, lambda request: request.crawler is not None),
     ]
     return filters if exclude != ExcludedRequests() else filters[1:]
 

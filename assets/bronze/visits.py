@@ -59,10 +59,7 @@ def _rejected(step: Step, judged: str) -> DataFrame:
 def _all_but(step: Step, judged: str, *usable: str) -> Upstream:
     return Upstream(
         accounts={
-            key: Account(
-                rows_in=entry.rows_out,
-                reasons={"usable": sum(int(entry.measures[name]) for name in usable)},
-            )
+            key: Account(rows_in=entry.rows_out, reasons={"usable": sum(int(entry.measures[name]) for name in usable)})
             for key, entry in accounts.entries(step, judged, step.partitions).items()
         }
     )

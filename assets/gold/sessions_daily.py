@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import gather
+from assets.gold.page_views import gather
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import Account, Commit
 from blogdata.runs import accounts
@@ -23,9 +23,9 @@ def sessions_daily(step: Step) -> Mapping[str, Commit]:
     """Gather the sessions that were completed in the hours of the day."""
     period = gather(step, SESSIONS)
     completed = replace(period, visits=period.visits.where("is_completed"))
-    found = accounts.entries(step, SESSIONS, [hour for day in step.partitions for hour in _hours(day)])
+    entries = accounts.entries(step, SESSIONS, [hour for day in step.partitions for hour in _hours(day)])
     counted = {
-        day: Account(rows_in=sum(int(found[hour].measures["completed"]) for hour in _hours(day) if hour in found))
+        day: Account(rows_in=sum(int(entries[hour].measures["completed"]) for hour in _hours(day) if hour in entries))
         for day in step.partitions
     }
     # Nothing is aggregated, so no shuffle brings a day together: each task would write a file of every day it reads.

@@ -1,8 +1,7 @@
 """gold.visits_weekly: individual page views, one table per week; past years are frozen into one table each.
 
-The page views of a week for analysts: all rows, and none leads to a visitor who asked not to be shared.
-
-Counts the visitors of a year, and those who had come before, without a shuffle (Bucket).
+No row leads to a visitor who asked not to be shared. The visitors of a year, and those who had come before, are counted
+without a shuffle (Bucket).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from assets.code_version import version
-from assets.gold.fan_in import ENRICHED_VISITS, gather
+from assets.gold.page_views import ENRICHED_VISITS, gather
 from blogdata.contract.partitions import Grain, coarser, start_of
 from blogdata.contract.partitions import key_of as partition_of
 from blogdata.contract.publication import Commit
@@ -36,8 +35,8 @@ from blogdata.table.lake import Lake, Stored
 from blogdata.table.members import Member
 from blogdata.table.target import Target
 from quality.contracts import CONTRACTS
-from quality.contracts.keys import VISITOR_KEY
-from quality.contracts.page_views import USER_BUCKETS
+from quality.contracts.visits_weekly import USER_BUCKETS
+from quality.keys import VISITOR_KEY
 
 _YEAR = len("2026")
 
@@ -60,15 +59,15 @@ def count_visitors(
     visitors = _visitors(spark, lake, version, weeks)
     if not earlier:
         return visitors.frame().count(), 0
-    before = _visitors(spark, lake, version, earlier).each(lambda part: part.withColumnRenamed("views", "before"))
+    before = _visitors(spark, lake, version, earlier).map(lambda part: part.withColumnRenamed("views", "before"))
     views = visitors.join(before, "left").frame()
-    (found,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
-    return found[0], found[1]
+    (counts,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
+    return counts[0], counts[1]
 
 
 def _visitors(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str]) -> Together:
     stored = Stored(lake=lake, dataset=DATASET, version=version, partitions=weeks)
-    visits = bucket.read(spark, stored).each(lambda part: part.where(F.col("user_id").isNotNull()))
+    visits = bucket.read(spark, stored).map(lambda part: part.where(F.col("user_id").isNotNull()))
     return visits.aggregate(("user_id",), F.count(F.lit(1)).alias("views"))
 
 

@@ -64,10 +64,7 @@ UNFIT = [
     ('{"remote_addr": "10.0.0.1", "time": "2015-05-17T10:05:03Z", "status": 200}', "not_nginx_json_log:request"),
     ('{"request": {"remote_ip": "10.0.0.1"}, "ts": 1431857103.5, "status": 200}', "not_caddy_log:request"),
     ('{"request": {"remote_ip": "10.0.0.1"', "not_nginx_json_log:object"),
-    (
-        '{"remote_addr": "10.0.0.1", "time": "noon", "status": 200, "request": "GET /"}',
-        "not_nginx_json_log:time",
-    ),
+    ('{"remote_addr": "10.0.0.1", "time": "noon", "status": 200, "request": "GET /"}', "not_nginx_json_log:time"),
     ("2015-05-17 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - ok 0 0 25", "not_iis_log:status"),
     ("2015-05-17\t10:05:03\tFRA2-C1\t-\t10.0.0.1\tGET\td.net\t/a\tok", "not_cloudfront_log:status"),
     ("2015-02-31 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - 200 0 0 25", "not_iis_log:time"),

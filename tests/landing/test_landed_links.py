@@ -72,11 +72,7 @@ def test_an_outward_file_link_keeps_its_hour_waiting(landing: Path, outside: Pat
 
 @pytest.mark.parametrize(
     ("place", "key", "left"),
-    [
-        ("date=2026-01-05/hour=03", HOURS[0], HOURS[1:]),
-        ("date=2026-01-05", "2026-01-05", HOURS[2:]),
-        ("", "", ()),
-    ],
+    [("date=2026-01-05/hour=03", HOURS[0], HOURS[1:]), ("date=2026-01-05", "2026-01-05", HOURS[2:]), ("", "", ())],
 )
 def test_an_outward_folder_link_is_not_followed(
     landing: Path, outside: Path, place: str, key: str, left: tuple[str, ...]

@@ -63,10 +63,7 @@ def test_unordered_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Pat
     lines = [b"garbage\n", b"\n", line(10), line(0), b"\xff\xfe [17/Foo/2026\n", future, line(3602), b"tail"]
     put(tmp_path, b"".join(lines))
     split(tmp_path)
-    assert by_hour(tmp_path) == {
-        "2026-03-01T11": b"".join(lines[:6]),
-        "2026-03-01T12": b"".join(lines[6:]),
-    }
+    assert by_hour(tmp_path) == {"2026-03-01T11": b"".join(lines[:6]), "2026-03-01T12": b"".join(lines[6:])}
     assert joined(tmp_path) == b"".join(lines)
 
 
@@ -187,8 +184,7 @@ def test_a_killed_split_resumes_to_the_same_files(tmp_path: Path, monkeypatch: p
 @given(
     lines=st.lists(
         st.one_of(
-            st.integers(-5000, 20000).map(line),
-            st.binary(max_size=30).map(lambda raw: raw.replace(b"\n", b"") + b"\n"),
+            st.integers(-5000, 20000).map(line), st.binary(max_size=30).map(lambda raw: raw.replace(b"\n", b"") + b"\n")
         ),
         max_size=12,
     ),

@@ -18,10 +18,8 @@ import pytest
 
 from assets.bronze import visit_lines
 from assets.streams import STREAMS
-from blogdata.patterns.data_flow import local_sequencer
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
-from blogdata.patterns.quality import schema_migrator
 from blogdata.privacy.file_search import search
 from lineage import canaries, found_values, live, odd_lines
 from lineage.canaries import Canaries, Canary
@@ -199,7 +197,7 @@ def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deploy: Dep
     computed = {name for name, version in made.versions().items() if version != before.get(name)} & EVERY.keys()
     assert computed >= {"bronze.visits", "silver.visits", "silver.places", ENRICHED}
     for dataset in computed:
-        newest = next(dataset_tracker.publications(made.lake, dataset)).commit
+        newest, _ = next(dataset_tracker.publications(made.lake, dataset))
         assert_sourced(dataset, fine_grained_tracker.sources(made.lake, str(made.landing), newest))
 
 
@@ -212,7 +210,7 @@ def assert_sourced(dataset: str, sources: Mapping[str, object]) -> None:
 @pytest.mark.parametrize("dataset", EVERY)
 def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dataset: str) -> None:
     """Pattern: Fine-Grained Tracker."""
-    commits = [each.commit for each in dataset_tracker.publications(deployment.lake, dataset)]
+    commits = [commit for commit, _ in dataset_tracker.publications(deployment.lake, dataset)]
     newest = next((commit for commit in commits if commit.rows_out), commits[0])
     landing = str(deployment.landing)
     read = fine_grained_tracker.read(deployment.lake, landing, newest)
@@ -221,33 +219,6 @@ def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dat
     known = {ColumnSource(dataset=name, column=column) for name in EVERY for column in columns(name)}
     unknown = {source for source in read - known if not source.dataset.startswith("landing.")}
     assert {source.column.startswith("_") for source in unknown} <= {True}, "only columns of Delta itself"
-
-
-@pytest.mark.campaign
-def test_each_dataset_counts_as_a_reader_of_its_columns(deployment: Deployment) -> None:
-    """Pattern: Schema Migrator."""
-    asked = (deployment.lake, deployment.events, EVERY)
-
-    def readers(dataset: str, column: str) -> dict[str, str]:
-        found = schema_migrator.readers(*asked, dataset, column, landing=str(deployment.landing))
-        return {each.name.removeprefix("silver."): each.how for each in found}
-
-    by_sessions = {"sessions": "column lineage", "sessions_pending": "column lineage"}
-    assert by_sessions.items() <= readers("silver.visits", "arrival_hour").items()
-    assert readers("silver.visits", "ip")["places"] == "reads it outside Spark, as its contract says"
-    assert readers("silver.devices", "valid_to")["visits_enriched"] == "column lineage"
-    # A lost lineage would make a dataset a reader of any column of its inputs, even of a missing one.
-    inputs = {read.dataset for contract in EVERY.values() for read in contract.reads if read.dataset in EVERY}
-    assert {name: found for name in inputs if (found := readers(name, "nobody_reads_it"))} == {}
-
-
-@pytest.mark.campaign
-def test_a_program_reads_only_the_columns_that_its_contract_names(deployment: Deployment) -> None:
-    named = {read.dataset: read.columns for read in EVERY["silver.places"].reads}["silver.visits"]
-    assert named is not None
-    with deployment.session() as spark:
-        visits = deployment.lake.read(spark, "silver.visits").where("event_hour = 'none'").select(*named)
-        assert local_sequencer.missing(visits, visits, key="ip") == []
 
 
 def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:
@@ -269,13 +240,6 @@ def test_the_search_of_an_erasure_finds_no_other_place_and_does_not_read_the_sta
 @pytest.mark.parametrize("place", CERTAIN, ids=lambda place: place.name)
 def test_a_declared_place_has_persons_values(found: Found, place: Place) -> None:
     assert any(place.has(path) for path in found.of_persons)
-
-
-@everywhere
-def test_a_refused_batch_is_found(found: Found) -> None:
-    """It is declared as possible only, as most deployments have none."""
-    (refused,) = [place for place in PLACES if place.name == "refused batches"]
-    assert any(refused.has(path) for path in found.of_persons)
 
 
 def with_identifiers(found: Found) -> set[tuple[str, str]]:

@@ -1,13 +1,9 @@
-"""Small files become few, at rest or beside a stream; a publication that meets a compaction loses nothing.
-
-Pattern: Compactor (:mod:`blogdata.table.compactor`).
-"""
+"""Small files become few, at rest or beside a stream; a publication that meets a compaction loses nothing."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -28,9 +24,12 @@ from blogdata.table.publish import publish
 from blogdata.table.target import AppendBatch, Provenance
 from blogdata.table.unneeded import READABLE
 from laws.stepping import Held, Probe
-from toy import CONTRACT, HOURS, clicks, resting, target
+from toy import CONTRACT, HOURS, clicks, copies_of, resting, run_context, target
 
 NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
+BATCHES, ROWS, FILES = 2, 60, 3
+"""Batches that are appended, with so many rows each, in so many files of each hour."""
+LIVE = replace(CONTRACT, reasons={}, stands_for="count(1)", audits=())
 
 
 def whole(results: Iterable[Done | Fault]) -> list[Done]:
@@ -41,47 +40,42 @@ def whole(results: Iterable[Done | Fault]) -> list[Done]:
     return done
 
 
-LONG_AGO = NOW - timedelta(days=1)
-BATCHES, ROWS, FILES = 2, 60, 3
-"""Batches that are appended, with so many rows each, in so many files of each hour."""
-LIVE = replace(CONTRACT, reasons={}, stands_for="count(1)", audits=())
+def small(number: int, *, partition: str = HOURS[0], at: datetime = NOW - timedelta(days=1)) -> list[DataFile]:
+    return [DataFile(partition=partition, bytes=1000, written_at=at)] * number
 
 
-def some(number: int, *, partition: str = HOURS[0], size: int = 1000, at: datetime = LONG_AGO) -> list[DataFile]:
-    return [DataFile(partition=partition, bytes=size, written_at=at)] * number
+LATEST = small(1, at=NOW - AT_REST + timedelta(seconds=1))
 
 
-def due(found: list[DataFile], *, final: bool = True) -> dict[str, int]:
-    return {key: len(small) for key, small in compactor.due(found, NOW, is_final=lambda key: final).items()}
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ([], {}),
+        (small(MANY - 1) + small(MANY, partition=HOURS[1]), {HOURS[1]: MANY}),
+        # A partition that is added to is left until it is crowded.
+        (small(CROWDED - 2) + LATEST, {}),
+        (small(CROWDED - 1) + LATEST, {HOURS[0]: CROWDED}),
+        (small(MANY) + small(1, at=NOW - AT_REST), {HOURS[0]: MANY + 1}),
+    ],
+)
+def test_partitions_with_many_small_files_are_due(files: list[DataFile], expected: dict[str, int]) -> None:
+    assert {key: len(due) for key, due in compactor.due(files, NOW, is_final=lambda key: True).items()} == expected
 
 
-def test_partitions_with_many_small_files_are_due() -> None:
-    assert due([]) == {}
-    assert due(some(MANY - 1) + some(MANY, partition=HOURS[1])) == {HOURS[1]: MANY}
-
-
-def test_a_partition_that_is_added_to_is_left_until_it_is_crowded() -> None:
-    latest = some(1, at=NOW - AT_REST + timedelta(seconds=1))
-    assert due(some(CROWDED - 2) + latest) == {}
-    assert due(some(CROWDED - 1) + latest) == {HOURS[0]: CROWDED}
-    assert due(some(MANY) + some(1, at=NOW - AT_REST)) == {HOURS[0]: MANY + 1}
-
-
-def append(spark: Any, root: Path, batch: int, probe: Probe | None = None, files: int = 1) -> None:
+def append(spark: Any, root: Path, batch: int, files: int = 1) -> None:
     """Append a batch, half of it to each hour, as a stream does."""
-    aim = target(root, f"batch-{batch}", contract=LIVE, probe=str(probe.folder) if probe else None)
     change = AppendBatch(stream="clicks", batch=batch, turn=batch)
     rows = clicks(spark, ROWS, first=batch * ROWS, tasks=files)
-    publish(rows, aim, change=change, partitions=HOURS, provenance=Provenance())
+    into = target(root, f"batch-{batch}", contract=LIVE)
+    publish(rows, into, change=change, partitions=HOURS, provenance=Provenance())
 
 
-@pytest.fixture(scope="module")
-def appended(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with the table after some batches."""
-    root = tmp_path_factory.mktemp("appended") / "lake"
+def append_all(spark: Any, root: Path) -> None:
     for batch in range(BATCHES):
         append(spark, root, batch, files=FILES)
-    return root
+
+
+appended = copies_of(append_all)
 
 
 class Table:
@@ -92,15 +86,14 @@ class Table:
         self.events = EventLog(self.lake)
 
     def upkeep(self, probe: Probe | None = None, *, later: timedelta = 2 * AT_REST) -> Upkeep:
-        @contextmanager
-        def session() -> Iterator[Any]:
-            yield self.spark
-
-        aim = target(self.root, "maintain", contract=LIVE)
-        now = datetime.now(timezone.utc) + later
-        folder = str(probe.folder) if probe else None
         return Upkeep(
-            lake=self.lake, events=self.events, contracts=[LIVE], run=aim.run, spark=session, now=now, probe=folder
+            lake=self.lake,
+            events=self.events,
+            contracts=[LIVE],
+            run=run_context("maintain"),
+            spark=lambda: nullcontext(self.spark),
+            now=datetime.now(timezone.utc) + later,
+            probe=str(probe.folder) if probe else None,
         )
 
     def maintain(self, probe: Probe | None = None) -> list[Done]:
@@ -122,8 +115,9 @@ class Table:
 
 
 @pytest.fixture
-def table(spark: Any, appended: Path, tmp_path: Path) -> Table:
-    return Table(spark, shutil.copytree(appended, tmp_path / "lake"))
+def table(spark: Any, appended: Path) -> Table:
+    """The table after some batches."""
+    return Table(spark, appended)
 
 
 def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
@@ -190,7 +184,7 @@ def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
 def test_a_compaction_that_would_change_rows_is_refused(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     version = table.lake.version(LIVE.dataset)
     monkeypatch.setattr(compactor, "rows_of_files", lambda *files: rows_of_files(*files).where("click <> 7"))
-    aim = target(table.root, "maintain", contract=LIVE)
+    into = target(table.root, "maintain", contract=LIVE)
     with pytest.raises(PlatformError, match="a compaction would change the rows"):
-        compactor.compact(table.spark, aim, HOURS)
+        compactor.compact(table.spark, into, HOURS)
     assert table.lake.version(LIVE.dataset) == version

@@ -37,8 +37,8 @@ def test_each_column_is_traced_to_its_source_columns(spark: Any, lake_root: Path
         "hour", "click + total AS click", "click AS stands_for", "concat(page, click) AS page", "'x' AS note"
     )
     frame = joined.unionByName(joined.limit(0))
-    found = sources(lake, str(lake_root / "landing"), publish(frame, lake_root, "run-2", COPY))
-    source = {column: {(one.dataset, one.column) for one in of} for column, of in found.items()}
+    columns = sources(lake, str(lake_root / "landing"), publish(frame, lake_root, "run-2", COPY))
+    source = {name: {(origin.dataset, origin.column) for origin in origins} for name, origins in columns.items()}
     assert source["click"] == {("silver.clicks", "click"), ("silver.clicks", "stands_for")}
     assert source["stands_for"] == {("silver.clicks", "click")}
     assert source["page"] == {("silver.clicks", "page"), ("silver.clicks", "click")}

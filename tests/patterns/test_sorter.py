@@ -8,7 +8,6 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Account
 from blogdata.contract.schema import Partitioning
@@ -48,16 +47,9 @@ def digest(frame: Any) -> list[Any]:
     return list(rows.agg(F.count("hash"), F.sum("hash")).collect())
 
 
-def member(spark: Any, root: Path, contract: Contract) -> Any:
-    """Write a week to a table of its own; return the target."""
-    aim = target(root, "week", contract)
-    accounts = {WEEK: Account(rows_in=ROWS)}
-    overwrite_partitions(clicks(spark, WEEK), aim, (WEEK,), Provenance(accounts=accounts))
-    return aim
-
-
 def test_sorted_rows_skip_files_for_either_column(spark: Any, tmp_path: Path) -> None:
-    aim = member(spark, tmp_path, CLICKS)
+    aim = target(tmp_path, "week", CLICKS)
+    overwrite_partitions(clicks(spark, WEEK), aim, (WEEK,), Provenance(accounts={WEEK: Account(rows_in=ROWS)}))
     version = aim.lake.version(CLICKS.dataset)
     assert version is not None
 

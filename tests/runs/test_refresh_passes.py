@@ -58,8 +58,8 @@ def passes(lake: LakeResource, read: int, *, grows: bool, **asked: object) -> li
 
 def test_sessions_go_on_to_the_newest_hour(lake: LakeResource) -> None:
     sessions(lake, {5: 1, 6: 1, 7: 1, 8: 1}, read=visits(lake, 5, 6, 7, 8))
-    # Hour 8 runs first for its own rows, and again with hour 7, which leaves other sessions pending.
-    assert passes(lake, visits(lake, 5, 8), grows=True) == [[5, 8], [6], [7, 8]]
+    # Hour 8 runs first for its own rows, and again after hour 7, which leaves other sessions pending.
+    assert passes(lake, visits(lake, 5, 8), grows=True) == [[5, 8], [6], [7], [8]]
     assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
 
 
@@ -128,7 +128,7 @@ def test_a_run_for_what_landed_takes_few_hours_again(lake: LakeResource) -> None
     work = _silver(lake, again)
     asked = {"scope": "ready", "lane": "landed"}
     assert step(lake, "silver.visits", work, **asked) == [[hour(11)]]
-    assert step(lake, "silver.visits", work, few_again=2, **asked) == [[hour(9), hour(10)]]
+    assert step(lake, "silver.visits", work, max_republished=2, **asked) == [[hour(9), hour(10)]]
     assert step(lake, "silver.visits", work, scope="ready", lane="again") == [[hour(number) for number in range(9)]]
 
 

@@ -101,10 +101,7 @@ def test_what_starts_no_run_is_moved_aside_with_its_reason(ticked: Ticked, folde
     send(folder, "command.json", id="1", command="rm -rf /")
     send(folder, "misnamed.json", id="2", datasets=["bronze.device"])
     assert ticked() == []
-    reasons = {
-        "command": "command: Extra inputs are not permitted",
-        "misnamed": "did you mean bronze.devices?",
-    }
+    reasons = {"command": "command: Extra inputs are not permitted", "misnamed": "did you mean bronze.devices?"}
     kept = [f"{REFUSED}/{name}.json{ending}" for name in reasons for ending in ("", ".reason")]
     assert left(folder) == sorted(kept)
     for name, reason in reasons.items():

@@ -30,8 +30,6 @@ from blogdata.planning.snapshot import Snapshot, landed
 from blogdata.planning.staleness import Scope
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.refresh_request import JOB
-from blogdata.watch.findings import astray
-from blogdata.watch.timely_checks import deployment_of
 from published import bronze, enriched, land, publish
 from quality.contracts import GRAPH
 from sensors import refresh
@@ -195,18 +193,3 @@ def test_a_file_after_the_flag_is_requested(lake: LakeResource, tick: Any) -> No
     os.utime(folder / "straggler.json", ns=(2**62, 2**62))
     data = tick(whatever_is_stale)
     assert f"bronze.visits {HOUR}" in data.run_requests[0].tags["blogdata/about"]
-
-
-def test_a_link_leading_out_blocks_only_its_hour(lake: LakeResource) -> None:
-    land(lake, "visits", "2026-01-05T04", {"a.json": "{}\n"})
-    link = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "b.json"
-    link.symlink_to("/etc/passwd")
-    logs = lake.landing_path / "access_logs"
-    logs.mkdir()
-    (logs / "access.log").symlink_to("/etc/group")
-    assert ready(lake)["bronze.visits"] == ["2026-01-05T04"]
-    found = [one.what for one in astray(deployment_of(lake, datetime.now(timezone.utc)))]
-    assert f"a link leads out of the landing zone, to /etc/passwd, in {link}" in found
-    assert any("to /etc/group" in what for what in found)
-    link.unlink()
-    assert HOUR in ready(lake)["bronze.visits"]

@@ -20,18 +20,7 @@ LINE = b'1.2.3.4 - - [05/Jan/2026:03:04:05 +0000] "GET /%s HTTP/1.1" 200 1 "-" "
 
 
 def simulate(landing: Path, *more: str) -> tuple[str, BaseException | None]:
-    command = [
-        "simulate",
-        "--days",
-        "1",
-        "--visits-per-day",
-        "200",
-        "--seed",
-        "3",
-        "--landing",
-        str(landing),
-        *more,
-    ]
+    command = ["simulate", "--days", "1", "--visits-per-day", "200", "--seed", "3", "--landing", str(landing), *more]
     result = CliRunner().invoke(app, command)
     return result.stdout, result.exception
 

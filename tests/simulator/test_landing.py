@@ -69,11 +69,7 @@ def test_every_folder_is_flagged_without_partial_files(faulty: tuple[Path, Truth
     landing, _ = faulty
     folders = {path for source in ("visits", "users", "devices") for path in landing.glob(f"{source}/date=*")}
     assert len(folders) >= 9
-    for folder in [
-        *landing.glob("visits/date=*/hour=*"),
-        *landing.glob("users/*"),
-        *landing.glob("devices/*"),
-    ]:
+    for folder in [*landing.glob("visits/date=*/hour=*"), *landing.glob("users/*"), *landing.glob("devices/*")]:
         flag = folder / "_SUCCESS"
         assert flag.exists()
         assert all(path.stat().st_mtime_ns <= flag.stat().st_mtime_ns for path in folder.iterdir())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
+import string
+import struct
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -64,3 +67,36 @@ def at_once(work: Callable[..., Any], root: Path, processes: int) -> list[Any]:
     """Run a function of a lake's root and a number in processes of their own; return what they return."""
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         return pool.starmap(work, [(str(root), number) for number in range(processes)])
+
+
+def with_removed_row(store: Store, position: int) -> None:
+    """Have the newest commit's file mark one row as removed, by a deletion vector within the log."""
+    log = max((Path(store.path(DATASET)) / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["deletionVector"] = _vector(position)
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    actions.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+    # delta-rs would take the protocol from it.
+    log.with_suffix(".crc").unlink()
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def _vector(position: int) -> dict[str, Any]:
+    # Delta's protocol, "Deletion Vector Format": a 64-bit array of one Roaring bitmap with one array container.
+    bitmap = struct.pack("<IIHHIH", 12346, 1, 0, 0, 16, position)
+    content = struct.pack("<iqi", 1681511377, 1, 0) + bitmap
+    content += bytes(-len(content) % 4)
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": "".join(_z85(content[at : at + 4]) for at in range(0, len(content), 4)),
+        "sizeInBytes": len(content),
+        "cardinality": 1,
+    }
+
+
+def _z85(four: bytes) -> str:
+    alphabet = string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
+    number = int.from_bytes(four, "big")
+    return "".join(alphabet[number // 85**at % 85] for at in (4, 3, 2, 1, 0))

@@ -17,11 +17,7 @@ _TEXTS = st.text('ab /?=%[]{}();:,.-"\\0', max_size=20).map(
 )
 _ADDRESSES = st.ip_addresses().map(str)
 _NUMBERS = st.integers(0, 10**9).map(str)
-_NEEDED = {
-    ("%h", "%a"): _ADDRESSES,
-    ('"%r"', '\\"%r\\"'): _TEXTS,
-    ("%>s", "%s"): st.integers(100, 599).map(str),
-}
+_NEEDED = {("%h", "%a"): _ADDRESSES, ('"%r"', '\\"%r\\"'): _TEXTS, ("%>s", "%s"): st.integers(100, 599).map(str)}
 _FURTHER = {
     '"%{Referer}i"': _TEXTS,
     '"%{User-Agent}i"': _TEXTS,
@@ -39,11 +35,7 @@ _FURTHER = {
     "%{UNIQUE_ID}e": _WORDS,
     "%k": st.integers(0, 9).map(str),
 }
-_TIMES = {
-    "%t": "[%d/%b/%Y:%H:%M:%S +0000]",
-    "%{%s}t": None,
-    "%{%Y-%m-%dT%H:%M:%S%z}t": "%Y-%m-%dT%H:%M:%S+0000",
-}
+_TIMES = {"%t": "[%d/%b/%Y:%H:%M:%S +0000]", "%{%s}t": None, "%{%Y-%m-%dT%H:%M:%S%z}t": "%Y-%m-%dT%H:%M:%S+0000"}
 _NAMES = {"%v": "host", "%b": "bytes", "%O": "bytes", '"%{Referer}i"': "referrer", '"%{User-Agent}i"': "agent"}
 _NAMES |= {'"%{X-Forwarded-For}i"': "forwarded"}
 

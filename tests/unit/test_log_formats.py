@@ -287,17 +287,11 @@ def test_a_directive_is_pasted_whole(pasted: str) -> None:
     ("declaration", "line"),
     [
         (r'%h\t%t\t"%r"\t%>s', f"203.0.113.9\t{STAMP}\t{ASKED}\t200"),
-        (
-            r'$host\t$remote_addr\t$msec\t"$request"\t$status',
-            f"b.example\t203.0.113.9\t1664827182.5\t{ASKED}\t200",
-        ),
+        (r'$host\t$remote_addr\t$msec\t"$request"\t$status', f"b.example\t203.0.113.9\t1664827182.5\t{ASKED}\t200"),
         ('%h %t "%r" 100%% %>s %%D', f"203.0.113.9 {STAMP} {ASKED} 100% 200 %D"),
         ('%h [%{%d/%b/%Y:%T %z}t] "%r" %>s', f"203.0.113.9 {STAMP} {ASKED} 200"),
         ('%h %{%FT%T%z}t "%r" %>s', '203.0.113.9 2022-10-03T21:59:42+0200 "GET / HTTP/1.1" 200'),
-        (
-            '$http_x_real_ip [$time_local] "$request" $status',
-            f"203.0.113.9 {STAMP} {ASKED} 200",
-        ),
+        ('$http_x_real_ip [$time_local] "$request" $status', f"203.0.113.9 {STAMP} {ASKED} 200"),
         ('%{X-Real-IP}i %t "%r" %>s', f"203.0.113.9 {STAMP} {ASKED} 200"),
         ('$http_host $remote_addr [$time_local] "$request" $status', f"b.example:80 203.0.113.9 {STAMP} {ASKED} 200"),
         ('%h %{Host}i %t "%r" %>s', f"203.0.113.9 [::1]:8080 {STAMP} {ASKED} 200"),

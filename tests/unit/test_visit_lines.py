@@ -70,10 +70,7 @@ REJECTED: dict[str, tuple[str | bytes, list[str]]] = {
     "invalid bytes": (GOOD.encode().replace(b"/home", b"/caf\xe9\xff"), ["not_utf8"]),
     "overlong encoding": (GOOD.encode().replace(b"/home", b"/\xc0\xaf"), ["not_utf8"]),
     "five megabytes": (GOOD[:-1] + ',"x":"' + "x" * 5_000_000 + '"}', ["too_large"]),
-    "one byte too many": (
-        GOOD[:-1] + ',"x":"' + "x" * (1_048_577 - len(GOOD.encode()) - 7) + '"}',
-        ["too_large"],
-    ),
+    "one byte too many": (GOOD[:-1] + ',"x":"' + "x" * (1_048_577 - len(GOOD.encode()) - 7) + '"}', ["too_large"]),
     "too large for its bytes to matter": (b"\xff" * 1_048_577, ["too_large"]),
     "cut in the middle": (GOOD[:60], ["truncated"]),
     "cut after the first quote": ('{"', ["truncated"]),

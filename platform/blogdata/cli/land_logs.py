@@ -113,18 +113,18 @@ def _formats_in(file: Path, logs: LogSettings) -> list[str]:
     read = reader.of_file(file.name, key_of(datetime.now(timezone.utc), Grain.HOUR))
     lines = [line for line in beginning.split(b"\n") if line.strip()]
     rows = [dict(zip(reader.names, read(0, line), strict=True)) for line in lines]
-    found = Counter(str(row["format"]) for row in rows if not row["reasons"])
-    found.pop(log_formats.COMMENT, None)
+    formats = Counter(str(row["format"]) for row in rows if not row["reasons"])
+    formats.pop(log_formats.COMMENT, None)
     # Prose behind a `#` makes no log; a header of columns is one without lines yet.
     has_columns = any(line.startswith(HEADER.encode()) for line in lines)
     reasons = [reason for row in rows for reason in cast("list[str]", row["reasons"])]
     # The last line, which may be the only one, or the only one behind comments, may be begun only.
     begins = len(lines) == 1 and log_formats.formats(logs.formats, logs.zone).hour_of(lines[0]) is not None
     is_begun = not beginning.endswith(b"\n") and (has_columns or begins)
-    if lines and not found and (len(reasons) > is_begun or not (has_columns or is_begun)):
+    if lines and not formats and (len(reasons) > is_begun or not (has_columns or is_begun)):
         reasons.append("not_combined_log:time")
         raise _no_access_log(file, reasons[0], [line.decode(errors="replace").strip() for line in lines])
-    return [name for name, _ in found.most_common()]
+    return [name for name, _ in formats.most_common()]
 
 
 def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> ConfigurationError:

@@ -67,9 +67,6 @@ class Look(Protocol):
     def history(self, dataset: str) -> Sequence[Entry]:
         """All publications of a dataset, in the order of the versions."""
 
-    def executions(self, dataset: str) -> Sequence[Entry]:
-        """All executions and restorations of a dataset that is written in order."""
-
     def landed(self, table: str, grain: Grain) -> Sequence[Arrival]:
         """The complete partitions of a landed table, in order."""
 
@@ -106,7 +103,7 @@ class Sliced(Protocol):
         """Find the partitions below of whose input nothing else changed, with the slices that came."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Read:
     """An input of a dataset."""
 

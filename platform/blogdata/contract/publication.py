@@ -38,7 +38,7 @@ class Execution:
     period: str
     onto: int
     restores: int | None = None
-    """Version the table is restored to, -1 for the empty table; None for the execution's own commit."""
+    """Earlier version into whose rows it is merged, -1 for none; None: those of `onto`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Entry:
     seconds: float = 0.0
     """Duration of the whole commit."""
     restored: int | None = None
-    """Version to which a restoration took the table back."""
+    """Earlier version that an execution which ran again was merged into."""
     appended: bool = False
     """Only the rows that the commit added are counted, not all of the partition."""
     makes_stale: Sequence[str] = ()
@@ -146,11 +146,6 @@ class Commit:
     @property
     def rows_out(self) -> int:
         return sum(entry.rows_out for entry in self.entries.values())
-
-    @property
-    def recomputes(self) -> bool:
-        """Whether its rows were computed from the inputs: those of a restoration were there before."""
-        return all(entry.restored is None for entry in self.entries.values())
 
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
         """Return the metadata of a materialization, for one partition or for all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import date, timedelta
 from enum import Enum
 
@@ -62,13 +62,14 @@ class Subject:
 NOBODY = Subject(whose=Whose.NOBODY, how=None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Column:
     """One column: its Spark SQL type, whether it may be null, whom it identifies, and who may see it."""
 
     name: str
-    type: str
     description: str
+    _: KW_ONLY
+    type: str
     nullable: bool = True
     subject: Subject | None = None
     """Whom it identifies, and how. None: a number or a mark, which leads to nobody; a contract has to declare it for
@@ -117,7 +118,7 @@ class Buckets:
     number: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RowRule:
     """A condition every row satisfies, as Spark SQL; enforced by a Delta CHECK constraint and counted by the audit."""
 
@@ -137,7 +138,7 @@ class Failed(str, Enum):
     """The rows are published, and the commit says that they failed the audit."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Audit:
     """A condition each written partition satisfies as a whole."""
 
@@ -148,7 +149,7 @@ class Audit:
     failed: Failed = Failed.REFUSES
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Reference:
     """Rows that must exist in another dataset."""
 

@@ -58,12 +58,11 @@ class Sink(ServedDataset):
             self._check_ledger(context, passed=True, metadata={"rows": rows})
         if refused:
             error = joined(refused, where=self.contract.dataset, outcome="could not be served")
-            if any(isinstance(one, RowsRefused) for one in refused.values()):
+            if any(isinstance(fault, RowsRefused) for fault in refused.values()):
                 self._check_ledger(context, passed=False, description=error.what)
             raise failed(error)
 
     def due(self, context: Context) -> Sequence[str]:
-        """Find the partitions to serve: those in `span`, the requested ones with `only_again`, else the stale ones."""
         access, request = access_of(context), context.resources.request
         names = [contract.dataset for contract in self.served]
         asked = requested(request, self.contract, names, lambda: published_by_all(access.events, names))

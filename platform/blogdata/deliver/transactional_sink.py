@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import sql
@@ -101,7 +101,6 @@ def deliver(
     other one tables are its own, and nothing is granted.
 
     Raises:
-        RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
         psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
     """
     try:
@@ -209,11 +208,11 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
         ).format(publications)
     )
     for contract in contracts:
-        there = _retire(connection, schema, contract, _columns(connection, schema, contract.name))
-        absent = [column for column in contract.columns if column.name not in there]
-        if not there:
+        columns = _retire(connection, schema, contract, _columns(connection, schema, contract.name))
+        absent = [column for column in contract.columns if column.name not in columns]
+        if not columns:
             _create(connection, schema, contract)
-        elif there - {column.name for column in contract.columns} or not all(column.nullable for column in absent):
+        elif columns - {column.name for column in contract.columns} or not all(column.nullable for column in absent):
             raise PlatformError(
                 what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
                 where=f"{schema}.{contract.name}",
@@ -225,8 +224,8 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
 
 def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
     """Add columns that are new in the contract; they are null in existing rows, unless they rename an older one."""
-    table, there = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
-    renamed = {each.new: each.old for each in contract.migrations if not each.new_from_old and each.old in there}
+    table, existing = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
+    renamed = {move.new: move.old for move in contract.migrations if not move.new_from_old and move.old in existing}
     for column in columns:
         name = sql.Identifier(column.name)
         connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, _TYPES[column.type]))
@@ -235,13 +234,13 @@ def _add(connection: psycopg.Connection, schema: str, contract: Contract, column
             connection.execute(sql.SQL("UPDATE {} SET {} = {}").format(table, name, old))
 
 
-def _retire(connection: psycopg.Connection, schema: str, contract: Contract, there: set[str]) -> set[str]:
+def _retire(connection: psycopg.Connection, schema: str, contract: Contract, columns: set[str]) -> set[str]:
     """Drop the columns that are retired and no longer served, and return the ones that stay."""
-    gone = there & {each.old for each in contract.migrations} - {column.name for column in contract.columns}
+    gone = columns & {move.old for move in contract.migrations} - {column.name for column in contract.columns}
     table = sql.Identifier(schema, contract.name)
     for name in sorted(gone):
         connection.execute(sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(table, sql.Identifier(name)))
-    return there - gone
+    return columns - gone
 
 
 def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str]:
@@ -281,37 +280,32 @@ def _is_served(connection: psycopg.Connection, schema: str, delivery: SinkDelive
             where=f"{schema}, {delivery.batch_id}",
             next_step="nothing was changed; the step is retried and reads the newest versions",
         )
-    there = {dataset for (dataset,) in connection.execute(query, [delivery.batch_id])}
-    return there >= {part.contract.dataset for part in delivery.parts}
+    datasets = {dataset for (dataset,) in connection.execute(query, [delivery.batch_id])}
+    return datasets >= {part.contract.dataset for part in delivery.parts}
 
 
 def _replace(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
     contract = part.contract
     table = sql.Identifier(schema, contract.name)
     assert contract.partition_column is not None
-    mine = sql.SQL("{} = %s").format(sql.Identifier(contract.partition_column))
-    connection.execute(sql.SQL("DELETE FROM {} WHERE {}").format(table, mine), [delivery.partition])
+    partition = sql.SQL("{} = %s").format(sql.Identifier(contract.partition_column))
+    connection.execute(sql.SQL("DELETE FROM {} WHERE {}").format(table, partition), [delivery.partition])
     names = [column.name for column in contract.columns]
     columns = sql.SQL(", ").join(map(sql.Identifier, names))
-    with (
-        connection.cursor() as cursor,
-        cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(table, columns)) as copy,
-    ):
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(table, columns)
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for batch in part.batches:
-            for row in zip(*(_values(batch, name) for name in names), strict=True):
+            # A dataset's table gets a new column of the contract with its next publication; until then it is null.
+            empty = [None] * batch.num_rows
+            values = [batch[name].to_pylist() if name in batch.schema.names else empty for name in names]
+            for row in zip(*values, strict=True):
                 copy.write_row([value.replace("\0", "\u2400") if isinstance(value, str) else value for value in row])
-
-
-def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
-    # The dataset's table gets a new column of the contract with its next publication; until then it is null.
-    return batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
 
 
 def _audit(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
     contract = part.contract
-    query = sql.SQL("SELECT count(*) FROM {} WHERE {} = %s").format(
-        sql.Identifier(schema, contract.name), sql.Identifier(contract.partition_column or "")
-    )
+    table, column = sql.Identifier(schema, contract.name), sql.Identifier(contract.partition_column or "")
+    query = sql.SQL("SELECT count(*) FROM {} WHERE {} = %s").format(table, column)
     row = connection.execute(query, [delivery.partition]).fetchone()
     assert row is not None
     if row[0] != part.rows:
@@ -325,12 +319,9 @@ def _audit(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, 
 def _record(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
     publications = sql.Identifier(schema, PUBLICATIONS)
     # Rows served from another table are replaced now: if that table came back, it would have to serve them again.
-    connection.execute(
-        sql.SQL("DELETE FROM {} WHERE dataset = %s AND partition = %s AND table_id IS DISTINCT FROM %s").format(
-            publications
-        ),
-        [part.contract.dataset, delivery.partition, part.table_id],
-    )
+    dataset = part.contract.dataset
+    replaced = sql.SQL("DELETE FROM {} WHERE dataset = %s AND partition = %s AND table_id IS DISTINCT FROM %s")
+    connection.execute(replaced.format(publications), [dataset, delivery.partition, part.table_id])
     connection.execute(
         sql.SQL(
             "INSERT INTO {} (batch_id, dataset, partition, table_id, table_version, rows, run_id) "
@@ -339,15 +330,7 @@ def _record(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
             "ON CONFLICT (batch_id, dataset) DO UPDATE "
             "SET rows = excluded.rows, run_id = excluded.run_id, published_at = excluded.published_at"
         ).format(publications),
-        [
-            delivery.batch_id,
-            part.contract.dataset,
-            delivery.partition,
-            part.table_id,
-            part.version,
-            part.rows,
-            delivery.run_id,
-        ],
+        [delivery.batch_id, dataset, delivery.partition, part.table_id, part.version, part.rows, delivery.run_id],
     )
 
 

@@ -32,13 +32,7 @@ from blogdata.landing.log_envelopes import Written, bare_line, body_of, decoded,
 from blogdata.landing.log_formats import Misfit, formats
 from blogdata.operate.config import LogSettings
 
-FIELDS = {
-    "user_id": "user_ids",
-    "visit_id": "visit_ids",
-    "login": "logins",
-    "email": "emails",
-    "ip": "addresses",
-}
+FIELDS = {"user_id": "user_ids", "visit_id": "visit_ids", "login": "logins", "email": "emails", "ip": "addresses"}
 """Field of a landed row, in lower case, to what its value is of a person; a test holds it against the contracts."""
 OF_USERS = {**FIELDS, "id": "user_ids"}
 """The same for delivered users."""
@@ -83,10 +77,6 @@ class Identifiers:
     emails: frozenset[str] = frozenset()
     visit_ids: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
-
-    def __or__(self, other: Identifiers) -> Identifiers:
-        others = other.by_kind()
-        return Identifiers(**{kind: values | others[kind] for kind, values in self.by_kind().items()})
 
     def by_kind(self) -> dict[str, frozenset[str]]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -27,15 +27,7 @@ from blogdata.landing.log_declarations import (
     declaration_in,
 )
 from blogdata.landing.log_envelopes import MARK, Entry, Written, bare_line, body_of, entry_of, is_end_of, recoded
-from blogdata.landing.log_layouts import (
-    EDGE,
-    REQUIRED,
-    ColumnFormat,
-    JsonFormat,
-    TextFormat,
-    TextFormats,
-    document_in,
-)
+from blogdata.landing.log_layouts import EDGE, REQUIRED, ColumnFormat, JsonFormat, TextFormat, TextFormats, document_in
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
 _NGINX = (

@@ -117,12 +117,7 @@ def oldest_first(logs: Iterable[Path], known: LogFormats, *, now: datetime) -> l
 
 
 def split_by_hour(
-    log_file: Path,
-    landing: Path,
-    known: LogFormats,
-    *,
-    now: datetime,
-    taken_at: datetime | None = None,
+    log_file: Path, landing: Path, known: LogFormats, *, now: datetime, taken_at: datetime | None = None
 ) -> SplitReport:
     """Split a landed log into landing/visits/date=/hour=; a later call splits only what was appended since.
 

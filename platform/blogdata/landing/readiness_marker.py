@@ -228,12 +228,7 @@ class LandingZone:
 
 
 def scan(
-    table: Path,
-    grain: Grain,
-    *,
-    convention: Convention = "flag",
-    since: str = "",
-    now: datetime | None = None,
+    table: Path, grain: Grain, *, convention: Convention = "flag", since: str = "", now: datetime | None = None
 ) -> list[LandedPartition]:
     """Read all partitions of a landed table, a folder of the landing zone, in order."""
     zone = os.path.realpath(table.parent)

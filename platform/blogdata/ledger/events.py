@@ -28,8 +28,6 @@ PUBLICATION = "publication"
 BEGUN_ANEW = "begun anew"
 """Event kind: a table that was gone or older than its events was created again: publications up to a version no longer
 count, but for those of expired partitions."""
-RESTORATION = "restoration"
-"""Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
 EVENTS = "ops.events"
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
@@ -97,8 +95,7 @@ def events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> list[Eve
             "committed_at": datetime.fromtimestamp(committed_at, timezone.utc).isoformat(),
             "run": info["run"],
         }
-        kind = PUBLICATION if entry.restored is None else RESTORATION
-        event = _event(kind, dataset, version, partition, info, payload)
+        event = _event(PUBLICATION, dataset, version, partition, info, payload)
         events.append(replace(event, rows_in=entry.rows_in, rows_out=entry.rows_out, seconds=seconds))
     return events
 
@@ -271,18 +268,12 @@ class EventLog:
         return _recorded_version(self._log.table(), dataset)
 
     def history(self, dataset: str) -> list[Entry]:
-        return self._versions(dataset, PUBLICATION)
-
-    def executions(self, dataset: str) -> list[Entry]:
-        return self._versions(dataset, PUBLICATION, RESTORATION)
-
-    def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
         log = self._catch_up(dataset)
         if log is None:
             return []
-        rows = _rows(log, dataset, (BEGUN_ANEW, *kinds))
+        rows = _rows(log, dataset, (BEGUN_ANEW, PUBLICATION))
         gone = max([self._gone[dataset], *(row["table_version"] for row in rows if row["kind"] == BEGUN_ANEW)])
-        counting = [row for row in rows if row["kind"] in kinds and row["table_version"] > gone]
+        counting = [row for row in rows if row["kind"] == PUBLICATION and row["table_version"] > gone]
         return [entry_of(row) for row in sorted(counting, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import WHOLE_TABLE
 from blogdata.ledger.events import EventLog
-from blogdata.ledger.executions import EMPTY, applied
+from blogdata.ledger.executions import EMPTY, applied, base_of
 from blogdata.table import companions, members
 from blogdata.table.lake import Lake
 from blogdata.table.unneeded import LOGGED
@@ -37,9 +37,9 @@ def _restore_points(events: EventLog, contract: Contract) -> set[int]:
     """Find the versions on which the executions that may be replayed were merged."""
     if contract.executed is None:
         return set()
-    made = applied(events.executions(contract.dataset))
+    made = applied(events.history(contract.dataset))
     kept = made if contract.replay_limit is None else made[-contract.replay_limit - 1 :]
-    return {entry.version - 1 for entry in kept} - {EMPTY}
+    return {base_of(entry) for entry in kept} - {EMPTY}
 
 
 def _unread_changes(lake: Lake, events: EventLog, contract: Contract, now: datetime) -> set[int]:

@@ -193,12 +193,7 @@ _ODD_PAGES = (
     "/2024/11/tab\tin-title",
     "/emoji/🚀",
 )
-_SEARCH = (
-    "https://www.google.com/",
-    "https://www.bing.com/",
-    "https://duckduckgo.com/",
-    "https://search.brave.com/",
-)
+_SEARCH = ("https://www.google.com/", "https://www.bing.com/", "https://duckduckgo.com/", "https://search.brave.com/")
 _SOCIAL = (
     "https://www.linkedin.com/feed/",
     "https://news.ycombinator.com/item?id=4100{:02d}",

@@ -170,8 +170,7 @@ def store(landing: Path, truth: Truth) -> None:
 def load(landing: Path) -> Truth:
     folder = landing / TRUTH
     ads = AdsTruth(
-        hours=_rows(folder / "ads.jsonl", ArrivalTruth),
-        display_hours=_rows(folder / "display_hours.jsonl", EventTruth),
+        hours=_rows(folder / "ads.jsonl", ArrivalTruth), display_hours=_rows(folder / "display_hours.jsonl", EventTruth)
     )
     return Truth(
         spec=json.loads((folder / "spec.json").read_text())["spec"],

@@ -43,12 +43,13 @@ _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_lo
 _SEARCHED = 20
 """Versions in which a checksum is looked for whose schema and protocol still hold."""
 _WRITABLE = frozenset(
-    "appendOnly changeDataFeed checkConstraints generatedColumns invariants timestampNtz variantType "
+    "appendOnly changeDataFeed checkConstraints deletionVectors generatedColumns invariants timestampNtz variantType "
     "variantType-preview vacuumProtocolCheck".split()
 )
 """Features of a table under which files may be added as plain Parquet: their rules are audited, or concern no file."""
 _MAPPED = (5, 6)
 """Protocols of writers from before there were features, with mapped columns and identity columns."""
+_APPEND_ONLY = "delta.appendOnly"
 
 
 class ConcurrentWrite(PlatformError):
@@ -134,6 +135,15 @@ class OpenCommit:
             reads: Partitions whose rows decided what is exchanged: a change to any other row of them refuses it.
             data_change: Whether rows change; a compaction changes none.
         """
+        if "deletionVectors" in (self.table.protocol().reader_features or []):
+            vectors = arrow.rows_of(self.table.deletion_vectors().read_all(), ["filepath"])
+            marked = tuple(unquote(vector["filepath"]) for vector in vectors)
+            if any(path.endswith("/" + unquote(file["path"])) for file in old for path in marked):
+                raise PlatformError(
+                    what="a file with rows that are marked as removed cannot be exchanged by itself: they would return",
+                    where=self._dataset,
+                    next_step="replace the whole partition, or the whole table",
+                )
         return self._committed(new, info, replaced=(), reads=reads, exchanged=old, data_change=data_change)
 
     def _committed(
@@ -147,6 +157,10 @@ class OpenCommit:
         data_change: bool = True,
     ) -> int:
         table, overwrites = self.table, isinstance(replaced, Whole) or bool(replaced)
+        if (overwrites or exchanged) and (table.metadata().configuration.get(_APPEND_ONLY) or "").lower() == "true":
+            raise PlatformError(
+                what="the table only takes additional rows", where=self._dataset, next_step="write to another table"
+            )
         columns = table.metadata().partition_columns
         filters = [(columns[0], "in", sorted(replaced))] if overwrites and not isinstance(replaced, Whole) else None
         now = int(time.time() * 1000)
@@ -248,6 +262,8 @@ class OpenCommit:
             file = log / f"{earlier:020d}.crc"
             if earlier < version and file.exists():
                 known = json.loads(file.read_bytes())
+                if known.get("numDeletionVectorsOpt"):
+                    return
                 summed = {**{name: known[name] for name in _SUMMED.values() if name in known}, **summed}
                 break
             actions = self._actions(earlier)

@@ -32,7 +32,7 @@ from blogdata.contract.publication import COMPACTED, WHOLE_TABLE
 from blogdata.errors import PlatformError
 from blogdata.table import arrow, members, observed
 from blogdata.table.committer import Mark, OpenCommit, Whole
-from blogdata.table.lake import columns_of, rows_of_files
+from blogdata.table.lake import columns_of, marks_rows, rows_of_files
 from blogdata.table.publish import place_of
 from blogdata.table.target import Probe, Target
 from blogdata.table.write_faults import translated
@@ -100,13 +100,16 @@ class Compaction:
 
 
 def compact(spark: SparkSession, target: Target, partitions: Sequence[str]) -> Compaction | None:
-    """Merge the small files of some partitions that the run has claimed; None if none has two of them."""
+    """Merge the small files of some partitions that the run has claimed; None if none has two of them.
+
+    A table with rows that are marked as removed is left until its next write, which dissolves the marks.
+    """
     begun, column = _begun(target), target.contract.partition_column
     keys = [key for key in partitions if key != WHOLE_TABLE]
     chosen = [file for file in begun.files(keys or Whole.TABLE) if file["size_bytes"] < SMALL_BYTES]
     number = Counter(_value(file, column) for file in chosen)
     old = [file for file in chosen if number[_value(file, column)] > 1]
-    if not old:
+    if not old or marks_rows(begun.table):
         return None
     rows = _rows(spark, target, begun, old)
     merged = rows.repartition(len(number), column) if column else rows.coalesce(1)

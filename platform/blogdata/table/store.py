@@ -89,6 +89,8 @@ class Store:
         """Check, without a JVM, whether a version can still be read: the log has it, and all of its files exist."""
         try:
             table = self.at(dataset, version)
+            # Deletion vectors are not listed below. Their files are few and small, so reading them is the check.
+            table.deletion_vectors()
         except (DeltaError, PlatformError):
             return False
         paths = [str(path) for path in table.get_add_actions(flatten=True).column("path").to_pylist()]

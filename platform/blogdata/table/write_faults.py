@@ -71,7 +71,7 @@ _RAISED = r"\[USER_RAISED_EXCEPTION\] "
 """As Spark writes it: the name alone is also in plans, which it prints in other errors."""
 _FAULTS: tuple[tuple[str, type[PlatformError], str, str], ...] = (
     (
-        r"\[BLOGDATA_NO_KEY\]",
+        r"\[BLOGDATA_ENCRYPTION\]",
         ConfigurationError,
         "a worker of Spark cannot read a key, so nothing is written in the clear either",
         "use a Spark server on a machine, and of a user, that reads the deployment's secrets",

@@ -56,13 +56,13 @@ AT_ONCE = timedelta(minutes=5)
 def published(history: Iterable[Entry]) -> list[datetime]:
     """List when new rows were published: not by a repeated publication of the same rows."""
     rows: dict[str, int] = {}
-    found = []
+    moments = []
     for entry in history:
         changed = entry.appended or entry.rows_in != rows.get(entry.partition)
         rows[entry.partition] = entry.rows_in
         if changed and entry.rows_in > 0 and entry.committed_at is not None:
-            found.append(entry.committed_at)
-    return sorted(found)
+            moments.append(entry.committed_at)
+    return sorted(moments)
 
 
 def event_times(newest: Iterable[datetime | None], now: datetime) -> list[datetime]:

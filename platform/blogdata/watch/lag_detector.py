@@ -53,12 +53,12 @@ def detect(dataset: str, sources: Iterable[Offsets], *, within: timedelta, now: 
     measured = [(_waits(source, now), source) for source in sources]
     if not measured:
         return unknown(LAG, dataset, "none of its inputs can be measured yet")
-    waits, source = max(measured, key=lambda one: max(one[0], default=0.0))
+    waits, source = max(measured, key=lambda item: max(item[0], default=0.0))
     longest, bound = max(waits, default=0.0), within.total_seconds()
     # The smallest wait that at least 95 % of the partitions do not exceed (nearest rank).
     p95 = waits[-(-len(waits) * 95 // 100) - 1] if waits else 0.0
     behind = sum(position.behind for position in source.positions)
-    waiting = sorted((one.since, one.partition) for one in source.positions if one.since is not None)
+    waiting = sorted((at.since, at.partition) for at in source.positions if at.since is not None)
     partitions = [partition for _, partition in waiting]
     lags = longest > bound
     where = partitions[0] if len(partitions) == 1 else f"{len(partitions)} partitions: {first(partitions)}"

@@ -7,8 +7,7 @@ pipeline that writes both lets the old one's faults stop the new one.
 How it works: the rows of a partition are read once, at one version, and :func:`split` gives them to every writer. Each
 file is put in place whole. A writer that fails keeps no other from writing: the error is raised when all have tried,
 and names those that failed; their readers keep the earlier file. :func:`compare` reads both files back as their readers
-do, and counts the rows that only one of them has, with examples. The writers of a partition follow one another in one
-step; other partitions are other runs (Concurrent Runner).
+do, and counts the rows that only one of them has, with examples.
 
 The trap: comparing the frame that was written instead of the files. The old layout's rounding, quoting and missing
 values are in the files only.

@@ -1,6 +1,6 @@
 """Schema Compatibility Enforcer: a change of a schema that would break its readers is refused before it is made.
 
-Problem: a team removes a column that it no longer needs. The job of another team names it, and fails in the night.
+Problem: a team removes a column that it no longer needs. The job of another team names it, and fails at night.
 
 How it works: by the mode that schema registries call full: new code reads rows of every version, and a query of any
 version reads new rows. :func:`blogdata.table.incompatibilities.incompatibilities` lists every change that breaks

@@ -40,7 +40,7 @@ def sort(spark: SparkSession, target: Target, at: int) -> int:
     size: Counter[str] = Counter()
     for file in compactor.files(target.lake.at(target.contract.dataset, at)):
         size[file.partition] += file.bytes
-    large = sorted(key for key, found in size.items() if found >= 2 * order.file_bytes)
+    large = sorted(key for key, total in size.items() if total >= 2 * order.file_bytes)
     if not large:
         return at
     return compactor.sort(spark, target, large, order.by, at=at, size=order.file_bytes)

@@ -34,11 +34,10 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def behind(look: Look, name: str, mark: str | None) -> Wanted:
     """Map datasets to the published partitions that were computed by another key, each with the reason.
 
-    `mark` is that of the key (:attr:`blogdata.runs.deployment_keys.Key.mark`); None: it is still to be made. A
-    partition without tokens, such as an hour of silver.visits without lines of access logs, has no mark.
+    `mark` is that of the key; None: it is still to be made. A partition without tokens has no mark.
     """
     reason = f"another key than {name} is now"
-    found = {
+    stale = {
         dataset: {
             key: reason
             for key, entry in look.published(dataset).items()
@@ -46,4 +45,4 @@ def behind(look: Look, name: str, mark: str | None) -> Wanted:
         }
         for dataset in FOLLOWS[name]
     }
-    return {dataset: keys for dataset, keys in found.items() if keys}
+    return {dataset: keys for dataset, keys in stale.items() if keys}
