@@ -27,7 +27,6 @@ TIME = "2026-01-05T10:00:00Z"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder in which events wait."""
     made = tmp_path / "home" / "landing" / FOLDER
     made.mkdir(parents=True)
     return made

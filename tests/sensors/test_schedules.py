@@ -27,8 +27,7 @@ def asked(schedule: dg.ScheduleDefinition, *moment: int) -> dict[str, Any]:
     """Return the request of a tick."""
     due = datetime(*moment, tzinfo=timezone.utc)  # type: ignore[misc, arg-type]
     (request,) = schedule.evaluate_tick(dg.build_schedule_context(scheduled_execution_time=due)).run_requests or ()
-    found: dict[str, Any] = request.run_config["resources"]["request"]["config"]
-    return found
+    return dict(request.run_config["resources"]["request"]["config"])
 
 
 def ended(lake: LakeResource, dataset: str, *moment: int) -> list[str]:

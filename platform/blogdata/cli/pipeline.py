@@ -147,10 +147,9 @@ class Pipeline:
         planner = self._new_planner() if outcome.runs else self._planner
         chosen = {name for task in GRAPH.tasks if selection.chosen(task) for name in task.datasets}
         refused = [] if again else [error for error in planner.refused() if error.where in chosen]
-        waiting = list(selection.waiting(planner))
+        waiting = dict(selection.waiting(planner))
         # The failed step reports the same reason: do not list it twice.
-        failed = {f"{held.main}: {held.why}" for held in waiting}
-        outcome.problems = [problem for problem in outcome.problems if problem not in failed]
+        outcome.problems = [problem for problem in outcome.problems if problem not in waiting.values()]
         outcome.problems += map(str, [*refused, *waiting])
         return outcome
 

@@ -37,19 +37,6 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """Partitions of a dataset that wait for a person for the same reason."""
-
-    dataset: str
-    main: str
-    span: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.dataset} {self.span} waits for a person: {self.why}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Selection:
     """The partitions that a person has selected: those that overlap a window, of some datasets; empty: all."""
 
@@ -84,9 +71,11 @@ class Selection:
             raise max(refused, key=lambda pair: pair[0])[1]
         return selected > 0
 
-    def waiting(self, planner: Planner) -> Iterator[Waiting]:
+    def waiting(self, planner: Planner) -> Iterator[tuple[str, str]]:
+        """Describe what waits for a person, by reason; each with the line by which a failed step names it."""
         for dataset, errors in planner.held().items():
             task = planner.graph.task_of(dataset)
             held = {key: error for key, error in sorted(errors.items()) if self.holds(task, key)}
             for why, faults in by_reason(held).items():
-                yield Waiting(dataset=dataset, main=task.main, span=spanned([*faults], task.grain), why=why)
+                span = spanned([*faults], task.grain)
+                yield f"{dataset} {span} waits for a person: {why}", f"{task.main}: {why}"

@@ -125,9 +125,9 @@ class Observed:
 
 
 def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
+    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
     error = PlatformError(
-        what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}"
-        + (f" and {len(keys) - 3} more" if len(keys) > 3 else ""),
+        what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}{more}",
         where=dataset,
         next_step=Remedy(f"materialize {above[0]} for them first, or run: ", Run()),
     )

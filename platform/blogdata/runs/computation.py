@@ -38,8 +38,6 @@ Compute = Callable[[Step], Mapping[str, Commit]]
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:
-    """A function that computes and publishes partitions of a dataset and its companions."""
-
     dataset: str
     compute: Compute
 
@@ -79,17 +77,15 @@ class Publication:
     def materializations(self) -> Iterator[dg.AssetMaterialization]:
         """Yield one materialization event per partition, those of later executions that ran again included.
 
-        They have the table's version as data version (Dagster's own is a digest of code and inputs, the same for rows
-        that landed anew), and neither code version nor inputs: without these, Dagster compares the times of
-        materializations, and finds a partition unsynced when an input of it was published later.
+        The data version is the table's: Dagster's own, a digest of code and inputs, is the same for rows that landed
+        anew. Without code version and inputs, Dagster finds a partition unsynced when its input was published later.
         """
         step, commit, column = self.step, self.commit, self.contract.partition_column
         counts = {} if column is None else step.lake.row_counts(commit.dataset, column, commit.version)
         common: dict[str, Any] = {
             **({} if column is None else {ROWS: sum(counts.values())}),
             "dagster/column_lineage": column_lineage(step.lake, str(step.landing), commit),
-            "run_publishes": f"{commit.dataset} version {commit.version}"
-            + (" (already published by this run)" if commit.repeated else ""),
+            "run_publishes": f"{commit.dataset} version {commit.version}{' (again)' * commit.repeated}",
             "seconds": round(self.seconds, 2),
             "code_version": step.run.code_version,
         }
@@ -137,12 +133,10 @@ def report_refused(context: Context, error: PlatformError, contracts: Iterable[C
 
 
 def accepted(context: Context) -> frozenset[str]:
-    """Return the guards that a person has lifted for this run."""
     return frozenset(filter(None, context.run.tags.get(ACCEPT, "").split(",")))
 
 
 def run_context(context: Context, version: str) -> RunContext:
-    """Return the run context that is recorded in commits."""
     tags = context.run.tags
     event = {tag.removeprefix(EVENT): value for tag, value in sorted(tags.items()) if tag.startswith(EVENT)}
     triggers = [f"event:{event['source']}/{event['id']}"] if event else []
@@ -175,7 +169,6 @@ def access_of(context: Context) -> LakeResource:
 
 
 def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLineage:
-    """Return, for each column of a commit, the dataset columns it was computed from."""
     return dg.TableColumnLineage(
         deps_by_column={
             column: [dg.TableColumnDep(asset_key(above.dataset), above.column) for above in columns]

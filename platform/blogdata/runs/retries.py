@@ -85,7 +85,7 @@ def _alone(error: PlatformError) -> PlatformError:
 def joined(
     faults: Mapping[str, PlatformError], *, where: str, outcome: str, parts: str = "partitions"
 ) -> PlatformError:
-    """Return the fault itself if all partitions have the same one; else an error that lists them."""
+    """Return the error that all partitions have; or one that lists theirs."""
     reasons = by_reason(faults)
     if len(reasons) == 1:
         return next(iter(faults.values()))
