@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -128,7 +128,7 @@ def files(lake: Lake) -> list[Path]:
     return list(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
 
 
-def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read) -> None:
+def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path) -> None:
     """Of a frozen table, only the weeks that are still read from it; a replaced table is not removed while shared."""
     lake, (first, second) = Lake(root=str(tmp_path)), ("2026-01-05", "2026-01-12")
     single = member(lake, second, rows=2)
@@ -145,7 +145,7 @@ def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read)
     long_after = NOON + timedelta(days=30)
     assert expiry.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == []
     expected = [(first, 7), (second, 0), (second, 1)]
-    assert read(manifest.location(lake, DATASET), "week") == expected
+    assert parquet(manifest.location(lake, DATASET), "week") == expected
     manifest.withdraw(lake, DATASET)
     removed = expiry.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
     assert [table.location for table in removed] == ["2026-01-12-a", "2026-a"]
@@ -174,3 +174,12 @@ def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Pa
         manifest.share(lake, PAGES)
     spark.sql(f"REORG TABLE delta.`{path}` APPLY (PURGE)")
     assert manifest.share(lake, PAGES).rows == 9
+    # It lists what Delta's own manifest of the table lists, which Trino and Presto read.
+    spark.sql(f"GENERATE symlink_format_manifest FOR TABLE delta.`{path}`")
+    theirs, ours = Path(path, "_symlink_format_manifest"), manifest.location(lake, PAGES.dataset).resolve()
+    assert listed(ours) == listed(theirs)
+
+
+def listed(folder: Path) -> dict[str, list[str]]:
+    files = {str(file.relative_to(folder)): file.read_text("utf-8").splitlines() for file in folder.rglob(MANIFEST)}
+    return {name: sorted(urlsplit(line).path for line in lines) for name, lines in files.items()}

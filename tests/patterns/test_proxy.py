@@ -14,14 +14,13 @@ from pyspark.errors import PySparkException
 
 from blogdata.contract.publication import WHOLE_TABLE, Account, Commit
 from blogdata.errors import PlatformError
-from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.table import expiry, members
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
-from toy import WHOLE, copies_of, target
+from toy import WHOLE, copies_of, problems, target
 
 THINGS = replace(WHOLE, dataset="bronze.things")
 YEARS = timedelta(days=THINGS.retention_days)
@@ -66,9 +65,8 @@ def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> 
     ]
     assert first.visible_until == second.visible_from, "without a gap"
     assert second.visible_until is None
-    events = EventLog(lake)
-    assert [entry.rows_out for entry in events.history(THINGS.dataset)] == [10, 12]
-    assert [line.problem for line in ledger.audit(lake, events, THINGS)] == [None]
+    assert [entry.rows_out for entry in EventLog(lake).history(THINGS.dataset)] == [10, 12]
+    assert problems(lake, THINGS) == []
 
     # Retention removes and reports expired copies, but never the visible one.
     years = datetime.now(timezone.utc) + YEARS

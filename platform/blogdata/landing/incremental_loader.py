@@ -2,7 +2,6 @@
 
 Problem: a table grows without bound, and reading all of it each time costs more each time. It has a column with the
 time at which a row was written or changed.
-
 How it works: a window is an hour or a day, half-open: a row at the instant between two windows is in the later one
 only. The condition is sent to the server (:func:`load`), which needs an index of the column not to read the whole
 table; a backfill of an old window reads that window. All windows of a load are read at one state of the database. The
@@ -17,13 +16,10 @@ transaction that stays open for longer, the rows come when their window is loade
 Rows whose time is null, `-infinity` or still to come land apart, once each, to be dead-lettered (:data:`UNTIMED`).
 Those before the first window are counted. Soft deletes travel as another line; hard deletes are unseen, as a row that
 is gone cannot be read.
-
 The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
 committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
-
 When not to use it: if rows are changed without a new time, or hard deletes must be seen; then Change Data Capture, or a
 Full Loader if the table is small.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 

@@ -19,7 +19,6 @@ that would be read in part, by row-level security, is refused.
 A value that the database cannot compute or decode, such as `1 / 0` in a view or bytes that are no text, lands as an
 object with the SQLSTATE, which no field takes: its row is a dead letter that names the column. Such values are looked
 for only if a load fails, among ever fewer rows; a row is known by a digest of its columns that can be computed.
-
 Source: PostgreSQL, `setupConnection` of `pg_dump`.
 """
 

@@ -14,7 +14,6 @@ still open.
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -130,14 +129,6 @@ def has_lines(contract: Contract) -> bool:
     return {column.name for column in contract.columns}.issuperset({*PLACE_OF_A_LINE, "raw"})
 
 
-def _judged_alike(entries: Mapping[str, Entry]) -> Iterator[list[str]]:
-    """Group partitions whose rows were judged by the same lists: a commit says by which."""
-    groups: defaultdict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
-    for key, entry in sorted(entries.items()):
-        groups[tuple(sorted(entry.judged_by.items()))].append(key)
-    yield from groups.values()
-
-
 def _provenance(entries: Mapping[str, Entry], contract: Contract, erased: Mapping[str, int]) -> Provenance:
     accounts, inputs = {}, dict[str, int]()
     for key, entry in entries.items():
@@ -201,7 +192,13 @@ class TakingOut:
         # A table that is older than a column has it before its rows are read.
         tables.enforce(spark, lake, carried(contract, lake.caught_up(contract.dataset)))
         entries = events.publications(contract.dataset, pc.unique(rows[KEY]).to_pylist())
-        for keys in _judged_alike(entries):
+
+        def judged_by(key: str) -> list[tuple[str, str]]:
+            return sorted(entries[key].judged_by.items())
+
+        # A commit says by which lists all of its rows were judged.
+        for _, group in groupby(sorted(entries, key=judged_by), key=judged_by):
+            keys = [*group]
             frame = lake.read(spark, contract.dataset)
             frame = frame.where(frame[column].isin(*keys)) if column else frame
             erased = _erased(spark, frame, rows, contract)
