@@ -144,8 +144,8 @@ def copies(lake: Lake) -> Mapping[str, Any]:
     """Remove the copies and replaced tables whose time is over; never what is visible."""
     # Views first, so that none refers to a removed table.
     lake_views.write(lake, list(EVERY.values()))
-    gone = [copy for name, keep in KEPT.items() for copy in expiry.remove(lake, name, keep=keep)]
-    return {"copies_removed": len(gone), "bytes_of_copies": sum(copy.bytes for copy in gone)}
+    sizes = [size for name, keep in KEPT.items() for size in expiry.remove(lake, name, keep=keep).values()]
+    return {"copies_removed": len(sizes), "bytes_of_copies": sum(sizes)}
 
 
 def _result(expired: Expired) -> dict[str, Any]:

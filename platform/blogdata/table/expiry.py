@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -77,20 +77,10 @@ def rows_of(
     return {key: counts.get(key, 0) for key in keys}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Removed:
-    """A member whose files are gone, the rows that readers saw of it, and until when (UTC); None: never."""
-
-    location: str
-    rows: int
-    visible_until: datetime | None
-    bytes: int
-
-
-def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = None) -> Sequence[Removed]:
+def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = None) -> dict[str, int]:
     """Remove the members that have been replaced for longer than `keep`, and abandoned ones that never were visible.
 
-    Never one that is visible, or shared by a manifest.
+    Never one that is visible, or shared by a manifest. Return their locations, with the bytes of their files.
     """
     home = lake.folder(members.table_of(dataset, ""))
     if home is None:
@@ -102,18 +92,15 @@ def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = 
     moment = now or datetime.now(timezone.utc)
     state = _noted(lake, dataset, moment, keep)
     if state is None or not home.is_dir():
-        return []
-    named = {member.location: member for member in state.all}
+        return {}
+    named = {member.location for member in state.all}
     kept = {member.location for member in state.all if member.removed_at is None}
-    removed = []
+    removed = {}
     for folder in sorted(home.iterdir()):
         if folder.name in kept or (folder.name not in named and not _is_abandoned(folder, moment)):
             continue
-        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        removed[folder.name] = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         shutil.rmtree(folder)
-        last = named.get(folder.name)
-        until = last.visible_until if last else None
-        removed.append(Removed(location=folder.name, rows=last.rows if last else 0, visible_until=until, bytes=size))
     return removed
 
 
