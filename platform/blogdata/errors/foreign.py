@@ -24,10 +24,7 @@ _FRAMES = 4
 
 
 def unquoted(error: BaseException) -> str:
-    """Return what an error of a library is about: its kind and the parts of the schema it names, and no value.
-
-    One of the platform is returned as it is.
-    """
+    """Return what an error of a library is about: its kind and the parts of the schema it names, and no value."""
     if isinstance(error, PlatformError):
         return error.what
     if isinstance(error, OSError) and error.strerror:

@@ -43,10 +43,7 @@ def state(marks: Iterable[Entry]) -> list[tuple[str, int, bool]]:
 
 
 def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
-    """Compute the executions to run, in order: the requested and undone ones, and all later ones the table has or had.
-
-    :class:`ReplayTooLong`: more later executions than the contract's limit would run again.
-    """
+    """Compute the executions to run, in order: the requested and undone ones, and all later ones the table has had."""
     wanted = {*asked, *undone(marks)}
     follow = [key for key, *_ in state(marks) if wanted and key > min(wanted) and key not in wanted]
     if contract.replay_limit is not None and len(follow) > contract.replay_limit:

@@ -109,11 +109,7 @@ class OpenCommit:
     def replace(
         self, partitions: Partitions, by: Sequence[DataFile], info: Mapping[str, Any], *, kept: Collection[str] = ()
     ) -> int:
-        """Replace all rows of some partitions by those of new files; return the version of the commit.
-
-        Args:
-            kept: Partitions, among these, whose rows stay beside the new ones.
-        """
+        """Replace all rows of some partitions, but not of `kept` ones, by new files; return the commit's version."""
         gone = partitions if isinstance(partitions, Whole) else sorted({*partitions} - {*kept})
         return self._committed(by, info, replaced=gone, reads=partitions)
 
@@ -131,9 +127,7 @@ class OpenCommit:
     ) -> int:
         """Exchange single files, as listed by :meth:`files`, for others; return the version of the commit.
 
-        Args:
-            reads: Partitions whose rows decided what is exchanged: a change to any other row of them refuses it.
-            data_change: Whether rows change; a compaction changes none.
+        A change to any other row of the partitions that it `reads` refuses it; a compaction changes no data.
         """
         if "deletionVectors" in (self.table.protocol().reader_features or []):
             vectors = arrow.rows_of(self.table.deletion_vectors().read_all(), ["filepath"])

@@ -36,10 +36,7 @@ def caught_up(store: Store, dataset: str) -> DeltaTable | None:
 
 
 def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
-    """Apply the pending commits of the main table to its companion's log.
-
-    If the store takes no writes, the table is returned as it is, so that it can still be read.
-    """
+    """Apply the pending commits of the main table to its companion's log, if the store takes writes."""
     main = main_of(table)
     leader = None if main is None else store.table(main)
     if main is None or leader is None:

@@ -63,9 +63,9 @@ class Lake(Store):
         return members.dataset_of(".".join(within[:2])) if len(within) > 1 else None
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
-        """Open a dataset's table without a JVM; a companion first follows its main table, which may commit.
+        """Open the table with a dataset's versions, without a JVM; a companion first follows its main table.
 
-        The table has the dataset's versions and commits; the rows may be in other tables: see :meth:`parts`.
+        The rows may be in other tables: see :meth:`parts`.
         """
         return companions.caught_up(self, dataset)
 

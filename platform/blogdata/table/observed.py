@@ -97,11 +97,7 @@ def nothing(spec: AuditSpec) -> Written:
 
 
 def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[DataFrame] = ()) -> Written:
-    """Write rows below a table and judge them.
-
-    Args:
-        beside: Rows that the partitions have already, which are judged together with the new ones.
-    """
+    """Write rows below a table and judge them, together with rows `beside` them that the partitions have already."""
     from pyspark.sql import functions as F
 
     # With the table's own conditions: nobody else looks at them when files are committed.

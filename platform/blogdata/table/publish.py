@@ -42,13 +42,8 @@ def publish(
 ) -> Commit:
     """Write a frame to a table, audited, in one commit; repeated calls of a run (or stream batch) change nothing.
 
-    Args:
-        partitions: Partition keys of the batch; empty for a table that is written whole.
-
-    Raises:
-        AuditFailed: Rows broke the contract or the account; nothing was published.
-        ConcurrentWrite: Another run published the same partitions meanwhile, or the rows from which a rewrite was
-            computed have changed; transient.
+    `partitions` is empty for a table that is written whole. If rows break the contract or the account, it is refused
+    (:class:`AuditFailed`); if another run changed what it replaces, or is computed from, it is transient.
     """
     lake = target.lake
     contract = carried(target.contract, lake.caught_up(target.contract.dataset) if target.contract.migrations else None)

@@ -80,10 +80,7 @@ def superseded(store: Store, name: str, version: int, before: float) -> list[Pat
 
 
 def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Path]:
-    """List the files of a table's log that are older than it has to tell of, the oldest first.
-
-    The log then begins with a checkpoint, and has the versions from `keep_from` on.
-    """
+    """List the files of a table's log before the checkpoint from which it still has to tell, the oldest first."""
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
         return []
