@@ -21,7 +21,7 @@ from blogdata.errors import PlatformError
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.storage import manifest
 from blogdata.runs import upkeep
-from blogdata.table import members, retired, shares, unneeded
+from blogdata.table import expiry, members, shares, unneeded
 from blogdata.table.lake import Lake
 from blogdata.table.shares import MANIFEST
 from toy import declared
@@ -133,12 +133,12 @@ def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path) -> None:
     assert members.commit(lake, DATASET, seen, [*seen.superseded({first, second}, 1, NOON), newer], {}) == 1
 
     long_after = NOON + timedelta(days=30)
-    assert retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == []
+    assert expiry.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == {}
     expected = [(first, 7), (second, 0), (second, 1)]
     assert parquet(manifest.location(lake, DATASET), "week") == expected
     manifest.withdraw(lake, DATASET)
-    removed = retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
-    assert [table.location for table in removed] == ["2026-01-12-a", "2026-a"]
+    removed = expiry.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
+    assert list(removed) == ["2026-01-12-a", "2026-a"]
 
 
 @pytest.mark.parametrize("subject", [None, *[Subject(whose=Whose.VISITOR, how=how) for how in How]])

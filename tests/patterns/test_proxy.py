@@ -17,7 +17,7 @@ from blogdata.errors import PlatformError
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
-from blogdata.table import members, retired
+from blogdata.table import expiry, members
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
 from toy import WHOLE, copies_of, problems, target
@@ -68,9 +68,8 @@ def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> 
 
     # Retention removes and reports expired copies, but never the visible one.
     years = datetime.now(timezone.utc) + YEARS
-    assert retired.remove(lake, THINGS.dataset, keep=YEARS, now=years - timedelta(days=1)) == []
-    (removed,) = retired.remove(lake, THINGS.dataset, keep=YEARS, now=years + timedelta(days=400))
-    assert (removed.location, removed.rows) == (first.location, 10)
+    assert expiry.remove(lake, THINGS.dataset, keep=YEARS, now=years - timedelta(days=1)) == {}
+    assert list(expiry.remove(lake, THINGS.dataset, keep=YEARS, now=years + timedelta(days=400))) == [first.location]
     assert copies(lake) == [second.location]
     assert count(spark, lake) == 12
     with pytest.raises(PlatformError, match=rf"version {monday}"):

@@ -23,9 +23,8 @@ from blogdata.patterns.idempotency.stateful_merger import execute, restorable
 from blogdata.runs.upkeep import unneeded_data
 from blogdata.table import unneeded
 from blogdata.table.committer import ConcurrentWrite
-from blogdata.table.compactor import SMALL_BYTES, TARGET_BYTES
+from blogdata.table.compactor import compact
 from blogdata.table.lake import Lake
-from blogdata.table.rewriting import compact
 from blogdata.table.target import Provenance
 from blogdata.table.write_faults import AuditFailed
 from toy import LETTERS, copies_of, problems, resting, target
@@ -66,8 +65,8 @@ class Table:
 
     def versions(self) -> dict[str, int]:
         """Return the executions that the table consists of, with their versions."""
-        lines = state(self.events.history(CONTRACT.dataset)).values()
-        return {line.execution: line.version for line in lines if line.applied}
+        lines = state(self.events.history(CONTRACT.dataset))
+        return {execution: version for execution, version, is_applied in lines if is_applied}
 
 
 four_days = copies_of(lambda spark, root: [Table(spark, root).execute(day, run="before") for day in DAYS])
@@ -117,7 +116,7 @@ def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
     fifth, sixth = "2024-10-09", "2024-10-10"
     daily.execute(fifth)
     into = target(daily.root, "compaction", CONTRACT)
-    assert compact(daily.spark, into, (), small=SMALL_BYTES, most=TARGET_BYTES) is not None
+    assert compact(daily.spark, into, ()) is not None
     compacted = daily.rows(6)
     for _ in range(2):
         daily.execute(sixth)

@@ -42,11 +42,10 @@ from blogdata.runs import turns
 from blogdata.runs.landed_inputs import ERASED
 from blogdata.runs.upkeep import BUSY
 from blogdata.table import arrow, tables
-from blogdata.table.changes import Overwrite
-from blogdata.table.checksums import file_of
 from blogdata.table.lake import Lake, marks_rows
 from blogdata.table.publish import publish
-from blogdata.table.target import Provenance, RunContext, Target
+from blogdata.table.store import file_of
+from blogdata.table.target import Overwrite, Provenance, RunContext, Target
 from quality.contracts import CONTRACTS, LANDED, STREAMED
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from urllib.parse import unquote, urlsplit
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.files import write_atomically
-from blogdata.table.checksums import mismatch
 from blogdata.table.lake import Lake
+from blogdata.table.store import mismatch
 
 STREAM_OFFSETS = "ops.stream_offsets"
 OFFSETS_DDL = (
