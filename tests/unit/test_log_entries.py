@@ -8,21 +8,18 @@ from typing import Any
 
 import pytest
 
-import log_writers
 from assets.bronze.request_lines import LogLines
 from blogdata.landing.landed_persons import Identifiers, Reader
 from blogdata.landing.log_formats import formats
 from blogdata.landing.suppression_list import Suppressed
 from blogdata.operate.config import LogSettings
 from datasets.log_rows import FIREFOX, line
-from unit.test_log_formats import DECLARED as FORMATS
+from unit.test_log_formats import SAMPLES
 from unit.test_log_headers import SYSLOG
 from unit.test_request_lines import NAMES, rows_of
 
 AT = "2015-05-17T10:05:03.123456789Z"
 LINE = line()
-REQUEST = {"time": "17/May/2015:10:05:03 +0000", "status": "200", "bytes": "1", "referrer": "-", "agent": FIREFOX}
-DECLARED = LogSettings(formats=FORMATS)
 JSON = json.dumps(
     {"msec": "1431857103", "ip": "10.0.0.1", "request": "GET /blog/a HTTP/1.1", "status": 200, "agent": FIREFOX}
 )
@@ -69,22 +66,20 @@ def gone(known: Identifiers, lines: list[str], logs: LogSettings) -> set[int]:
     return Suppressed.of(known, b"key").gone(reader, enumerate(map(str.encode, lines)))
 
 
-@pytest.mark.parametrize("name", log_writers.NAMES)
-def test_the_lines_of_a_person_are_those_of_his_rows(name: str) -> None:
-    """In whatever format and envelope."""
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+def test_the_lines_of_a_person_are_found_in_each_format_and_envelope(sample: str) -> None:
     lines, persons = list[str](), {}
     for number, header in enumerate(("", "\ufeff", "\0\0", *SYSLOG[::4])):
-        address = (f"10.0.1.{number}", f"2001:db8::{number + 1}")[number % 2]
-        login, request = f"login-{number}", {**REQUEST, "address": address, "request": "GET /b HTTP/1.1"}
-        text = log_writers.line_of(name, request).replace(" - - [", f" - {login} [")
+        address, login = f"10.0.1.{number}", f"login-{number}"
+        text = sample.replace("203.0.113.9", address).replace(" - - [", f" - {login} [")
         text = text.replace('{"', f'{{"remote_user": "{login}", "', 1)
-        text = header * (rows_of([header + text], DECLARED)[0]["client"] == address) + text
+        request = formats().of_log().read(header + text)
+        text = header * (request is not None and address in request[1]["address"]) + text
         persons[address] = login if login in text else ""
         lines.append((text, docker(text), cri("F", text))[number % 3])
-    assert [row["client"] for row in rows_of(lines, DECLARED)] == [*persons]
     for at, (address, login) in enumerate(persons.items()):
-        assert gone(Identifiers(addresses=frozenset({address})), lines, DECLARED) == {at}
-        assert gone(Identifiers(logins=frozenset({login} - {""})), lines, DECLARED) == ({at} if login else set())
+        assert gone(Identifiers(addresses=frozenset({address})), lines, LogSettings()) == {at}
+        assert gone(Identifiers(logins=frozenset({login} - {""})), lines, LogSettings()) == ({at} if login else set())
 
 
 HTTPLOG = '10.0.0.9:1 [{time}] in~ a/web1 0/0/1/24/25 {status} {bytes} - - ---- 1/1/0/0/0 0/0 {captured}"{request}"'

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import blog_log
-import log_writers
 from assets.bronze.request_targets import target_of
 from blogdata.landing import log_formats
 from blogdata.landing.log_declarations import LogFormatUnusable, compile_text
@@ -18,10 +16,6 @@ from blogdata.landing.log_layouts import TextFormat
 
 DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "your-own-log.md"
 SAMPLES = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| `([^|]*)` \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE))
-DECLARED = (
-    '"$remote_addr" - "$remote_user" "[$time_local]" "$request" "$status" "$body_bytes_sent" "$http_referer"'
-    ' "$http_user_agent" "$http_x_forwarded_for" "$request_time"',
-)
 STAMP, ASKED = "[03/Oct/2022:21:59:42 +0200]", '"GET / HTTP/1.1"'
 TAKEN = "2022-10-03T19:59:42.123456789Z"
 REST = '[03/Oct/2022:21:59:42 +0200] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0"'
@@ -154,24 +148,6 @@ def test_forwarded_addresses_are_a_list_or_a_header() -> None:
         assert (read["forwarded"], read["address"], read["bytes"]) == ("6.6.6.6", "203.0.113.9", "71")
     further = formats(('$remote_addr [$time_local] "$request" $status $bytes_sent $body_bytes_sent',))
     assert fields(f"::1 {STAMP} {ASKED} 200 512 71", further)["bytes"] == "512"
-
-
-@pytest.mark.parametrize("name", [*log_formats.NAMES, "declared"])
-def test_a_log_gives_the_same_requests_in_each_format(name: str) -> None:
-    known = formats(DECLARED)
-    for line in blog_log.lines_of_a_log()[::7]:
-        request = log_writers.request_in(line.decode("utf-8", "replace"))
-        if request is None:
-            continue
-        written = log_writers.line_of(name, request)
-        assert format_of(written, known) == name
-        read = fields(written, known)
-        assert known.hour_of(written.encode()) == formats().hour_of(line)
-        if name == "iis":
-            request["agent"] = request["agent"].replace("+", " ")
-        compared = {"address", "status", "referrer", "agent"} & read.keys()
-        assert {field: read[field] for field in compared} == {field: request[field] for field in compared}, written
-        assert target_of(read["request"])[:3] == target_of(request["request"])[:3]
 
 
 @pytest.mark.parametrize(
