@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from blogdata.contract.partitions import Grain
 from blogdata.errors import PlatformError
 from blogdata.files import write_whole
-from blogdata.landing.landed_bytes import LONGEST_NAME, content, digested, shortened
+from blogdata.landing.landed_formats import LONGEST_NAME, content, digested, shortened
 from blogdata.landing.readiness_marker import start_of_key
 
 PROGRESS = ".replicated"

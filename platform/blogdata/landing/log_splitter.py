@@ -21,8 +21,7 @@ from blogdata.contract.partitions import Grain, between, following, key_of
 from blogdata.errors import PlatformError
 from blogdata.files import hidden
 from blogdata.landing import log_progress
-from blogdata.landing.landed_bytes import BLOCK, LONGEST_NAME, content, digested, same_bytes, skip
-from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.landed_formats import BLOCK, DAMAGED, LONGEST_NAME, content, digested, same_bytes
 from blogdata.landing.landed_links import Obstacle, leading_out, require_within, stray
 from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_formats import LogFormats, LogReader
@@ -163,7 +162,7 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
         run.log.begin(taken.header)
     run.starts = {offset for offset, _ in before}
     with content(log) as file:
-        skip(file, start)
+        digested(file, start)
         run.write(file, start, end, digest)
         settled, header = run.hour if end > start else since or None, run.log.header
         run.write(file, end, size, ending=UNENDED)

@@ -149,10 +149,8 @@ class Lack(str, Enum):
     """Convention (b): no later partition has data."""
     QUIET = "quiet"
     """Convention (b): a file came, or was changed, within the last minutes."""
-    LINK = "link"
-    """It contains, or is, a link that is not followed, such as one that leads out of the landing zone."""
     ENTRY = "entry"
-    """It contains, or is, something that cannot be read, such as a folder without permission."""
+    """It contains, or is, an obstacle: what cannot be read, or a link that leads out of the landing zone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,7 +349,7 @@ def _refused(key: str, entry: Obstacle) -> LandedPartition:
     return LandedPartition(
         key=key,
         folder=Path(entry.path),
-        lacks=Lack.LINK if entry.is_link else Lack.ENTRY,
+        lacks=Lack.ENTRY,
         files=(),
         links=(entry,),
         fingerprint=_digest(str(entry)),
@@ -376,15 +374,9 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
     return LandedPartition(
         key=key,
         folder=Path(folder),
-        lacks=_lack(links, flag),
+        lacks=Lack.ENTRY if links else Lack.FLAG if flag is None else None,
         files=tuple(files),
         links=tuple(links),
         fingerprint=_digest("\n".join(known)),
         flag=flag,
     )
-
-
-def _lack(refused: Sequence[Obstacle], flag: LandedFile | None) -> Lack | None:
-    if refused:
-        return Lack.LINK if any(entry.is_link for entry in refused) else Lack.ENTRY
-    return Lack.FLAG if flag is None else None

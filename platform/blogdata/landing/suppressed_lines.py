@@ -16,8 +16,7 @@ from pathlib import Path
 from blogdata.files import locked
 from blogdata.landing import in_place_overwriter, log_progress
 from blogdata.landing.in_place_overwriter import Goes
-from blogdata.landing.landed_bytes import digested
-from blogdata.landing.landed_formats import content
+from blogdata.landing.landed_formats import content, digested
 from blogdata.landing.landed_persons import Reader
 from blogdata.landing.lines import Bounds, faults_of
 from blogdata.landing.log_splitter import LOGS

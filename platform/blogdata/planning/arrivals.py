@@ -37,14 +37,12 @@ _NAMED = 5
 _WHY = {
     Lack.FLAG.value: f"data without {FLAG}",
     Lack.SUCCESSOR.value: f"data without {FLAG}, and none that is later",
-    Lack.LINK.value: "a link is not followed",
-    Lack.ENTRY.value: "an entry cannot be read",
+    Lack.ENTRY.value: "an entry is not read",
     ABSENT: "not there, though a later one is",
 }
 _ASK = f"ask the producer, or write {FLAG} into the folder once its files are whole"
 _REMEDY = {
-    Lack.LINK.value: "put the data in the place of the link",
-    Lack.ENTRY.value: "make the entry readable, give it another name, or remove it",
+    Lack.ENTRY.value: "make the entry readable, put the data in the place of a link, or remove it",
 }
 
 
