@@ -72,8 +72,8 @@ def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description
     def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with reported(context):
             windows = partitions_of(context, ".".join(KEYS[table].path))
-            found = table_loads.load_windows(context.resources.deployment.settings(), table, windows)
-            return dg.MaterializeResult(metadata=found)
+            load = table_loads.load_windows(context.resources.deployment.settings(), table, windows)
+            return dg.MaterializeResult(metadata=load)
 
     return asset
 
@@ -178,15 +178,15 @@ def _is_wanted(reader: str, request: Request) -> bool:
 
 def _split(context: Context) -> dict[str, Any]:
     try:
-        found = split_pending(context.resources.deployment.settings(), access_of(context).landing_path)
+        results = split_pending(context.resources.deployment.settings(), access_of(context).landing_path)
     except PlatformError as error:
         raise failure(context, error) from error
-    reports, faults = [one.report for one in found if one.report is not None], []
-    for one in found:
-        if one.fault is not None:
-            context.log.error(f"{printable(one.log.name)} waits: {one.fault}")
+    reports, faults = [result.report for result in results if result.report is not None], []
+    for result in results:
+        if result.fault is not None:
+            context.log.error(f"{printable(result.log.name)} waits: {result.fault}")
             # A link in place of an hour's folder is a finding of the landing zone.
-            faults += [] if isinstance(one.fault, LinkRefused) else [one.fault]
+            faults += [] if isinstance(result.fault, LinkRefused) else [result.fault]
     if faults:
         # The other logs are split: one that cannot be is in no other's way.
         raise failure(context, faults[0]) from faults[0]

@@ -39,15 +39,15 @@ def due(settings: Settings, events: EventLog) -> list[str]:
     again, in case the table was mended meanwhile. Changed users and visits are due if an hour has ended since the last
     load.
     """
-    tables, found = settings.tables, []
+    tables, names = settings.tables, list[str]()
     if tables.devices is not None:
         published = events.publications(READERS[DEVICES]).get(WHOLE_TABLE)
         if published is None or delivered_on(published) < _today():
-            found.append(DEVICES)
+            names.append(DEVICES)
     for table, name in ((USERS, tables.users), (LEGACY_VISITS, tables.legacy_visits)):
         if name is not None and _loaded_until(settings, table) < _last_hour():
-            found.append(table)
-    return found
+            names.append(table)
+    return names
 
 
 def load(settings: Settings, table: str) -> dict[str, Any]:
@@ -60,9 +60,9 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
     if until:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
         begin = max(begin, key_of(again, grain))
-    found = load_windows(settings, table, [begin, _newest_window(grain)])
+    loaded = load_windows(settings, table, [begin, _newest_window(grain)])
     write_atomically(_progress(settings, table), last.encode())
-    return found
+    return loaded
 
 
 def load_devices(settings: Settings) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
 
     source = _delta_table(settings, table)
     with _connected(settings) as connection:
-        found = incremental_loader.load(
+        loaded = incremental_loader.load(
             connection,
             source,
             _folder(settings, table),
@@ -108,9 +108,9 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
     return {
         "table": source.name,
         "windows": f"{windows[0]}..{windows[-1]}",
-        "rows": sum(found.rows.values()),
-        "new": sum(found.new.values()),
-        "without a usable time": found.rows.get(incremental_loader.UNTIMED, 0),
+        "rows": sum(loaded.rows.values()),
+        "new": sum(loaded.new.values()),
+        "without a usable time": loaded.rows.get(incremental_loader.UNTIMED, 0),
     }
 
 

@@ -84,8 +84,8 @@ def parse(body: bytes, datasets: Collection[str]) -> TriggerEvent:
     try:
         event = TriggerEvent.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        problems = [f"{'.'.join(map(str, one['loc'])) or 'the event'}: {one['msg']}" for one in found[:5]]
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        problems = [f"{'.'.join(map(str, fault['loc'])) or 'the event'}: {fault['msg']}" for fault in errors[:5]]
         raise _refused(shown.line("; ".join(problems))[:500], _EXAMPLE) from error
     if unknown := sorted({*event.datasets} - {*datasets}):
         raise _refused(
@@ -115,15 +115,15 @@ def waiting(landing: Path) -> dict[Path, float]:
     """List the files of waiting events, the oldest first, with the times they were written; links are none."""
     folder = landing / FOLDER
     require_within([folder, folder / REFUSED], landing)
-    found: dict[Path, float] = {}
+    files: dict[Path, float] = {}
     if folder.is_dir():
         with os.scandir(folder) as entries:
             for entry in entries:
                 if is_data(entry.name) and entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
                     # Its run may come into being meanwhile, and it is removed.
                     with suppress(FileNotFoundError):
-                        found[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime
-    return dict(sorted(found.items(), key=itemgetter(1)))
+                        files[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime
+    return dict(sorted(files.items(), key=itemgetter(1)))
 
 
 def read(file: Path, datasets: Collection[str]) -> TriggerEvent:

@@ -108,8 +108,8 @@ def sync(path: Path) -> None:
 
 
 def _state(file: Path) -> tuple[int, int, int]:
-    found = file.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:

@@ -142,15 +142,15 @@ def read(
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    require_within((file for found in files.values() for file in found), root)
+    every = [file for listed in files.values() for file in listed]
+    require_within(every, root)
     work = Work(root=root, reader=reader, longest=bounds.longest_line)
     tasks = _tasks(root, files)
     schema = from_arrow_schema(work.schema)
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_of_tasks, work, tasks), schema)
     # A new table would name the collation of strings that come from workers.
-    frame = frame.select(*(F.col(one.name).cast(one.dataType.simpleString()).alias(one.name) for one in schema))
-    first = next((file for found in files.values() for file in found), root)
-    return frame.alias(f"{_LANDED}{first.parent}")
+    frame = frame.select(*(F.col(field.name).cast(field.dataType.simpleString()).alias(field.name) for field in schema))
+    return frame.alias(f"{_LANDED}{(every or [root])[0].parent}")
 
 
 def read_listed(
@@ -188,8 +188,8 @@ class Work:
                         offsets, raws = zip(*batch, strict=True)
                         places = [pa.repeat(pa.scalar(text), len(batch)) for text in (piece.file, piece.partition)]
                         position = [pa.array(raws, pa.binary()), pa.array(offsets, pa.int64()), *places]
-                        found = _columns([read_line(*line) for line in batch], self.reader.schema)
-                        yield pa.record_batch([*position, *found], self.schema)
+                        columns = _columns([read_line(*line) for line in batch], self.reader.schema)
+                        yield pa.record_batch([*position, *columns], self.schema)
 
 
 def _of_tasks(
@@ -223,8 +223,8 @@ def _named_for_spark() -> Iterator[None]:
 
 
 def _columns(values: Sequence[Values], schema: pa.Schema) -> list[pa.Array]:
-    found = zip(*values, strict=True) if values else ((),) * len(schema)
-    return [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
+    columns = zip(*values, strict=True) if values else ((),) * len(schema)
+    return [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
 
 
 def _taken(rows: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
@@ -248,8 +248,8 @@ def _is_inside(file: Path, root: Path) -> bool:
 def _tasks(root: Path, files: Mapping[str, Sequence[Path]]) -> list[list[Piece]]:
     """Group pieces of files to tasks of about the same work; a large plain file without headers is several pieces."""
     tasks, left = list[list[Piece]]([[]]), _TASK_BYTES
-    for partition, found in files.items():
-        for file in found:
+    for partition, listed in files.items():
+        for file in listed:
             name = str(file.relative_to(root))
             with faults_of(file):
                 stored, is_packed = file.stat().st_size, stored_as(file) is not None

@@ -209,23 +209,25 @@ class LogReader:
         """Take a `#Fields` line for that of the lines below."""
         self.header = header
         columns = columns_of(header)
-        own = any(isinstance(one, ColumnFormat) and one.all_columns == columns for one in self._formats.declared)
-        of_log = compile_columns(OWN if own else "cloudfront" if EDGE in columns else "iis", header)
-
-        def stays(one: TextFormats | ColumnFormat) -> bool:
-            # Several logs may be in one file: a line of text is none of columns. A header that lacks a field reads no
-            # line, and is what columns are declared for.
-            if isinstance(one, TextFormats):
-                return True
-            return of_log.lacks is not None and one.name == OWN and len(one.all_columns) == len(columns)
-
-        self._readers = (of_log, *filter(stays, self._formats.readers))
+        declared = [reader for reader in self._formats.declared if isinstance(reader, ColumnFormat)]
+        is_own = any(reader.all_columns == columns for reader in declared)
+        of_log = compile_columns(OWN if is_own else "cloudfront" if EDGE in columns else "iis", header)
+        # Several logs may be in one file: a line of text is none of columns. A header that lacks a field reads no
+        # line, and is what columns are declared for.
+        stays = [
+            reader
+            for reader in self._formats.readers
+            if isinstance(reader, TextFormats)
+            or (of_log.lacks is not None and reader.name == OWN and len(reader.all_columns) == len(columns))
+        ]
+        self._readers = (of_log, *stays)
 
     def users(self, line: str) -> list[str]:
         """Return what a line has for the user by each format that is declared, and by the header above it."""
         bare = bare_line(line)
-        own = [one for reader in self._readers for one in reader.formats if one.name == OWN or self.header]
-        return [one.user(body) for one in own for body in {bare, body_of(bare)}]
+        formats = (log_format for reader in self._readers for log_format in reader.formats)
+        known = [log_format for log_format in formats if log_format.name == OWN or self.header]
+        return [log_format.user(body) for log_format in known for body in {bare, body_of(bare)}]
 
     def hour_of(self, line: bytes) -> str | None:
         """Read the UTC hour in which a line was logged, such as `2026-01-31T05`; None if it has no readable time.
@@ -271,9 +273,9 @@ def time_of(text: str, zone: tzinfo | None = None) -> datetime | None:
 @lru_cache(maxsize=4096)
 def _stamp(text: str, zone: tzinfo | None) -> datetime | None:
     """Cached, as the lines of a second share it."""
-    if not (found := _STAMP.fullmatch(text)):
+    if not (match := _STAMP.fullmatch(text)):
         return None
-    day, month, year, hour, minute, second, fraction, sign, hours, minutes = found.groups()
+    day, month, year, hour, minute, second, fraction, sign, hours, minutes = match.groups()
     if sign is None and zone is None:
         return None
     offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
@@ -297,15 +299,16 @@ def _stamp(text: str, zone: tzinfo | None) -> datetime | None:
 @cache
 def formats(declared: tuple[str, ...] = (), zone: str = "UTC") -> LogFormats:
     """Compile the formats that a deployment reads."""
-    own = [declaration_in(one) for one in declared]
-    texts = [compile_text(OWN, one, own=True) for one in own if not one.startswith("{")]
-    of_own = tuple(TextFormats([one]) if isinstance(one, TextFormat) else one for one in texts)
+    texts = [declaration_in(text) for text in declared]
+    of_own = [compile_text(OWN, text, is_declared=True) for text in texts if not text.startswith("{")]
     named = [compile_text(name, declaration) for name, declaration in TEXTS.items()]
-    of_text = TextFormats([one for one in named if isinstance(one, TextFormat)])
+    readers = tuple(TextFormats([text]) if isinstance(text, TextFormat) else text for text in of_own)
+    of_text = TextFormats([text for text in named if isinstance(text, TextFormat)])
+    objects = (compile_object(OWN, text) for text in texts if text.startswith("{"))
     return LogFormats(
-        declared=of_own,
-        readers=(*of_own, of_text, *(one for one in named if isinstance(one, ColumnFormat))),
-        objects=(*(compile_object(OWN, one) for one in own if one.startswith("{")), *map(_of_paths, OBJECTS)),
+        declared=readers,
+        readers=(*readers, of_text, *(columns for columns in named if isinstance(columns, ColumnFormat))),
+        objects=(*objects, *map(_of_paths, OBJECTS)),
         zone=ZoneInfo(zone),
     )
 

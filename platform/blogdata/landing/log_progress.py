@@ -80,8 +80,8 @@ def is_done(log: Path) -> bool:
 
 
 def parts(landing: Path, prefix: str, *, since: str = "") -> list[tuple[int, Path]]:
-    found = _in_hours(landing, f"{prefix}-*.log*", since)
-    matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in found]
+    paths = _in_hours(landing, f"{prefix}-*.log*", since)
+    matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in paths]
     return sorted((int(match[1]), path) for match, path in matches if match is not None)
 
 
@@ -114,16 +114,16 @@ def _read(file: Path) -> Taken | None:
     if not file.is_file():
         return None
     try:
-        found = _TAKEN.validate_json(file.read_bytes(), strict=True)
+        taken = _TAKEN.validate_json(file.read_bytes(), strict=True)
     except ValidationError:
         return None
-    is_hour = found.hour is None or start_of_key(found.hour, Grain.HOUR) is not None
-    return found if is_hour and found.covered >= 0 else None
+    is_hour = taken.hour is None or start_of_key(taken.hour, Grain.HOUR) is not None
+    return taken if is_hour and taken.covered >= 0 else None
 
 
 def _others(log: Path) -> Iterator[tuple[int, str, str]]:
-    own = file_of(log)
-    for file in own.parent.glob("*.json"):
-        taken = None if file == own else _read(file)
+    progress = file_of(log)
+    for file in progress.parent.glob("*.json"):
+        taken = None if file == progress else _read(file)
         if taken is not None and taken.covered:
             yield from ((taken.covered, sha256, file.stem) for sha256 in taken.digests)

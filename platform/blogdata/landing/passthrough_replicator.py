@@ -146,12 +146,10 @@ def land(
 def _known(log: Path, folder: Path) -> tuple[LandOutcome, Path] | None:
     """Find the landed copy that has all of a log, or else the longest that is its beginning, decompressed."""
     compared = ((_compared(log, copy), copy) for copy in sorted(folder.iterdir()) if copy.name[0] not in "_.")
-    found = [(*relation, copy) for relation, copy in compared if relation is not None]
-    if not found:
-        return None
+    relations = [(*relation, copy) for relation, copy in compared if relation is not None]
     order: list[LandOutcome] = ["same", "beginning", "grown"]
-    outcome, _, copy = min(found, key=lambda one: (order.index(one[0]), -one[1]))
-    return outcome, copy
+    nearest = min(relations, key=lambda relation: (order.index(relation[0]), -relation[1]), default=None)
+    return nearest and (nearest[0], nearest[2])
 
 
 def _compared(log: Path, copy: Path) -> tuple[LandOutcome, int] | None:

@@ -89,17 +89,17 @@ def irregular(file: Path) -> Obstacle | None:
 
 def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:
     """List the entries of a landed table that lie in no partition, by path: they are not read."""
-    found = []
+    paths = []
     # A folder that cannot be listed is an obstacle of its partitions.
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if not is_data(entry.name) or (entry.is_symlink() and stray(entry, zone)):
                 continue
             if not entry.name.startswith(prefixes[0]) or not entry.is_dir():
-                found.append(printable(entry.path))
+                paths.append(printable(entry.path))
             elif len(prefixes) > 1:
-                found += astray(entry.path, zone, prefixes[1:])
-    return sorted(found)
+                paths += astray(entry.path, zone, prefixes[1:])
+    return sorted(paths)
 
 
 def _walk(folder: str, zone: str, above: tuple[str, ...] = ()) -> Iterator[LandedFile | Obstacle]:
@@ -230,11 +230,13 @@ def scan(
 ) -> list[LandedPartition]:
     """Read all partitions of a landed table, a folder of the landing zone, in order."""
     zone = os.path.realpath(table.parent)
-    found = [
+    partitions = [
         _refused(key, place) if isinstance(place, Obstacle) else _partition(key, place, zone)
         for key, place in _folders(table, grain, since, zone)
     ]
-    return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
+    return (
+        partitions if convention == "flag" else _apply_next_exists(partitions, grain, now or datetime.now(timezone.utc))
+    )
 
 
 def mark(folder: Path) -> None:
@@ -263,10 +265,11 @@ def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, 
 
     Without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
     """
-    there = [one.key for one in partitions if (one.files or one.links or one.ready) and start_of_key(one.key, grain)]
-    hidden = tuple(one.key for one in partitions if one.links and not start_of_key(one.key, grain))
+    known = [partition for partition in partitions if partition.files or partition.links or partition.ready]
+    keys = [partition.key for partition in known if start_of_key(partition.key, grain)]
+    hidden = tuple(partition.key for partition in known if partition.links and not start_of_key(partition.key, grain))
     absent: list[str] = []
-    for before, after in pairwise(there):
+    for before, after in pairwise(keys):
         if start_of(after, grain) - start_of(before, grain) <= LONGEST_GAP + grain.length:
             absent += between(following(before, grain), after, grain)[:-1]
     return [key for key in absent if _is_due(key, grain, now, deadline) and not key.startswith(hidden)]
@@ -287,13 +290,14 @@ def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
     return () if flag is None else tuple(file for file in partition.files if file.ctime_ns > flag.ctime_ns)
 
 
-def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
+def _apply_next_exists(partitions: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
     # A partition in the future, such as one of the year 2099, does not count as a successor.
-    times = [one.key for one in found if one.files and (start := start_of_key(one.key, grain)) and start <= now]
+    starts = {partition.key: start_of_key(partition.key, grain) for partition in partitions if partition.files}
+    times = [key for key, start in starts.items() if start and start <= now]
     last = max(times, default="")
     quiet_since = int((now - QUIET).timestamp() * 1e9)
     completed = []
-    for partition in found:
+    for partition in partitions:
         lacks = partition.lacks
         if lacks is Lack.FLAG and partition.key >= last:
             lacks = Lack.SUCCESSOR
@@ -329,7 +333,7 @@ def _folders(table: Path, grain: Grain, since: str, zone: str) -> Iterator[tuple
 
 
 def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, str | Obstacle]]:
-    found: list[tuple[str, str | Obstacle]] = []
+    children: list[tuple[str, str | Obstacle]] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -337,12 +341,12 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, str | 
                     continue
                 link = stray(entry, zone) if entry.is_symlink() else None
                 if link is not None or entry.is_dir():
-                    found.append((printable(entry.name[len(prefix) :]), link or entry.path))
+                    children.append((printable(entry.name[len(prefix) :]), link or entry.path))
     except FileNotFoundError:
         return []
     except OSError as error:
         return [("", unreadable(folder, error))]
-    return sorted(found, key=lambda child: child[0])
+    return sorted(children, key=lambda child: child[0])
 
 
 def _refused(key: str, entry: Obstacle) -> LandedPartition:

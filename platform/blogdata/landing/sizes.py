@@ -128,8 +128,8 @@ def judge_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -
 
 def measure_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -> list[LandedSize]:
     sizes = []
-    for found in judge_all(files, root, bounds):
-        if isinstance(found, PlatformError):
-            raise found
-        sizes.append(found)
+    for size in judge_all(files, root, bounds):
+        if isinstance(size, PlatformError):
+            raise size
+        sizes.append(size)
     return sizes

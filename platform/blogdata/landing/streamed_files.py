@@ -118,10 +118,10 @@ def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
 
 
 def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigures]]:
-    found: dict[str, dict[str, FileFigures]] = defaultdict(dict)
+    figures: dict[str, dict[str, FileFigures]] = defaultdict(dict)
     for file in files:
-        found[file.hour][file.name] = file.size.of_rows
-    return dict(found)
+        figures[file.hour][file.name] = file.size.of_rows
+    return dict(figures)
 
 
 def arrival_hour(name: str) -> str | None:

@@ -131,17 +131,17 @@ class Suppressed:
 
     def goes(self, line: Named, *, is_of_users: bool) -> bool:
         at = line.logged if line.at is None else line.at
-        found = self._found(line.fields, at) | self._found(line.words, at)
-        if not found:
+        known = self._found(line.fields, at) | self._found(line.words, at)
+        if not known:
             return False
-        if is_of_users and line.at is not None and all(line.at > since.forgotten for since in found.values()):
-            self.returned.update({hashed: min(line.at, self.returned.get(hashed, line.at)) for hashed in found})
+        if is_of_users and line.at is not None and all(line.at > since.forgotten for since in known.values()):
+            self.returned.update({hashed: min(line.at, self.returned.get(hashed, line.at)) for hashed in known})
             return False
         return not all(
             (returned := self.returned.get(hashed, since.returned)) is not None
             and line.at is not None
             and line.at >= returned
-            for hashed, since in found.items()
+            for hashed, since in known.items()
         )
 
     def _found(self, values: Values, at: float | None) -> dict[bytes, Since]:
@@ -156,8 +156,8 @@ class Suppressed:
 
 
 def _hashes(key: bytes, persons: Identifiers) -> set[bytes]:
-    found = ((kind, value) for kind, values in persons.by_kind().items() for value in spelled(kind, values) if value)
-    return {_hashed(key, kind, value) for kind, value in found}
+    values = ((kind, value) for kind, values in persons.by_kind().items() for value in spelled(kind, values) if value)
+    return {_hashed(key, kind, value) for kind, value in values}
 
 
 def _hashed(key: bytes, kind: str, value: str) -> bytes:

@@ -58,14 +58,14 @@ def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
 
 def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
     columns = ("source_file", "source_offset", "raw")
-    found = lake.columns(contract.dataset, columns, only=_only(contract, key))
-    for batch in found.to_batches(max_chunksize=_ROWS):
+    rows = lake.columns(contract.dataset, columns, only=_only(contract, key))
+    for batch in rows.to_batches(max_chunksize=_ROWS):
         yield from map(Line, *(batch.column(name).to_pylist() for name in columns))
 
 
 def published_sizes(lake: Lake, contract: Contract, key: str) -> dict[str, int]:
     names = lake.columns(contract.dataset, ("source_file",), only=_only(contract, key))["source_file"]
-    return {found["values"]: found["counts"] for found in names.value_counts().to_pylist()}
+    return {row["values"]: row["counts"] for row in names.value_counts().to_pylist()}
 
 
 def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
@@ -112,7 +112,7 @@ def loss(
 
 
 def refusal(losses: Collection[Loss], *, where: str) -> PlatformError:
-    named = [str(one) for one in losses][:_NAMED]
+    named = [str(loss) for loss in losses][:_NAMED]
     more = f" and {len(losses) - _NAMED} more" if len(losses) > _NAMED else ""
     error = PlatformError(
         what=f"published lines are in no landed file any more: {'; '.join(named)}{more}",
@@ -121,7 +121,7 @@ def refusal(losses: Collection[Loss], *, where: str) -> PlatformError:
             "what was published stays; bring the files back, or if the lines are to go: ", Run(accept=ACCEPT_SIZE)
         ),
     )
-    error.partitions = frozenset(one.partition for one in losses)
+    error.partitions = frozenset(loss.partition for loss in losses)
     return error
 
 

@@ -251,8 +251,8 @@ def _session_values(
         "browser": pick(pools.browsers, browser),
         "browser_version": pick(pools.browser_versions, browser),
         "network_type": pick(_with_null(pools.networks), network),
-        "device_type": pick(encoded(one.type for one in catalogue), devices),
-        "device_version": pick(encoded(one.version for one in catalogue), devices),
+        "device_type": pick(encoded(device.type for device in catalogue), devices),
+        "device_version": pick(encoded(device.version for device in catalogue), devices),
     }
 
 
