@@ -33,37 +33,30 @@ KEYS = {
 }
 
 
-@dg.asset(
-    key=KEYS[table_loads.DEVICES],
-    description="The devices as a table of a database has them now, landed as today's delivery",
-    group_name="landing",
-    owners=["team:platform"],
-    kinds={"postgres"},
-    tags={"pattern/full-loader": ""},
-    required_resource_keys={"deployment"},
-    pool="landing",
-)
-def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    with reported(context):
-        return dg.MaterializeResult(metadata=table_loads.load_devices(context.resources.deployment.settings()))
-
-
-_BY_WINDOW = (
-    (table_loads.USERS, Grain.DAY, "Changed users of a table that had not landed yet, by the day of their change"),
-    (table_loads.LEGACY_VISITS, Grain.HOUR, "Rows of a table of visits that had not landed yet, by hour of ingestion"),
+_LOADED: tuple[tuple[str, Grain | None, str, str], ...] = (
+    (
+        table_loads.DEVICES,
+        None,
+        "full",
+        "The devices as a table of a database has them now, as today's delivery",
+    ),
+    (table_loads.USERS, Grain.DAY, "incremental", "New changes of users of a table, by day of change"),
+    (table_loads.LEGACY_VISITS, Grain.HOUR, "incremental", "New rows of a table of visits, by hour of ingestion"),
 )
 
 
-def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetsDefinition:
-    """Build the asset of a table whose runs load the windows of their partitions and no other ones."""
+def _loaded(
+    table: str, partitions: dg.PartitionsDefinition[str] | None, pattern: str, description: str
+) -> dg.AssetsDefinition:
+    """Build the asset of a table; if it has partitions, its runs load the windows of theirs and no other ones."""
 
     @dg.asset(
         key=KEYS[table],
         description=description,
         kinds={"postgres"},
-        tags={"pattern/incremental-loader": ""},
+        tags={f"pattern/{pattern}-loader": ""},
         partitions_def=partitions,
-        backfill_policy=dg.BackfillPolicy.single_run(),
+        backfill_policy=dg.BackfillPolicy.single_run() if partitions else None,
         group_name="landing",
         owners=["team:platform"],
         required_resource_keys={"deployment"},
@@ -71,9 +64,11 @@ def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description
     )
     def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with reported(context):
+            settings = context.resources.deployment.settings()
+            if partitions is None:
+                return dg.MaterializeResult(metadata=table_loads.load_devices(settings))
             windows = partitions_of(context, ".".join(KEYS[table].path))
-            load = table_loads.load_windows(context.resources.deployment.settings(), table, windows)
-            return dg.MaterializeResult(metadata=load)
+            return dg.MaterializeResult(metadata=table_loads.load_windows(settings, table, windows))
 
     return asset
 
@@ -82,12 +77,11 @@ def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefiniti
     # Single-run backfills are marked beta in this Dagster; it is pinned.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
-        loaded = [
-            _by_window(table, calendar[grain], description)
-            for table, grain, description in _BY_WINDOW
+        return [
+            _loaded(table, grain and calendar[grain], pattern, description)
+            for table, grain, pattern, description in _LOADED
             if getattr(settings.tables, table) is not None
         ]
-    return [*([devices_table] if settings.tables.devices is not None else []), *loaded]
 
 
 def load_due(context: Context, tables: Collection[str]) -> None:

@@ -177,6 +177,7 @@ def test_forwarded_addresses_are_a_list_or_a_header() -> None:
             "2022-10-03T19",
         ),
     ],
+    ids=lambda value: str(value)[:20],
 )
 def test_the_hour_of_a_line_is_that_of_its_time_wherever_it_stands(line: str, hour: str | None) -> None:
     assert formats().hour_of(line.encode()) == hour

@@ -102,19 +102,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """Whom a line names.
-
-    Args:
-        words: The same for what stands anywhere in it; an entry here is a person's only if the person is known.
-        at: When the event happened or the user registered; None if that cannot be read.
-        logged: When the request was logged, for access logs. Nobody returns by it: a log that lands again is known by
-            its landed copy only if the same lines of it go.
-    """
+    """Whom a line names by its fields, and by words that stand anywhere in it."""
 
     fields: Values
     words: Values
     at: float | None
+    """When the event happened or the user registered."""
     logged: float | None = None
+    """When the request was logged. Nobody returns by it: a log is known again only if the same lines of it go."""
 
 
 def kind_of(file: Path, landing: Path) -> Kind:

@@ -125,8 +125,7 @@ def declaration_in(text: str) -> str:
 def compile_text(name: str, declaration: str, *, is_declared: bool = False) -> TextFormat | ColumnFormat:
     """Compile nginx's string (`$remote_addr - …`), Apache's (`%h %l …`, its quotes escaped or not) or a `#Fields` line.
 
-    Args:
-        is_declared: Whether it is the deployment's own: a host that comes first may then be an address.
+    In a format that the deployment declares, a host that comes first may be an address.
     """
     if declaration.startswith(HEADER):
         columns = compile_columns(name, declaration)

@@ -11,7 +11,6 @@ HAProxy, "Configuration Manual", section 8.2.3 (HTTP log format); Microsoft, "Az
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache, lru_cache
@@ -63,69 +62,32 @@ TEXTS = {
     " cs(Referer) sc-status sc-substatus sc-win32-status time-taken",
 }
 """The named formats of text; `$request_time` and `%D` are both a number."""
-OBJECTS: Mapping[str, Mapping[str, str]] = {
-    "caddy": {
-        "address": "request.client_ip request.remote_ip request.remote_addr",
-        "time": "ts",
-        "method": "request.method",
-        "target": "request.uri",
-        "status": "status",
-        "bytes": "size",
-        "host": "request.host",
-        "forwarded": "request.headers.X-Forwarded-For.0",
-        "referrer": "request.headers.Referer.0",
-        "agent": "request.headers.User-Agent.0",
-    },
-    "traefik_json": {
-        "address": "ClientHost",
-        "time": "StartUTC StartLocal time",
-        "method": "RequestMethod",
-        "target": "RequestPath",
-        "status": "DownstreamStatus",
-        "bytes": "DownstreamContentSize",
-        "host": "RequestHost",
-        "forwarded": "request_X-Forwarded-For",
-        "referrer": "request_Referer",
-        "agent": "request_User-Agent",
-    },
-    "nginx_json": {
-        "address": "remote_addr remote_ip remote_address client_ip clientip client ip",
-        "time": "time_local time_iso8601 msec @timestamp timestamp time ts date",
-        "request": "request request_line",
-        "method": "request_method method",
-        "target": "request_uri uri path url",
-        "query": "args query_string",
-        "status": "status status_code response",
-        "bytes": "body_bytes_sent bytes_sent bytes size",
-        "host": "host http_host server_name vhost",
-        "forwarded": "http_x_forwarded_for x_forwarded_for xff",
-        "referrer": "http_referrer http_referer referrer referer",
-        "agent": "http_user_agent user_agent useragent agent",
-    },
-    "azure": {
-        "address": "properties.clientIp properties.clientIP",
-        "time": "time timeStamp timestamp properties.time",
-        "method": "properties.httpMethod",
-        "target": "properties.requestUri",
-        "query": "properties.requestQuery",
-        "status": "properties.httpStatusCode properties.httpStatus",
-        "bytes": "properties.responseBytes properties.sentBytes",
-        "host": "properties.hostName properties.originalHost properties.host",
-        "referrer": "properties.referer properties.referrer",
-        "agent": "properties.userAgent",
-    },
-    "google": {
-        "address": "httpRequest.remoteIp",
-        "time": "timestamp",
-        "method": "httpRequest.requestMethod",
-        "target": "httpRequest.requestUrl",
-        "status": "httpRequest.status",
-        "bytes": "httpRequest.responseSize",
-        "referrer": "httpRequest.referer",
-        "agent": "httpRequest.userAgent",
-    },
+OBJECTS = {
+    "caddy": "address=request.client_ip|request.remote_ip|request.remote_addr time=ts method=request.method"
+    " target=request.uri status=status bytes=size host=request.host"
+    " forwarded=request.headers.X-Forwarded-For.0 referrer=request.headers.Referer.0"
+    " agent=request.headers.User-Agent.0",
+    "traefik_json": "address=ClientHost time=StartUTC|StartLocal|time method=RequestMethod target=RequestPath"
+    " status=DownstreamStatus bytes=DownstreamContentSize host=RequestHost"
+    " forwarded=request_X-Forwarded-For referrer=request_Referer agent=request_User-Agent",
+    "nginx_json": "address=remote_addr|remote_ip|remote_address|client_ip|clientip|client|ip"
+    " time=time_local|time_iso8601|msec|@timestamp|timestamp|time|ts|date request=request|request_line"
+    " method=request_method|method target=request_uri|uri|path|url query=args|query_string"
+    " status=status|status_code|response bytes=body_bytes_sent|bytes_sent|bytes|size"
+    " host=host|http_host|server_name|vhost forwarded=http_x_forwarded_for|x_forwarded_for|xff"
+    " referrer=http_referrer|http_referer|referrer|referer"
+    " agent=http_user_agent|user_agent|useragent|agent",
+    "azure": "address=properties.clientIp|properties.clientIP time=time|timeStamp|timestamp|properties.time"
+    " method=properties.httpMethod target=properties.requestUri query=properties.requestQuery"
+    " status=properties.httpStatusCode|properties.httpStatus"
+    " bytes=properties.responseBytes|properties.sentBytes"
+    " host=properties.hostName|properties.originalHost|properties.host"
+    " referrer=properties.referer|properties.referrer agent=properties.userAgent",
+    "google": "address=httpRequest.remoteIp time=timestamp method=httpRequest.requestMethod"
+    " target=httpRequest.requestUrl status=httpRequest.status bytes=httpRequest.responseSize"
+    " referrer=httpRequest.referer agent=httpRequest.userAgent",
 }
-"""The named formats of objects: the places of each field, the first one that has a value counts."""
+"""The named formats of objects: each field with its places, of which the first one that has a value counts."""
 NAMES = (*TEXTS, *OBJECTS)
 OWN = "declared"
 """The name of every format that the deployment declares."""
@@ -154,11 +116,7 @@ Fields = dict[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class LogFormats:
-    """What reads lines, in the order in which it is tried: text and columns, those that are declared first; objects.
-
-    Args:
-        zone: That of times without an offset.
-    """
+    """What reads lines, in the order in which it is tried; `zone` is that of times without an offset."""
 
     declared: tuple[TextFormats | ColumnFormat, ...]
     readers: tuple[TextFormats | ColumnFormat, ...]
@@ -232,8 +190,7 @@ class LogReader:
     def hour_of(self, line: bytes) -> str | None:
         """Read the UTC hour in which a line was logged, such as `2026-01-31T05`; None if it has no readable time.
 
-        Where the time is in brackets, as in most formats, only the beginning of a line is parsed, up to the time stamp:
-        a request or user agent that is truncated or full of invalid bytes does not affect the time.
+        Where the time is in brackets, only the beginning of a line is read: it may be truncated behind its time.
         """
         text, zone = line.decode(errors="replace"), self._formats.zone
         stamp = _BRACKETED.match(body_of(bare_line(text)))
@@ -314,8 +271,9 @@ def formats(declared: tuple[str, ...] = (), zone: str = "UTC") -> LogFormats:
 
 
 def _of_paths(name: str) -> JsonFormat:
+    places = {field: paths.split("|") for field, _, paths in (part.partition("=") for part in OBJECTS[name].split())}
     paths = {
-        field: tuple(tuple(int(key) if key.isdecimal() else key for key in path.split(".")) for path in places.split())
-        for field, places in OBJECTS[name].items()
+        field: tuple(tuple(int(key) if key.isdecimal() else key for key in path.split(".")) for path in of_field)
+        for field, of_field in places.items()
     }
     return JsonFormat(name=name, paths=paths)

@@ -41,8 +41,7 @@ _COLUMNS = {
 class TextFormat:
     """A log format of text: the fields of a line in order, each with the expression up to its end.
 
-    Args:
-        groups: The fields that the expressions capture, in the order of their groups.
+    `groups` are the fields that the expressions capture, in the order of their groups.
     """
 
     name: str
@@ -116,10 +115,7 @@ _END = r"()\Z"
 class ColumnFormat:
     """A log format of columns: by tabulators in a line that has one, else by spaces.
 
-    Args:
-        all_columns: Their names; lines may end behind the last one that is read.
-        taken: Each field to the place of its column.
-        lacks: A field of a request that no column has, so that no line can be read.
+    `taken` has the place of the column of each field; `lacks` is a field that no column has: no line can be read.
     """
 
     name: str

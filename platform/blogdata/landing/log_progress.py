@@ -30,22 +30,19 @@ _OFFSET = re.compile(rf"-(?:{STAMP}-)?(\d{{12}})\.log(?:\.part)?")
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """Progress of a log: its complete lines, and possibly an incomplete last line in a part of its own.
-
-    Args:
-        covered: Bytes of the (decompressed) log that were taken as complete lines.
-        hour: Hour of the last complete line; None without one.
-        header: The `#Fields` line above what is appended later; empty if there is none.
-        erased_sha256: Digest of these bytes as they will be when lines that are being erased are; None if none are.
-    """
+    """Progress of a log, whose incomplete last line is a part of its own."""
 
     covered: int
+    """Decompressed bytes that were taken as complete lines."""
     sha256: str
     hour: str | None
+    """That of the last complete line."""
     source_size: int
     source_mtime_ns: int
     header: str
+    """The `#Fields` line above what is appended later."""
     erased_sha256: str | None = None
+    """Digest of the bytes taken once the lines that are being erased are."""
 
     @property
     def digests(self) -> tuple[str, ...]:

@@ -55,10 +55,7 @@ DEEPEST = 8
 class LandedFile:
     """A data file of a partition, or its flag.
 
-    Args:
-        mtime_ns: When it was last written, nanoseconds since 1970; a copier may preserve the time of the original.
-        ctime_ns: When its content, its name or anything else about it was last changed here, so when it came; nobody
-            can set it.
+    `mtime_ns` may be that of the original, if a copier preserves it; `ctime_ns`, which nobody can set, is when it came.
     """
 
     name: str
@@ -90,7 +87,6 @@ def irregular(file: Path) -> Obstacle | None:
 def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:
     """List the entries of a landed table that lie in no partition, by path: they are not read."""
     paths = []
-    # A folder that cannot be listed is an obstacle of its partitions.
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if not is_data(entry.name) or (entry.is_symlink() and stray(entry, zone)):
@@ -155,14 +151,10 @@ class Lack(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class LandedPartition:
-    """A partition as found in the landing zone.
+    """A partition in the landing zone.
 
-    Args:
-        key: `2026-01-31T05` or `2026-01-31`. Shorter if a refused entry stands in place of a day of hours
-            (`2026-01-31`) or of the whole table (empty).
-        files: Its data files, sorted by name, those in its folders too, without what is refused.
-        fingerprint: Changes when a file is added, removed or rewritten, unless the rewrite preserves size and time; a
-            publication records it.
+    The key, `2026-01-31T05` or `2026-01-31`, is shorter if an obstacle stands in place of all of a day or of the table.
+    The fingerprint changes when a file is added, removed or rewritten, unless the rewrite preserves size and time.
     """
 
     key: str
@@ -184,10 +176,7 @@ def _digest(text: str) -> str:
 
 
 def is_published(partition: Arrival, recorded: str | None) -> bool:
-    """Return whether a publication was made from the files of a partition, by their names, sizes and times.
-
-    What a table that is written whole has recorded begins with the key and a colon.
-    """
+    """Return whether a publication was made from these files; a whole table records the key and a colon before."""
     return (recorded or "").removeprefix(f"{partition.key}:") == partition.fingerprint
 
 
@@ -247,10 +236,7 @@ def mark(folder: Path) -> None:
 def overdue(
     partitions: Iterable[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta
 ) -> list[LandedPartition]:
-    """Find the partitions that have data but are not complete after their deadline.
-
-    Under convention (b), one that is still being written to is not included: it becomes complete by itself.
-    """
+    """Find the partitions with data that are not complete after their deadline, without those still written to."""
     return [
         partition
         for partition in partitions
@@ -261,10 +247,7 @@ def overdue(
 
 
 def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta) -> list[str]:
-    """List the keys of the partitions missing between existing ones after their deadline.
-
-    Without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
-    """
+    """List the missing partitions between others, without those of a longer gap and those that a link may contain."""
     known = [partition for partition in partitions if partition.files or partition.links or partition.ready]
     keys = [partition.key for partition in known if start_of_key(partition.key, grain)]
     hidden = tuple(partition.key for partition in known if partition.links and not start_of_key(partition.key, grain))

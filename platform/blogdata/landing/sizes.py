@@ -28,10 +28,7 @@ class LandedFileRefused(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class LandedSize:
-    """Lines of a file, and its decompressed bytes, counted as if the last line ended in a line feed, too.
-
-    A UTF-8 byte order mark at the start is not counted. Erased lines count as lines.
-    """
+    """Lines of a file, erased ones as well, and its bytes without a mark and as if the last line had a line feed."""
 
     lines: int
     bytes: int

@@ -36,11 +36,7 @@ def splitting(settings: Settings) -> AbstractContextManager[None]:
 
 
 def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Mapping[Path, int]:
-    """Overwrite the lines of all persons on the suppression list in landed files; without anybody on it, read nothing.
-
-    Returns:
-        Each file that was changed, to the number of lines overwritten.
-    """
+    """Overwrite the lines of all persons on the suppression list in landed files; return their number by file."""
     if not files or SuppressionList.of(settings).suppressed() is None:
         return {}
     with locked(settings.home / LOCK):

@@ -55,11 +55,9 @@ class SuppressionList(SqliteStore):
         return cls(path=settings.home / FILE, settings=settings)
 
     def add(self, persons: Identifiers, at: float, registered: float | None = None) -> None:
-        """Add persons; on the disk when it returns. Whoever is there already is forgotten anew.
+        """Add persons, or forget them anew; on the disk when it returns.
 
-        Args:
-            at: When they were forgotten, seconds since 1970.
-            registered: The newest time at which any of them registered, by what has landed; None: unknown.
+        `at`: when they were forgotten, seconds since 1970; `registered`: the newest registration of them that landed.
         """
         # The file comes before the key: a key without a row says that the list was lost, or that this was cut off.
         with self.connected():
@@ -117,11 +115,7 @@ class Suppressed:
 
     @classmethod
     def of(cls, persons: Identifiers, key: bytes) -> Suppressed:
-        """Return what decides about the lines of persons who are not on a list yet, nor come back.
-
-        Args:
-            key: Any bytes.
-        """
+        """Return what decides about the lines of persons who are not on a list yet; the key is any bytes."""
         for_ever = Since(float("inf"), None)
         return cls(key=key, known=dict.fromkeys(_hashes(key, persons), for_ever))
 

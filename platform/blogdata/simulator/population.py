@@ -163,25 +163,10 @@ _TOPICS = (
     "lineage partitioning joins windows testing observability privacy cost"
 ).split()
 _TITLES = (
-    "how-{}-works",
-    "{}-in-production",
-    "what-i-learned-about-{}",
-    "{}-for-the-impatient",
-    "debugging-{}",
-    "{}-at-scale",
-    "the-trouble-with-{}",
-    "{}-without-tears",
-    "a-short-history-of-{}",
-    "ten-mistakes-with-{}",
-    "{}-explained",
-    "why-we-left-{}",
-    "{}-and-its-friends",
-    "measuring-{}",
-    "notes-on-{}",
-    "{}-patterns",
-    "my-{}-setup",
-    "{}-one-year-later",
-)
+    "how-{}-works {}-in-production what-i-learned-about-{} {}-for-the-impatient debugging-{} {}-at-scale "
+    "the-trouble-with-{} {}-without-tears a-short-history-of-{} ten-mistakes-with-{} {}-explained why-we-left-{} "
+    "{}-and-its-friends measuring-{} notes-on-{} {}-patterns my-{}-setup {}-one-year-later"
+).split()
 _ODD_PAGES = (
     "/search?q=delta+lake&page=2",
     "/2025/03/die-größe-der-dinge",
@@ -191,14 +176,12 @@ _ODD_PAGES = (
     "/2024/11/tab\tin-title",
     "/emoji/🚀",
 )
-_SEARCH = ("https://www.google.com/", "https://www.bing.com/", "https://duckduckgo.com/", "https://search.brave.com/")
+_SEARCH = "https://www.google.com/ https://www.bing.com/ https://duckduckgo.com/ https://search.brave.com/".split()
 _SOCIAL = (
-    "https://www.linkedin.com/feed/",
-    "https://news.ycombinator.com/item?id=4100{:02d}",
-    "https://www.reddit.com/r/dataengineering/comments/{:02d}",
-    "https://bsky.app/profile/someone/post/{:02d}",
-    "https://mastodon.social/@someone/{:02d}",
-)
+    "https://www.linkedin.com/feed/ https://news.ycombinator.com/item?id=4100{:02d} "
+    "https://www.reddit.com/r/dataengineering/comments/{:02d} https://bsky.app/profile/someone/post/{:02d} "
+    "https://mastodon.social/@someone/{:02d}"
+).split()
 _BLOGS = tuple(f"https://{topic}.blogs.example.net/2025/{month:02d}/links" for topic in _TOPICS for month in (2, 9))
 
 

@@ -35,12 +35,9 @@ ORIGINAL, DUPLICATE, CONFLICT = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivalTruth:
-    """Counts of one arrival hour.
+    """Counts of one arrival hour; its state is `landed`, `empty` (the flag without lines) or `missing` (no folder).
 
-    Args:
-        state: `landed`, `empty` (the flag without lines) or `missing` (no folder).
-        bytes: Uncompressed size of the lines in bytes, with line feeds.
-        late: Valid lines older than the watermark: the newest event time of earlier arrivals minus 15 minutes.
+    `late` are valid lines older than the watermark: the newest event time of earlier arrivals minus 15 minutes.
     """
 
     arrival_hour: str
