@@ -78,7 +78,7 @@ def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefiniti
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         return [
-            _loaded(table, grain and calendar[grain], pattern, description)
+            _loaded(table, None if grain is None else calendar[grain], pattern, description)
             for table, grain, pattern, description in _LOADED
             if getattr(settings.tables, table) is not None
         ]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -60,7 +60,7 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
     if until:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
         begin = max(begin, key_of(again, grain))
-    loaded = load_windows(settings, table, [begin, _newest_window(grain)])
+    loaded = load_windows(settings, table, [begin, last if grain is Grain.HOUR else _today()])
     write_atomically(_progress(settings, table), last.encode())
     return loaded
 
@@ -78,7 +78,7 @@ def load_devices(settings: Settings) -> dict[str, Any]:
             landed.DEVICE,
             folder,
             settings.landing,
-            prepare=_without_forgotten(settings),
+            prepare=lambda file: erase_known(settings, settings.landing, [file]),
         )
     return {
         "table": settings.tables.devices,
@@ -102,8 +102,8 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
             windows[0],
             windows[-1],
             now=clock.now(),
-            untimed_in=_newest_window(source.grain),
-            prepare=_without_forgotten(settings),
+            untimed_in=_last_hour() if source.grain is Grain.HOUR else _today(),
+            prepare=lambda file: erase_known(settings, settings.landing, [file]),
         )
     return {
         "table": source.name,
@@ -141,10 +141,6 @@ def _connected(settings: Settings) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def _without_forgotten(settings: Settings) -> Callable[[Path], object]:
-    return lambda file: erase_known(settings, settings.landing, [file])
-
-
 def _loaded_until(settings: Settings, table: str) -> str:
     """Return the last hour up to which a table was loaded; if empty, it is compared with all that has landed."""
     file = _progress(settings, table)
@@ -154,11 +150,6 @@ def _loaded_until(settings: Settings, table: str) -> str:
 def _progress(settings: Settings, table: str) -> Path:
     # Beside the files that it tells of: a copy of the landing zone has it, too.
     return _folder(settings, table) / f".{table}"
-
-
-def _newest_window(grain: Grain) -> str:
-    """Return the window that a load ends with: the last whole hour, or today."""
-    return _last_hour() if grain is Grain.HOUR else _today()
 
 
 def _last_hour() -> str:

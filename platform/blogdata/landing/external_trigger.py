@@ -32,6 +32,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from blogdata.errors import PlatformError, shown, similar
 from blogdata.files import write_atomically
+from blogdata.landing.in_place_overwriter import sync
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.readiness_marker import is_data
 
@@ -104,11 +105,7 @@ def keep(event: TriggerEvent, landing: Path) -> None:
     write_atomically(folder / f"{name}{SUFFIX}", event.model_dump_json().encode())
     # The file's name, too, is on the disk before its sender is answered.
     for entered in (folder, landing):
-        descriptor = os.open(entered, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(entered)
 
 
 def waiting(landing: Path) -> dict[Path, float]:

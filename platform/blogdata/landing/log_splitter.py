@@ -128,11 +128,11 @@ def split_by_hour(
     taken = (taken_at or now).astimezone(timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
     try:
         return _split(log_file, landing, known, now, taken)
-    except OSError as error:
+    except DAMAGED as error:
         raise PlatformError(
-            what=f"the log cannot be split into hours: {error.strerror}",
-            where=printable(error.filename or str(log_file)),
-            next_step="make room, or remove what is in the way; it is tried again by each run",
+            what=f"the log cannot be split into hours: {getattr(error, 'strerror', None) or error}",
+            where=printable(getattr(error, "filename", None) or str(log_file)),
+            next_step="land an undamaged copy, make room, or remove what is in the way; it is tried again by each run",
         ) from error
 
 
@@ -143,19 +143,12 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
     before = log_progress.parts(landing, prefix, since=since)
     # What is appended later sorts later, however soon after a call, and with however many others, a log is split again.
     stamps = [part[2] for _, path in before if (part := re.fullmatch(PART, path.name))]
-    try:
-        status = log.stat()
-        if taken is None and not before:
-            log_progress.require_new(log)
-        start, digest = taken.covered if taken else 0, hashlib.sha256()
-        end, size = _survey(log, taken, digest)
-        hour = since or _first_hour(log, known, newest) or newest
-    except DAMAGED as error:
-        raise PlatformError(
-            what=f"the log cannot be read to its end: {error}",
-            where=str(log),
-            next_step="land an undamaged copy of it, or a decompressed one",
-        ) from error
+    status = log.stat()
+    if taken is None and not before:
+        log_progress.require_new(log)
+    start, digest = taken.covered if taken else 0, hashlib.sha256()
+    end, size = _survey(log, taken, digest)
+    hour = since or _first_hour(log, known, newest) or newest
     taken_at = max([taken_at, *stamps])
     run = _Run(prefix=prefix, landing=landing, log=known.of_log(), newest=newest, hour=hour, stamp=taken_at)
     if taken and taken.header:

@@ -75,20 +75,12 @@ def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
 @dataclass(frozen=True, kw_only=True)
 class Loss:
     partition: str
-    published: Mapping[str, int]
-    landed: Mapping[str, int]
+    files: tuple[str, ...]
     lines: int
 
     def __str__(self) -> str:
-        names = [f"{_name(file)} {self._what(file)}" for file in sorted(self.published)]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        lines = "1 line" if self.lines == 1 else f"{self.lines} lines"
-        return f"{self.partition} ({lines}: {', '.join(names[:_NAMED])}{more})"
-
-    def _what(self, file: str) -> str:
-        if file not in self.landed:
-            return f"with {self.published[file]} is gone"
-        return f"has {self.landed[file]} of {self.published[file]}"
+        more = f" and {len(self.files) - _NAMED} more" if len(self.files) > _NAMED else ""
+        return f"{self.partition} ({self.lines} of {', '.join(map(_name, self.files[:_NAMED]))}{more})"
 
 
 def loss(
@@ -100,15 +92,12 @@ def loss(
     landed_lines: Callable[[], Iterable[Line]],
 ) -> Loss | None:
     """Find out what a partition lost since it was published; None if nothing, or if a file explains it."""
-    lacking = {
-        file: lines
-        for file, lines in published.items()
-        if landed.get(file, 0) < lines and not _is_replaced(file, landed)
-    }
+    fewer = (file for file, lines in published.items() if landed.get(file, 0) < lines)
+    lacking = sorted(file for file in fewer if not _is_replaced(file, landed))
     if not lacking or _is_delivered_anew(published, landed):
         return None
     lines = _vanished(lacking, published_lines(), landed_lines())
-    return Loss(partition=partition, published=lacking, landed=landed, lines=lines) if lines else None
+    return Loss(partition=partition, files=tuple(lacking), lines=lines) if lines else None
 
 
 def refusal(losses: Collection[Loss], *, where: str) -> PlatformError:
