@@ -1,5 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup environment setup-site setup-ui setup-bench run test test-ui test-cluster laws model lint format docs site bench clean
+.PHONY: help setup environment setup-site setup-ui setup-bench run test test-fast test-ui test-cluster laws model lint \
+	lint-style lint-types lint-imports lint-contracts format docs site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -50,6 +51,9 @@ run: setup ## Run the main job: simulated visits (BEGIN=day), or LOGS=access.log
 	fi; \
 	$(BLOGDATA) run
 
+test-fast: setup ## What needs no Spark: readers, planner, texts; within a minute
+	@$(PYTEST) -n $(JOBS) tests/unit $(ARGS)
+
 test: setup ## Lint beside the suite, which runs in JOBS processes (ARGS="-k name" narrows it; make laws has the rest)
 	@make --no-print-directory lint & lint=$$!; \
 	$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS); tests=$$?; \
@@ -69,11 +73,20 @@ test-cluster: setup ## The core of the tests on a Spark standalone cluster of tw
 	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/table tests/ledger tests/landing tests/patterns \
 		tests/lineage/test_truth.py $(ARGS)
 
-lint: setup ## Ruff, mypy, the import contract, and the contracts against their released schemas
+lint: setup ## Ruff, mypy, the import contract, and the contracts against their released schemas, side by side
+	@make --no-print-directory -j $(JOBS) lint-types lint-style lint-imports lint-contracts
+
+lint-style:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+lint-types:
 	@$(BIN)/mypy
+
+lint-imports:
 	@report=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$report"; exit 1; }
+
+lint-contracts:
 	@report=$$($(BLOGDATA) schema check) || { printf '%s\n' "$$report"; exit 1; }
 
 format: setup ## Let ruff format the code

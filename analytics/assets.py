@@ -19,11 +19,7 @@ VIEWS_FORECAST = dg.AssetKey(["analytics", "views_forecast"])
 NEWSLETTER = dg.AssetKey(["analytics", "newsletter"])
 RECENT_DAYS = 7
 SCHEMA = pa.schema(
-    [
-        pa.field("day", pa.string(), nullable=False),
-        pa.field("views", pa.float64()),
-        pa.field("actual", pa.int64()),
-    ]
+    [pa.field("day", pa.string(), nullable=False), pa.field("views", pa.float64()), pa.field("actual", pa.int64())]
 )
 POSTS = 10
 Rows = Sequence[Mapping[str, Any]]
@@ -59,7 +55,7 @@ def views_forecast(places: FoldersResource) -> dg.MaterializeResult[None]:
         schema_mode="overwrite",
         commit_properties=CommitProperties(custom_metadata={DAILY_REPORT.dataset: str(table.version())}),
     )
-    tomorrow = {f"forecast/{one['day']}": one["views"] for one in expected[-1:] if one["views"]}
+    tomorrow = {f"forecast/{row['day']}": row["views"] for row in expected[-1:] if row["views"]}
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(expected),
@@ -76,13 +72,13 @@ def forecasts(whole: Mapping[str, int | None]) -> list[dict[str, Any]]:
     Args:
         whole: Day to its page views; None of a day that is not complete, which would make the forecast too small.
     """
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for day in sorted(whole):
         after = date.fromisoformat(day) + timedelta(days=1)
         before = (whole.get(str(after - timedelta(days=ago))) for ago in range(1, RECENT_DAYS + 1))
         used = [views for views in before if views is not None]
-        found.append({"day": str(after), "views": fmean(used) if used else None, "actual": whole.get(str(after))})
-    return found
+        rows.append({"day": str(after), "views": fmean(used) if used else None, "actual": whole.get(str(after))})
+    return rows
 
 
 def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefinition:
@@ -151,8 +147,8 @@ def newsletter_of(week: str, rows: Rows) -> str:
 def incomplete(week: str, rows: Rows) -> list[str]:
     """Name the days of a week that are missing or lack hours."""
     hours = {row["event_date"]: row["hours_present"] for row in rows}
-    found = {day: f"{hours[day]} of 24 hours" if day in hours else "" for day in days_of(week) if hours.get(day) != 24}
-    return [f"{day} has {there}" if there else f"{day} is missing" for day, there in found.items()]
+    days = [day for day in days_of(week) if hours.get(day) != 24]
+    return [f"{day} has {hours[day]} of 24 hours" if day in hours else f"{day} is missing" for day in days]
 
 
 def _cell(page: str) -> str:

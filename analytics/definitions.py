@@ -59,9 +59,9 @@ def defs() -> dg.Definitions:
 
 def _fixed(places: FoldersResource) -> dict[str, dg.ResourceDefinition]:
     """Define the resources so that the configuration of a run can replace none of their folders."""
-    found = places.get_resource_definition()
+    resource = places.get_resource_definition()
     return {
-        "places": dg.ResourceDefinition(found.resource_fn, config_schema={}, description=found.description),
+        "places": dg.ResourceDefinition(resource.resource_fn, config_schema={}, description=resource.description),
         "io_manager": dg.IOManagerDefinition(
             lambda context: dg.FilesystemIOManager().create_io_manager(context), config_schema={}
         ),

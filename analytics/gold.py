@@ -95,8 +95,8 @@ def opened(gold: Path, upstream: Upstream) -> DeltaTable:
 
 def select(table: DeltaTable, query: str) -> list[dict[str, Any]]:
     """Run a query on a table, named `t`; returns its rows."""
-    found: list[dict[str, Any]] = pa.table(QueryBuilder().register("t", table).execute(query).read_all()).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = pa.table(QueryBuilder().register("t", table).execute(query).read_all()).to_pylist()
+    return rows
 
 
 def first_day(gold: Path) -> str | None:

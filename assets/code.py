@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import lru_cache
-from types import ModuleType
 
 from assets import bronze, gold, silver
 from assets.code_version import version
@@ -16,9 +15,9 @@ from quality.contracts import GRAPH
 @lru_cache(maxsize=1)
 def code() -> LineageCode:
     """Collect the computations and the lineage, with the version of their code."""
-    modules = [module for layer in (bronze, silver, gold) for module in _modules(layer)]
+    modules = [
+        importlib.import_module(f"{layer.__name__}.{module.name}")
+        for layer in (bronze, silver, gold)
+        for module in pkgutil.iter_modules(layer.__path__)
+    ]
     return LineageCode(computations=computations(modules), graph=GRAPH, version=version())
-
-
-def _modules(layer: ModuleType) -> list[ModuleType]:
-    return [importlib.import_module(f"{layer.__name__}.{found.name}") for found in pkgutil.iter_modules(layer.__path__)]

@@ -46,9 +46,9 @@ def site_of(host: str) -> str:
     hosts, _ = _table()
     while "." in parent:
         parent = parent.partition(".")[2]
-        found = hosts.get(parent)
-        if found is not None:
-            return name if found is ReferrerKind.SEARCH else parent
+        kind = hosts.get(parent)
+        if kind is not None:
+            return name if kind is ReferrerKind.SEARCH else parent
     return name
 
 

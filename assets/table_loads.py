@@ -60,7 +60,8 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
     if until:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
         begin = max(begin, key_of(again, grain))
-    loaded = load_windows(settings, table, [begin, last if grain is Grain.HOUR else _today()])
+    window = last if grain is Grain.HOUR else _today()
+    loaded = load_windows(settings, table, [begin, window], is_first=not until)
     write_atomically(_progress(settings, table), last.encode())
     return loaded
 
@@ -89,7 +90,7 @@ def load_devices(settings: Settings) -> dict[str, Any]:
     }
 
 
-def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
+def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_first: bool = False) -> dict[str, Any]:
     """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones."""
     from blogdata.landing import incremental_loader
 
@@ -103,6 +104,7 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
             windows[-1],
             now=clock.now(),
             untimed_in=_last_hour() if source.grain is Grain.HOUR else _today(),
+            count_before=is_first,
             prepare=lambda file: erase_known(settings, settings.landing, [file]),
         )
     return {
@@ -111,6 +113,7 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
         "rows": sum(loaded.rows.values()),
         "new": sum(loaded.new.values()),
         "without a usable time": loaded.rows.get(incremental_loader.UNTIMED, 0),
+        **({} if loaded.before is None else {"before the first window, not loaded": loaded.before}),
     }
 
 

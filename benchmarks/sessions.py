@@ -36,10 +36,7 @@ def measure(bench: Bench, size: Size) -> Sequence[Case]:
         writer = states.write.format("delta").mode("overwrite").partitionBy("event_hour")
         writer.option("delta.dataSkippingStatsColumns", ",".join(CONTRACTS[SESSIONS].statistics)).save(path)
 
-    peers = [
-        Peer(name=PLATFORM, run=lambda number: deployment.run_again(SESSIONS)),
-        Peer(name=QUERY, run=write),
-    ]
+    peers = [Peer(name=PLATFORM, run=lambda number: deployment.run_again(SESSIONS)), Peer(name=QUERY, run=write)]
     seconds = interleaved(peers, size.rounds, warm_ups=1)
     columns = [column.name for column in CONTRACTS[SESSIONS].columns]
     ours, query = lake.read(bench.spark, SESSIONS), bench.spark.read.format("delta").load(path)

@@ -63,28 +63,27 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
 
     called: list[str] = (json.loads(context.cursor) if context.cursor else {}).get("called", {}).get(NAME, [])
     published = lake.events.publications(DATASET)
-    there = published.keys() - _awaited(CONTRACTS[DATASET], published)
-    periods = isolated_sequencer.due(there, called, grain=Grain.DAY, period=Grain.WEEK)
+    days = published.keys() - _awaited(CONTRACTS[DATASET], published)
     url = ui_address(Path(context.instance.root_directory))
-    said = []
-    for period in periods:
+    reasons = []
+    for period in isolated_sequencer.due(days, called, grain=Grain.DAY, period=Grain.WEEK):
         if url is None:
-            said.append(f"{NAME} waits: no UI of this deployment is served")
+            reasons.append(f"{NAME} waits: no UI of this deployment is served")
             break
-        own = dg.RunsFilter(job_name=JOB, tags={CAUSE: f"{DATASET} {period}"})
-        known = context.instance.get_runs(own, limit=1)
+        runs = dg.RunsFilter(job_name=JOB, tags={CAUSE: f"{DATASET} {period}"})
+        known = context.instance.get_runs(runs, limit=1)
         try:
             token = secrets.read(deployment.settings(), UI_TOKEN).reveal()
             run = known[0].run_id if known else start(url, token, period)
         except DagsterGraphQLClientError as error:
             fault = str(error.__cause__ or error).partition("\n")[0]
             context.log.warning(f"{NAME} {period} was not started: {fault}; ask {TEAM}, or wait for the next call")
-            said.append(f"{NAME} {period}: {fault}")
+            reasons.append(f"{NAME} {period}: {fault}")
             break
         called = sorted({*called, period})
-        said.append(f"{NAME} {period}: run {run}")
+        reasons.append(f"{NAME} {period}: run {run}")
     cursor = json.dumps({"called": {NAME: called}}, sort_keys=True)
-    reason = "; ".join(said) or "nothing is there that a consumer was not called for"
+    reason = "; ".join(reasons) or "every published period was called for"
     return dg.SensorResult(skip_reason=reason, cursor=cursor)
 
 

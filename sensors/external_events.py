@@ -36,9 +36,8 @@ def start_runs(tick: dg.SensorEvaluationContext, deployment: DeploymentResource)
         except OSError as error:
             # It is tried again at each tick, and keeps no other event waiting.
             tick.log.error(f"an event cannot be read or moved: {error}")
-    return dg.SensorResult(
-        run_requests=requests, skip_reason=None if requests else "no event waits whose run is to be requested"
-    )
+    reason = None if requests else "no event waits whose run is to be requested"
+    return dg.SensorResult(run_requests=requests, skip_reason=reason)
 
 
 def _requested(tick: dg.SensorEvaluationContext, file: Path) -> list[dg.RunRequest]:
@@ -62,15 +61,7 @@ def _has_run(event: TriggerEvent, instance: dg.DagsterInstance) -> bool:
 
 def _request(event: TriggerEvent) -> dg.RunRequest:
     datasets = list(event.datasets)
-    return run_requests.refresh_request(
-        event.key,
-        Request(datasets=datasets),
-        about=f"event {event.key}: {', '.join(datasets)}",
-        tags={
-            **AGAIN,
-            f"{EVENT}id": event.id,
-            f"{EVENT}source": event.source,
-            f"{EVENT}time": event.time.isoformat(),
-            **({f"{EVENT}payload": event.payload} if event.payload else {}),
-        },
-    )
+    context = {"id": event.id, "source": event.source, "time": event.time.isoformat(), "payload": event.payload}
+    tags = {**AGAIN, **{f"{EVENT}{name}": value for name, value in context.items() if value}}
+    about = f"event {event.key}: {', '.join(datasets)}"
+    return run_requests.refresh_request(event.key, Request(datasets=datasets), about=about, tags=tags)

@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.gold.visits_weekly import frozen_years
 from assets.sources import split_access_logs
-from blogdata.deliver import copies, share
+from blogdata.deliver import share, staging
 from blogdata.deliver.feeds import PartnerFeed
 from blogdata.deliver.sinks import Sink
 from blogdata.privacy import retention, rotate
@@ -30,20 +30,14 @@ def _over(name: str, asset: dg.AssetsDefinition, what: str) -> dg.UnresolvedAsse
     return dg.define_asset_job(name, selection=dg.AssetSelection.assets(asset), description=what)
 
 
-freeze = _over(
-    "freeze", frozen_years, "Turn the weeks of each past year, once they are final, into one immutable table"
-)
-maintain = _over("maintain", maintained_tables, "Compact tables with too many small files, remove files nobody needs")
-data_docs = _over(
-    "data_docs", data_docs_of_newest, "Validate the newest partitions with Great Expectations and render the Data Docs"
-)
-profiles = _over(
-    "profiles", profiles_of_new, "Profile what was published since the last look, and compare it with what was usual"
-)
+freeze = _over("freeze", frozen_years, "Turn the weeks of each past year, once final, into one immutable table")
+maintain = _over("maintain", maintained_tables, "Compact tables with too many small files, remove unneeded files")
+data_docs = _over("data_docs", data_docs_of_newest, "Validate the newest partitions and render the Data Docs")
+profiles = _over("profiles", profiles_of_new, "Profile what is new, and compare it with what was usual")
 lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
 report = _over("report", ops.report, "Write the page about the blog and its data")
 _ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
-_STEPS = (replay.job, retention.job, share.job, copies.export_job, copies.replicate_job, rotate.job)
+_STEPS = (replay.job, retention.job, share.job, staging.job, rotate.job)
 JOBS = (*_ASSETS, *_STEPS)
 OPERATIONS = frozenset(job.name for job in (*_ASSETS, *_STEPS))
 """Names of the jobs that a person starts for what they do to the data."""

@@ -13,7 +13,7 @@ import dagster as dg
 from assets import table_loads
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.deliver import partner
-from blogdata.deliver.destinations import FEEDS
+from blogdata.deliver.destinations import partner_feed
 from blogdata.errors import PlatformError
 from blogdata.landing.log_splitter import unsplit_logs
 from blogdata.operate.config import Settings
@@ -29,8 +29,8 @@ from quality.contracts import GRAPH
 from sensors import run_requests
 from sensors.run_requests import EVERYTHING
 
-_FEW_AGAIN = 6
-"""Partitions of a dataset, the newest, that the run for what has landed computes again: late rows touch these."""
+_MAX_REPUBLISHED = 6
+"""Most published partitions of a dataset that the run for what has landed computes again: late rows touch these."""
 _PAUSE_SECONDS = 60.0
 _UNDER_WAY = "a run for the same is under way; what is stale after it is asked for then"
 
@@ -55,24 +55,22 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     executed = {task.main for task in GRAPH.tasks if turns.is_executed(lake.lake, task)}
     stale = {main: keys for main, keys in planner.all_stale().items() if main not in executed}
     waiting = {task.main: held for task in GRAPH.tasks if (held := planner.waiting(task))}
-    fresh = {
-        main: left
-        for main, keys in stale.items()
-        if (left := {key: why for key, why in keys.items() if key not in waiting.get(main, ())})
-    }
+    fresh = {main: {key: keys[key] for key in keys if key not in waiting.get(main, ())} for main, keys in stale.items()}
+    fresh = {main: keys for main, keys in fresh.items() if keys}
     unread = _unread(deployment.settings(), lake)
     busy = [lane[LANE] for lane in (NEW_DATA, AGAIN) if run_requests.is_under_way(context.instance, lane)]
     requests: list[dg.RunRequest] = []
     if fresh or unread:
-        few = 0 if AGAIN[LANE] in busy else _FEW_AGAIN
-        landed, again = dict[str, dict[str, str]](), dict[str, dict[str, str]]()
-        for main, keys in fresh.items():
-            if first := planner.in_lane(GRAPH.task_of(main), keys, Lane.LANDED, few=few):
-                landed[main] = first
-            if later := {key: why for key, why in keys.items() if key not in first}:
-                again[main] = later
+        most = 0 if AGAIN[LANE] in busy else _MAX_REPUBLISHED
+        landed = {
+            main: planner.in_lane(GRAPH.task_of(main), keys, Lane.LANDED, max_republished=most)
+            for main, keys in fresh.items()
+        }
+        again = {main: {key: keys[key] for key in keys if key not in landed[main]} for main, keys in fresh.items()}
+        landed, again = ({main: keys for main, keys in of.items() if keys} for of in (landed, again))
         if landed or unread:
-            requests.append(_request([landed, unread], _about(landed), NEW_DATA, retry_waiting=False, few_again=few))
+            request = _request([landed, unread], _about(landed), NEW_DATA, retry_waiting=False, max_republished=most)
+            requests.append(request)
         if again:
             requests.append(_request([again], f"again: {_about(again)}", AGAIN, retry_waiting=False))
     elif stale:
@@ -82,10 +80,9 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     elif unsent := _unsent(context, deployment.settings(), lake):
         requests.append(_request([unsent], f"to be sent: {', '.join(unsent)}", NEW_DATA))
     else:
-        done = "everything that has landed is published, and all that follows from it"
-        return dg.SensorResult(
-            skip_reason=f"{done}, but for what waits for a person: {_about(waiting)}" if waiting else done
-        )
+        rest = f", but for what waits for a person: {_about(waiting)}" if waiting else ""
+        reason = f"everything that has landed is published, and all that follows from it{rest}"
+        return dg.SensorResult(skip_reason=reason)
     idle = [request for request in requests if request.tags[LANE] not in busy]
     return run_requests.request_runs(context.instance, idle, quiet=_UNDER_WAY)
 
@@ -105,16 +102,15 @@ def _unread(settings: Settings, lake: LakeResource) -> list[object]:
 
 
 def _unsent(context: dg.SensorEvaluationContext, settings: Settings, lake: LakeResource) -> dict[str, str]:
-    """Map each feed that is behind to the hour up to which it is due; the hour makes the request a new one."""
+    """Map the feed, if it is behind, to the hour up to which it is due; the hour makes the request a new one."""
     try:
-        behind = [
-            feed.contract.dataset for feed in FEEDS if partner.is_behind(settings, lake.events, feed.source.dataset)
-        ]
+        if not partner.is_behind(settings, lake.events, partner_feed.source.dataset):
+            return {}
     except PlatformError as error:
         # What is stale does not depend on the partner.
         context.log.warning(str(error))
         return {}
-    return dict.fromkeys(behind, partner.released(settings, clock.now()))
+    return {partner_feed.contract.dataset: partner.released(settings, clock.now())}
 
 
 def _about(stale: Mapping[str, Mapping[str, object]]) -> str:

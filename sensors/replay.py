@@ -51,9 +51,5 @@ def replay(context: dg.OpExecutionContext, config: ReplayConfig) -> Mapping[str,
 
 
 job = operation(
-    "replay",
-    ReplayConfig,
-    replay,
-    description="Run partitions again with everything that has read them",
-    tags=AGAIN,
+    "replay", ReplayConfig, replay, description="Run partitions again with everything that has read them", tags=AGAIN
 )

@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
-from typing import Any
 
 import dagster as dg
 
@@ -27,23 +26,15 @@ UNDER_WAY = (
 )
 
 
-def run_config(request: Request) -> dict[str, Any]:
-    return {"resources": {"request": {"config": request.model_dump()}}}
-
-
 def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str, str]) -> dg.RunRequest:
-    short = shorten(about, _WIDTH, placeholder=" …")
-    return dg.RunRequest(
-        run_key=key,
-        job_name=JOB,
-        run_config=run_config(request),
-        tags={ABOUT: short, **tags},
-    )
+    config = {"resources": {"request": {"config": request.model_dump()}}}
+    tags = {ABOUT: shorten(about, _WIDTH, placeholder=" …"), **tags}
+    return dg.RunRequest(run_key=key, job_name=JOB, run_config=config, tags=tags)
 
 
 def is_under_way(instance: dg.DagsterInstance, lane: Mapping[str, str]) -> bool:
-    own = dg.RunsFilter(job_name=JOB, statuses=list(UNDER_WAY), tags={LANE: lane[LANE]})
-    return bool(instance.get_runs(own, limit=1))
+    runs = dg.RunsFilter(job_name=JOB, statuses=list(UNDER_WAY), tags={LANE: lane[LANE]})
+    return bool(instance.get_runs(runs, limit=1))
 
 
 WAITING = ".dagster/blogdata_waiting"
@@ -65,23 +56,19 @@ def request_runs(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest],
         if reason is not None:
             reasons.append(reason)
         elif len(requests) < MOST_AT_ONCE:
-            requests.append(_numbered(request, len(before) + 1))
+            # Dagster starts one run per key: a tick that died before its runs were recorded requests the same again.
+            key, tags = f"{request.run_key}, {len(before) + 1}", {**request.tags, WAITING: str(request.run_key)}
+            requests.append(request.with_replaced_attrs(run_key=key, tags=tags))
     reason = f"{len(reasons)} wait; the first: {reasons[0]}" if len(reasons) > 1 else "".join(reasons) or quiet
     return dg.SensorResult(run_requests=requests, skip_reason=None if requests else reason)
 
 
 def _asked(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest]) -> Mapping[str, Sequence[dg.RunRecord]]:
-    found: dict[str, list[dg.RunRecord]] = defaultdict(list)
+    records: dict[str, list[dg.RunRecord]] = defaultdict(list)
     keys = [str(request.run_key) for request in waiting]
     for record in instance.get_run_records(dg.RunsFilter(tags={WAITING: keys})):
-        found[record.dagster_run.tags[WAITING]].append(record)
-    return found
-
-
-def _numbered(request: dg.RunRequest, number: int) -> dg.RunRequest:
-    # Dagster starts one run per key: a tick that died before its runs were recorded requests the same keys again.
-    key = str(request.run_key)
-    return request.with_replaced_attrs(run_key=f"{key}, {number}", tags={**request.tags, WAITING: key})
+        records[record.dagster_run.tags[WAITING]].append(record)
+    return records
 
 
 def _reason_to_wait(asked: Sequence[dg.RunRecord]) -> str | None:

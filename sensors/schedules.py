@@ -5,13 +5,11 @@ Hours have no schedule: the sensor in `sensors/refresh.py` requests them when th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 import dagster as dg
 
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.contract.schedule import Clock
-from blogdata.deliver import copies
+from blogdata.deliver import staging
 from blogdata.planning.staleness import Scope
 from blogdata.privacy import retention
 from blogdata.runs.lake_resource import DeploymentResource
@@ -20,7 +18,6 @@ from quality.contracts import CONTRACTS
 from sensors import jobs, run_requests
 from sensors.run_requests import EVERYTHING
 
-_REPLICATED = {**EVERYTHING, "pattern/transformation-replicator": ""}
 _PERIODS = {Clock.NIGHTLY: Grain.DAY, Clock.WEEKLY: Grain.WEEK}
 
 
@@ -45,25 +42,17 @@ def _clock(clock: Clock, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinit
     return tick
 
 
-def _copies(
-    name: str,
-    job: dg.JobDefinition,
-    readers: Collection[str],
-    status: dg.DefaultScheduleStatus,
-    tags: Mapping[str, str] = EVERYTHING,
-) -> dg.ScheduleDefinition:
+def _replicate(status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinition:
     @dg.schedule(
-        name=name,
+        name="replicate_at_half_past_five",
         cron_schedule="30 5 * * *",
-        job=job,
+        job=staging.job,
         default_status=status,
-        description="The copies in the folders of the settings",
-        tags=tags,
+        description="The copies for staging",
+        tags={**EVERYTHING, "pattern/transformation-replicator": ""},
     )
     def tick(deployment: DeploymentResource) -> dg.RunRequest | dg.SkipReason:
-        if copies.named(deployment.settings(), readers):
-            return dg.RunRequest()
-        return dg.SkipReason("no folder is named")
+        return dg.SkipReason("no folder is named") if deployment.settings().staging is None else dg.RunRequest()
 
     return tick
 
@@ -83,6 +72,5 @@ def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPE
         of_job("report_each_hour", jobs.report, "10 * * * *", "The page about the blog and its data"),
         of_job("freeze_on_the_first", jobs.freeze, "0 5 1 * *", "Freeze the past years whose weeks are final"),
         of_job("retention_at_five", retention.job, "0 5 * * *", "Remove what is older than its contract keeps it"),
-        _copies("export_at_half_past_five", copies.export_job, copies.ROLES, status),
-        _copies("replicate_at_half_past_five", copies.replicate_job, (copies.READER,), status, _REPLICATED),
+        _replicate(status),
     ]

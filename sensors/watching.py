@@ -32,7 +32,7 @@ _LOCK_SECONDS = 5.0
 def tell_people(context: dg.SensorEvaluationContext, deployment: DeploymentResource) -> dg.SkipReason:
     """Send what is due; a channel that fails makes the tick fail, so that its error is seen, and others get theirs."""
     settings = deployment.settings()
-    dagster_home.note_tick(settings.home, ALERTS)
+    (dagster_home.ticks(settings.home) / ALERTS).touch()
     if not settings.alerts:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
     try:
@@ -63,27 +63,29 @@ NAME = "detectors"
 def detector_readings(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Evaluate the checks; log what has changed, and show again what a publication has hidden since."""
     # The checkpoints lie in the deployment's home.
-    dagster_home.note_tick(lake.checkpoints_path.parent, NAME)
+    (dagster_home.ticks(lake.checkpoints_path.parent) / NAME).touch()
     now = _now()
-    arrivals = [(one, Arrivals.of(one, lake.landing_zone)) for one in LANDED.values()]
-    found = [overdue_evaluation(contract, landed.overdue(lake.events, now)) for contract, landed in arrivals]
-    found += map(evaluation_of, detectors.readings(deployment_of(lake, now)))
-    events = []
-    for evaluation in found:
-        shown = newest_evaluation(context.instance, evaluation.asset_check_key)
-        verdict = evaluation.metadata["verdict"]
-        name = f"{'.'.join(evaluation.asset_key.path)}, {evaluation.check_name}"
-        if shown is None or shown[0].metadata.get("verdict") != verdict:
+    evaluations = [
+        overdue_evaluation(contract, Arrivals.of(contract, lake.landing_zone).overdue(lake.events, now))
+        for contract in LANDED.values()
+    ]
+    evaluations += map(evaluation_of, detectors.readings(deployment_of(lake, now)))
+    events, standing = [], []
+    for evaluation in evaluations:
+        before = newest_evaluation(context.instance, evaluation.asset_check_key)
+        dataset = ".".join(evaluation.asset_key.path)
+        if not evaluation.passed:
+            standing.append(f"{dataset} {evaluation.check_name}")
+        if before is None or before[0].metadata.get("verdict") != evaluation.metadata["verdict"]:
             if not evaluation.passed:
-                context.log.warning(f"{name}: {evaluation.description}")
-            elif shown is not None:
-                context.log.info(f"{name}: over")
+                context.log.warning(f"{dataset}, {evaluation.check_name}: {evaluation.description}")
+            elif before is not None:
+                context.log.info(f"{dataset}, {evaluation.check_name}: over")
         else:
             newest = context.instance.get_latest_materialization_event(evaluation.asset_key)
-            if newest is None or newest.timestamp < shown[1]:
+            if newest is None or newest.timestamp < before[1]:
                 continue
         events.append(evaluation)
-    standing = [f"{'.'.join(one.asset_key.path)} {one.check_name}" for one in found if not one.passed]
     return dg.SensorResult(
         asset_events=events, skip_reason=f"detected: {', '.join(standing)}" if standing else "nothing is detected"
     )

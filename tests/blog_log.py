@@ -56,25 +56,15 @@ _CRAWLERS = (
 )
 _READERS = ("Feedly/1.0 (+http://www.feedly.com/fetcher.html; like FeedFetcher-Google)", "Tiny Tiny RSS/1.11")
 _PAGES = (
-    "/",
-    "/about/",
-    "/blog/late-data",
-    "/blog/late-data/",
-    "/blog/caf%C3%A9-notes/",
-    "/blog/sessions.html?page=2",
-    "/blog/backfills/?utm_source=Newsletter&utm_medium=email&utm_campaign=may",
-    "/blog/idempotent-writes/",
-    "/blog/idempotent-writes/?utm_source=mastodon",
-    "/tags/spark",
-)
-_ASSETS = ("/css/site.css", "/js/search.js?v=3", "/img/Header.PNG", "/favicon.ico", "/fonts/serif.woff2")
+    "/ /about/ /blog/late-data /blog/late-data/ /blog/caf%C3%A9-notes/ /blog/sessions.html?page=2 "
+    "/blog/backfills/?utm_source=Newsletter&utm_medium=email&utm_campaign=may /blog/idempotent-writes/ "
+    "/blog/idempotent-writes/?utm_source=mastodon /tags/spark"
+).split()
+_ASSETS = "/css/site.css /js/search.js?v=3 /img/Header.PNG /favicon.ico /fonts/serif.woff2".split()
 _SITES = (
-    *("-",) * 4,
-    "https://www.google.com/",
-    "https://duckduckgo.com/",
-    "https://news.example.com/item?id=17",
-    "http://a.example.net/links",
-)
+    "- - - - https://www.google.com/ https://duckduckgo.com/ https://news.example.com/item?id=17 "
+    "http://a.example.net/links"
+).split()
 _NOISE = (
     ("GET /wp-login.php HTTP/1.1", 404, "status"),
     ("GET /blog/gone/ HTTP/1.1", 410, "status"),
@@ -129,7 +119,7 @@ class _Blog:
         number = len({client for client, _ in self.readers})
         address = (f"198.51.100.{number % 250}", f"203.0.113.{number % 250}", f"2001:db8::{number:x}")[number % 3]
         chosen = self.draw.choice(away) if away and self.draw.random() < 0.2 else (address, self.draw.choice(AGENTS))
-        self.readers = [one for one in self.readers if one[0] != chosen] + [(chosen, now)]
+        self.readers = [reader for reader in self.readers if reader[0] != chosen] + [(chosen, now)]
         return chosen
 
     def visit(self, begin: datetime) -> Iterator[Request]:
@@ -196,10 +186,10 @@ def _requests() -> Iterator[Request]:
 
 
 END = BEGIN + timedelta(hours=HOURS)
-REQUESTS = [one for one in sorted(_requests(), key=lambda one: one.time) if one.time < END]
-LINES = [one.line for one in REQUESTS]
-VIEWS = [one for one in REQUESTS if one.filtered_by is None]
-FILTERED = Counter(one.filtered_by for one in REQUESTS if one.filtered_by)
+REQUESTS = [made for made in sorted(_requests(), key=lambda request: request.time) if made.time < END]
+LINES = [request.line for request in REQUESTS]
+VIEWS = [request for request in REQUESTS if request.filtered_by is None]
+FILTERED = Counter(request.filtered_by for request in REQUESTS if request.filtered_by)
 
 
 def lines_of_a_log() -> list[bytes]:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import uuid
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     used = _settings(folders)
     if used.home.is_dir():
         spark_connect.stop(used)
-        spark_cluster.stop(used)
         postgres.stop(used)
 
 
@@ -85,31 +85,30 @@ def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of the tests' own deployment; of the user's deployment only the jars are used."""
-    found = _settings(tmp_path_factory)
-    found.home.mkdir(exist_ok=True)
-    return found
+    loaded = _settings(tmp_path_factory)
+    loaded.home.mkdir(exist_ok=True)
+    return loaded
 
 
 def _settings(folders: pytest.TempPathFactory) -> Settings:
-    own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    users = ("BLOGDATA_", "SPARK_", "DAGSTER_")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(users) or name in _KEPT}
     # With several test processes, each has a subfolder of the main process's folder.
     root = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
-    found = config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "5g"})
-    conf = {**plans.FOR_FEW_ROWS, **plans.COMPILED_ONCE, **plans.counted(found.home)}
-    return replace(found, spark=replace(found.spark, conf=tuple(conf.items())))
+    loaded = config.load({**environ, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "5g"})
+    conf = {**plans.FOR_FEW_ROWS, **plans.COMPILED_ONCE, **plans.counted(loaded.home)}
+    return replace(loaded, spark=replace(loaded.spark, conf=tuple(conf.items())))
 
 
 _KEPT = ("BLOGDATA_JARS", "BLOGDATA_MAVEN_MIRROR")
 
 
 @pytest.fixture(scope="session")
-def spark_server(settings: Settings) -> SparkServer:
+def spark_server(settings: Settings) -> Iterator[SparkServer]:
     """The Spark Connect server of all tests that only use one; tests that break servers start their own."""
     workers = int(os.environ.get(WORKERS, "0"))
-    chosen = spark_cluster.start(settings, workers=workers).settings(settings) if workers else settings
-    return spark_connect.running_server(chosen)
+    with spark_cluster.running(settings, workers) if workers else nullcontext(settings) as chosen:
+        yield spark_connect.running_server(chosen)
 
 
 @pytest.fixture(scope="session")
@@ -130,9 +129,9 @@ def usual_plans(spark: Any) -> Iterator[None]:
 @pytest.fixture
 def session(spark_server: SparkServer) -> Iterator[Any]:
     """A separate session, for tests of its settings or of a session that is not the default."""
-    found = spark_attached.attach(spark_server.url)
-    yield found
-    spark_attached.release(found)
+    separate = spark_attached.attach(spark_server.url)
+    yield separate
+    spark_attached.release(separate)
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ def arrival_folders(landing: Path, table: str = "visits") -> Iterator[tuple[str,
 
 def lines_of(folder: Path) -> Iterator[tuple[bytes, bool]]:
     """List landed lines of a folder in order, without line feed; each with whether it is from an access log."""
-    for path in sorted(folder.iterdir(), key=lambda one: one.name):
+    for path in sorted(folder.iterdir(), key=lambda file: file.name):
         if path.name[0] in "_.":
             continue
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -170,10 +170,7 @@ def visits(times: list[datetime]) -> int:
 
 
 def judge_json(raw: bytes, hour: str) -> Verdict:
-    text, problem = _text(raw)
-    if problem:
-        return Verdict(reasons=(problem,))
-    event = _object(text)
+    event = _object(raw)
     if isinstance(event, str):
         return Verdict(reasons=(event,))
     reasons = _field_problems(event, REQUIRED, IDENTIFIERS)
@@ -187,10 +184,7 @@ def judge_json(raw: bytes, hour: str) -> Verdict:
 
 
 def judge_display(raw: bytes, hour: str) -> Verdict:
-    text, problem = _text(raw)
-    if problem:
-        return Verdict(reasons=(problem,))
-    display = _object(text)
+    display = _object(raw)
     if isinstance(display, str):
         return Verdict(reasons=(display,))
     reasons = _field_problems(display, DISPLAY_REQUIRED, DISPLAY_IDENTIFIERS)
@@ -203,20 +197,20 @@ def judge_display(raw: bytes, hour: str) -> Verdict:
 JUDGES = {"visits": judge_json, "ads": judge_display}
 
 
-def _field_problems(found: dict[str, Any], required: tuple[str, ...], identifiers: tuple[str, ...]) -> list[str]:
+def _field_problems(line: dict[str, Any], required: tuple[str, ...], identifiers: tuple[str, ...]) -> list[str]:
     reasons = []
     for name in required:
-        if found.get(name) is None or (name in identifiers and _is_blank(found[name])):
+        if line.get(name) is None or (name in identifiers and _is_blank(line[name])):
             reasons.append(f"missing_field:{name}")
-        elif not _is_text(found[name]):
+        elif not _is_text(line[name]):
             reasons.append(f"wrong_type:{name}")
     return reasons
 
 
-def _time(found: dict[str, Any], name: str, hour: str) -> tuple[datetime | None, list[str]]:
-    if not _is_text(found.get(name)):
+def _time(line: dict[str, Any], name: str, hour: str) -> tuple[datetime | None, list[str]]:
+    if not _is_text(line.get(name)):
         return None, []
-    time = iso_time(found[name])
+    time = iso_time(line[name])
     if time is None:
         return None, [f"invalid_time:{name}"]
     return time, ["impossible_time"] if impossible(time, hour) else []
@@ -240,8 +234,11 @@ def _no_constant(name: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
-def _object(text: str) -> dict[str, Any] | str:
+def _object(raw: bytes) -> dict[str, Any] | str:
     """Return the single object of a line, or the reason why the line is invalid."""
+    text, problem = _text(raw)
+    if problem:
+        return problem
     line = text.strip(" \t\r\n\f\v")
     try:
         value = _DECODER.decode(line)
@@ -275,16 +272,12 @@ def _context_problems(event: dict[str, Any]) -> list[str]:
         return ["wrong_type:context"]
     wrong = []
     objects = {"": context, **{f"{name}.": context.get(name) for name in ("user", "technical")}}
-    for above, found in objects.items():
-        if not isinstance(found, (dict, type(None))):
+    for above, part in objects.items():
+        if not isinstance(part, (dict, type(None))):
             wrong.append(f"wrong_type:context.{above[:-1]}")
             continue
-        values = {name: (found or {}).get(name) for name in OPTIONAL[above]}
-        wrong += [
-            f"wrong_type:context.{above}{name}"
-            for name, value in values.items()
-            if not (value is None or _is_text(value))
-        ]
+        values = {name: value for name in OPTIONAL[above] if (value := (part or {}).get(name)) is not None}
+        wrong += [f"wrong_type:context.{above}{name}" for name, value in values.items() if not _is_text(value)]
         since = values.get("connected_since")
         if _is_text(since) and iso_time(since) is None:
             wrong.append("invalid_time:context.user.connected_since")
@@ -293,10 +286,10 @@ def _context_problems(event: dict[str, Any]) -> list[str]:
 
 def iso_time(text: str) -> datetime | None:
     """Parse an ISO 8601 date-time with offset or Z, to the microsecond; None for anything else."""
-    found = _ISO.fullmatch(text)
-    if not found:
+    parts = _ISO.fullmatch(text)
+    if not parts:
         return None
-    year, month, day, hour, minute, second, fraction, _, sign, off_hours, off_minutes = found.groups()
+    year, month, day, hour, minute, second, fraction, _, sign, off_hours, off_minutes = parts.groups()
     offset = timedelta(hours=int(off_hours or 0), minutes=int(off_minutes or 0)) * (-1 if sign == "-" else 1)
     try:
         local = datetime(
@@ -330,17 +323,17 @@ def judge_log(raw: bytes, hour: str) -> Verdict:
     text, problem = _text(raw)
     if problem:
         return Verdict(reasons=(problem,))
-    found = request_of(text)
-    if isinstance(found, str):
-        return Verdict(reasons=(found,))
-    visitor, time = _client_of(found["address"]), log_time(found["time"][1:-1])
+    fields = request_of(text)
+    if isinstance(fields, str):
+        return Verdict(reasons=(fields,))
+    visitor, time = _client_of(fields["address"]), log_time(fields["time"][1:-1])
     if visitor is None or time is None:
-        return Verdict(reasons=("invalid_time" if visitor else "invalid_address",))
+        return Verdict(reasons=(f"not_{fields['format']}_log:{'time' if visitor else 'address'}",))
     if impossible(time, hour):
         return Verdict(reasons=("impossible_time",))
-    method, path, query, _ = parts_of(found["request"][2:-1])
-    agent = found["agent"][2:-1] if "agent" in found else None
-    removed = filter_of(method, int(found["status"]), path, query, agent)
+    method, path, query, _ = parts_of(fields["request"][2:-1])
+    agent = fields["agent"][2:-1] if "agent" in fields else None
+    removed = filter_of(method, int(fields["status"]), path, query, agent)
     client = (visitor, agent or "")
     return Verdict(filtered_by=removed, time=time, identity=(*client, path), client=client)
 

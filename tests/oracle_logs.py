@@ -33,20 +33,20 @@ _SPACE = " \t\n\r\f\v"
 def request_of(text: str) -> dict[str, str] | str:
     """Return the fields of a line in combined log format or a variant of it, and the name; or why it is none."""
     if "\x1f" in text:
-        return "unknown_format"
+        return "not_combined_log:control_character"
     text, at = re.sub("\\A\0*(?:\ufeff\0*)?", "", text), 0
     fields: dict[str, str] = {}
     for name, pattern in _LOG_FIELDS.items():
         match = re.compile(pattern, re.ASCII).match(text, at)
         if match is None:
             is_common = name == "referrer" and not text[at:].strip(_SPACE)
-            return {**fields, "format": "common"} if is_common else "unknown_format"
+            return {**fields, "format": "common"} if is_common else f"not_combined_log:{name}"
         fields[name], at = match[0], match.end()
         if name == "address":
             fields["forwarded"], _, fields["address"] = (part.strip(" ") for part in match[0].rpartition(","))
     formats = (name for name, pattern in _TRAILING if re.fullmatch(rf"{pattern}\s*", text[at:], re.ASCII))
     name = next(formats, "")
-    return {**fields, "format": name} if name else "unknown_format"
+    return {**fields, "format": name} if name else "not_combined_log:end"
 
 
 def log_time(text: str) -> datetime | None:

@@ -26,6 +26,15 @@ COUNTRIES = ("DE", "JP", None)
 UTM = ("newsletter / email / spring", "mastodon / - / -", None, None)
 BROWSERS = ("Firefox", "Chrome", "Safari", None)
 DEVICES = ("Windows", "iPhone", "", "Pixel 8", "Fairphone")
+COLUMNS = dict(
+    pair.split("=")
+    for pair in "event_hour=hour event_time=time visit_id=visit user_id=visitor page=page referral_host=host utm=utm "
+    "country=country browser=browser device_type=device".split()
+)
+"""Columns of silver.visits_enriched, and the fields of :class:`View` that they have."""
+SCHEMA = pa.schema(
+    [(name, pa.timestamp("us", tz="UTC") if of == "time" else pa.string()) for name, of in COLUMNS.items()]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,47 +62,33 @@ def random_views(hours: int, *, seed: int) -> list[View]:
     """Draw page views of some hours since :data:`START`: quiet hours, visits across midnight, visitors who return."""
     draw = random.Random(seed)
     ends = (START, START + timedelta(hours=hours, seconds=-1))
-    found = [View(time=time, visit=f"visit-at-{time}", visitor="visitor-0", page="/") for time in ends]
+    views = [View(time=time, visit=f"visit-at-{time}", visitor="visitor-0", page="/") for time in ends]
     for visit in range(hours // 3):
         begins = START + timedelta(seconds=draw.randrange(hours * 3600))
         visitor = f"visitor-{draw.randrange(60)}"
         for step in range(draw.choice((1, 1, 2, 3, 8))):
             time = begins + timedelta(seconds=step * draw.randrange(1, 900))
             if time < START + timedelta(hours=hours):
-                found.append(
-                    View(
-                        time=time,
-                        visit=f"visit-{visit}",
-                        visitor=visitor,
-                        page=draw.choice(PAGES[: 1 + draw.randrange(len(PAGES))]),
-                        host=draw.choice(HOSTS) if step == 0 or draw.random() < 0.2 else OWN,
-                        utm=UTM[visit % len(UTM)] if step == 0 else None,
-                        country=draw.choice(COUNTRIES),
-                        browser=draw.choice(BROWSERS),
-                        device=draw.choice(DEVICES),
-                    )
+                view = View(
+                    time=time,
+                    visit=f"visit-{visit}",
+                    visitor=visitor,
+                    page=draw.choice(PAGES[: 1 + draw.randrange(len(PAGES))]),
+                    host=draw.choice(HOSTS) if step == 0 or draw.random() < 0.2 else OWN,
+                    utm=UTM[visit % len(UTM)] if step == 0 else None,
+                    country=draw.choice(COUNTRIES),
+                    browser=draw.choice(BROWSERS),
+                    device=draw.choice(DEVICES),
                 )
-    return found
+                views.append(view)
+    return views
 
 
 def write(lake: LakeResource | Lake, views: Sequence[View]) -> None:
     """Publish page views as silver.visits_enriched, and their days as gold datasets."""
     tables = lake.lake if isinstance(lake, LakeResource) else lake
+    content = pa.table({name: [getattr(view, of) for view in views] for name, of in COLUMNS.items()}, schema=SCHEMA)
     hours = Counter(view.hour for view in views)
-    content = pa.table(
-        {
-            "event_hour": pa.array([view.hour for view in views], pa.string()),
-            "event_time": pa.array([view.time for view in views], pa.timestamp("us", tz="UTC")),
-            "visit_id": pa.array([view.visit for view in views], pa.string()),
-            "user_id": pa.array([view.visitor for view in views], pa.string()),
-            "page": pa.array([view.page for view in views], pa.string()),
-            "referral_host": pa.array([view.host for view in views], pa.string()),
-            "utm": pa.array([view.utm for view in views], pa.string()),
-            "country": pa.array([view.country for view in views], pa.string()),
-            "browser": pa.array([view.browser for view in views], pa.string()),
-            "device_type": pa.array([view.device for view in views], pa.string()),
-        }
-    )
     published.publish(tables, "silver.visits_enriched", "event_hour", hours, content=content)
 
 
@@ -103,21 +98,16 @@ def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
     times: dict[str, list[datetime]] = {}
     for view in chosen:
         times.setdefault(view.visit, []).append(view.time)
-    lengths = [(max(each) - min(each)).total_seconds() for each in times.values() if len(each) > 1]
+    lengths = [(max(visit) - min(visit)).total_seconds() for visit in times.values() if len(visit) > 1]
     visitors = {view.visitor for view in chosen}
     return {
         "views": len(chosen),
         "visits": len(times),
         "visitors": len(visitors),
         "views_per_visit": len(chosen) / len(times) if times else None,
-        "bounce": sum(len(each) == 1 for each in times.values()) / len(times) if times else None,
+        "bounce": sum(len(visit) == 1 for visit in times.values()) / len(times) if times else None,
         "seconds": median(lengths) if lengths else None,
-        "page": _by(chosen, "page"),
-        "referral_host": _by(chosen, "host"),
-        "utm": _by(chosen, "utm"),
-        "country": _by(chosen, "country"),
-        "browser": _by(chosen, "browser"),
-        "device_type": _by(chosen, "device"),
+        **{name: _by(chosen, of) for name, of in [*COLUMNS.items()][4:]},
         "referral_kind": _by(chosen, "kind"),
     }
 

@@ -55,21 +55,12 @@ def bronze(
     """
     letters = dead or {}
     rows = {arrival: sum(hours.values()) + letters.get(arrival, 0) for arrival, hours in arrivals.items()}
-    breakdown = [
-        [arrival, hour, None, line_format, count]
-        for arrival, hours in arrivals.items()
-        for hour, count in hours.items()
-    ]
-    return publish(
-        lake,
-        "bronze.visits",
-        "arrival_hour",
-        rows,
-        breakdowns={"event_hours": breakdown, "reasons": reasons},
-        landed=landed,
-        measures={arrival: {"max_event_time": None, "dead": letters.get(arrival, 0)} for arrival in arrivals},
-        at=at,
-    )
+    counts = [(arrival, hour, count) for arrival, hours in arrivals.items() for hour, count in hours.items()]
+    breakdown = [[arrival, hour, None, line_format, count] for arrival, hour, count in counts]
+    breakdowns = {"event_hours": breakdown, "reasons": reasons}
+    measures = {arrival: {"max_event_time": None, "dead": letters.get(arrival, 0)} for arrival in arrivals}
+    more: dict[str, Any] = {"breakdowns": breakdowns, "landed": landed, "measures": measures, "at": at}
+    return publish(lake, "bronze.visits", "arrival_hour", rows, **more)
 
 
 def silver(
@@ -93,13 +84,8 @@ def silver(
 
 def days(lake: Lake, *keys: str, dead: int = 0, changes: int = 0) -> int:
     """Publish deliveries of bronze.users, one row and some dead letters each; return the table's version."""
-    return publish(
-        lake,
-        "bronze.users",
-        "load_date",
-        dict.fromkeys(keys, 1),
-        measures={key: {"dead": dead, "changes": changes} for key in keys},
-    )
+    measures = {key: {"dead": dead, "changes": changes} for key in keys}
+    return publish(lake, "bronze.users", "load_date", dict.fromkeys(keys, 1), measures=measures)
 
 
 def devices(lake: Lake, day: str, *, dead: int = 0) -> int:
@@ -161,13 +147,10 @@ def publish(
         "run": {"run_id": str(uuid.uuid4()), "code_version": "test"},
         **({} if appended is None else {"appended": appended}),
     }
+    columns = {column or "key": pa.array(list(rows), pa.string()), "rows": pa.array(list(rows.values()), pa.int64())}
     write_deltalake(
         lake.path(dataset),
-        pa.table(
-            {column or "key": pa.array(list(rows), pa.string()), "rows": pa.array(list(rows.values()), pa.int64())}
-        )
-        if content is None
-        else content,
+        pa.table(columns) if content is None else content,
         mode="append",
         partition_by=[column] if column else None,
         commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(info)}),

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from blogdata.contract.column_types import parse_fields
 from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
-from blogdata.contract.publication import Account
+from blogdata.contract.publication import Account, Entry
 from blogdata.contract.schema import Audit, Column, Partitioning, RowRule
+from blogdata.ledger import ledger
+from blogdata.ledger.events import EventLog
 from blogdata.table import arrow
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext, Target
+
+if TYPE_CHECKING:
+    from blogdata.runs.step import Step
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 
@@ -25,19 +33,18 @@ def declared(dataset: str, fields: str, **more: Any) -> Contract:
         Column(name=field.name, type=str(field.type).upper(), nullable=field.nullable, description=field.name)
         for field in parse_fields(fields)
     )
-    return Contract(dataset=dataset, description="For tests", owner="team:tests", columns=columns, **more)
+    return Contract(dataset=dataset, description="For people's tests", owner="team:tests", columns=columns, **more)
 
 
-CONTRACT = Contract(
-    dataset="silver.clicks",
-    description="Clicks, for people's tests",
-    owner="team:tests",
-    columns=(
-        Column(name="hour", type="STRING", nullable=False, description="Hour"),
-        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
-        Column(name="stands_for", type="BIGINT", description="Rows it stands for"),
-        Column(name="page", type="STRING", description="Page"),
-    ),
+def entry(dataset: str, partition: str, version: int = 0, rows: int = 0, **more: Any) -> Entry:
+    """Build a line of the ledger of which only a few figures matter."""
+    figures = {"rows_in": rows, "rows_out": rows, "reasons": {}}
+    return Entry(dataset=dataset, partition=partition, version=version, **{**figures, **more})
+
+
+CONTRACT = declared(
+    "silver.clicks",
+    "hour STRING NOT NULL, click BIGINT NOT NULL, stands_for BIGINT, page STRING",
     key=("click",),
     partitioning=Partitioning(column="hour", grain=Grain.HOUR),
     rules=(RowRule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
@@ -63,6 +70,12 @@ def clicks(spark: Any, rows: int = 100, first: int = 0, tasks: int | None = None
     )
 
 
+def problems(lake: Lake, *contracts: Contract) -> list[str]:
+    """Return what does not add up in the ledger of some tables."""
+    lines = [line for contract in contracts for line in ledger.audit(lake, EventLog(lake), contract)]
+    return [f"{line.entry.dataset} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
+
+
 def accounts(rows: int = 100) -> Mapping[str, Account]:
     """The account of :func:`clicks` that its input layer would have, counted in plain Python."""
     return {
@@ -71,17 +84,39 @@ def accounts(rows: int = 100) -> Mapping[str, Account]:
     }
 
 
-def target(
-    root: Path,
-    run: str = "run-1",
-    contract: Contract = CONTRACT,
-    **more: Any,
-) -> Target:
-    return Target(
-        lake=Lake(root=str(root)),
-        contract=contract,
-        run=RunContext(run_id=run, job="tests", code_version="v1"),
-        **more,
+def copies_of(make: Callable[[Any, Path], object]) -> Any:
+    """A fixture: the folder of a lake that is made once, and copied for each test."""
+    origin = list[Path]()
+
+    @pytest.fixture
+    def root(spark: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+        if not origin:
+            folder = tmp_path_factory.mktemp("origin") / "lake"
+            folder.mkdir()
+            make(spark, folder)
+            origin.append(folder)
+        return shutil.copytree(origin[0], tmp_path / "copy")
+
+    return root
+
+
+def target(root: Path, run: str = "run-1", contract: Contract = CONTRACT, **more: Any) -> Target:
+    return Target(lake=Lake(root=str(root)), contract=contract, run=run_context(run), **more)
+
+
+def run_context(run: str) -> RunContext:
+    return RunContext(run_id=run, job="tests", code_version="v1")
+
+
+def step(spark: Any, root: Path, contract: Contract, *periods: str, run: str) -> Step:
+    """Build the step of a run that computes some periods."""
+    from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+    from blogdata.runs.step import Step
+
+    access = LakeResource(root=str(root), landing=str(root / "landing"))
+    home = DeploymentResource(home=str(root))
+    return Step(
+        contract=contract, partitions=periods, spark=spark, access=access, deployment=home, run=run_context(run)
     )
 
 

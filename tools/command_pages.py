@@ -38,7 +38,7 @@ def _command(command: Any, path: str, level: str) -> Iterable[str]:
         for name, inner in command.commands.items():
             yield from _command(inner, f"{path} {name}", f"{level}#")
         return
-    rows = [_row(each) for each in command.params if not each.hidden and each.opts != EVERYWHERE]
+    rows = [_row(parameter) for parameter in command.params if not parameter.hidden and parameter.opts != EVERYWHERE]
     if rows:
         yield "\n".join(("| | default | |", "|---|---|---|", *rows)) + "\n"
 

@@ -27,7 +27,7 @@ def render(contracts: Iterable[Contract]) -> str:
         "A *rule* holds for each row and is also a `CHECK` constraint",
         "of the Delta table; an *audit* holds for each written partition. Both are judged before a commit is visible.",
         "*Rows in* are those that come in, *out* is for how many of them the dataset's rows stand, and the others are",
-        "*left out* by a reason: see [the ledger](../explanation/architecture.md#the-ledger).",
+        "*left out* by a reason: see [the ledger](../explanation/how-it-works.md#the-ledger).",
     ]
     layer, before = "", dict[str, set[str]]()
     for contract in contracts:
@@ -83,10 +83,10 @@ def _dataset(contract: Contract, before: Mapping[str, set[str]]) -> Iterable[str
 
 
 def _left_out(contract: Contract) -> str:
-    told: dict[str, list[str]] = {reason: [f"`{sql}`"] for reason, sql in contract.reasons.items()}
+    sources: dict[str, list[str]] = {reason: [f"`{sql}`"] for reason, sql in contract.reasons.items()}
     for reason, why in contract.left_out.items():
-        told.setdefault(reason, []).extend([why] if why else [])
-    reasons = [f"`{reason}`" + (f" ({', '.join(found)})" if found else "") for reason, found in told.items()]
+        sources.setdefault(reason, []).extend([why] if why else [])
+    reasons = [f"`{reason}`" + (f" ({', '.join(texts)})" if texts else "") for reason, texts in sources.items()]
     return f"; left out: {', '.join(reasons)}" if reasons else ""
 
 
@@ -101,8 +101,8 @@ def _column(column: Column) -> str:
     null = "yes" if column.nullable else "no"
     generated = f"; always `{_cell(column.generated)}`" if column.generated else ""
     generated += f"; answers: {_cell(column.answers)}" if column.answers else ""
-    told = f"{_cell(column.description)}{generated}{_marks(column)}"
-    return f"| `{column.name}` | {column.type.lower()} | {null} | {told} |"
+    text = f"{_cell(column.description)}{generated}{_marks(column)}"
+    return f"| `{column.name}` | {column.type.lower()} | {null} | {text} |"
 
 
 def _options(spec: object) -> str:

@@ -37,8 +37,8 @@ def read(file: Path) -> Card | None:
         The card; None if the docstring is no card, or the card of a pattern with another name than the module's.
     """
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    opening, *found = _PART.split(text)
-    texts = dict(zip(found[::2], found[1::2], strict=True))
+    opening, *sections = _PART.split(text)
+    texts = dict(zip(sections[::2], sections[1::2], strict=True))
     parts = {title: _markdown(part) for title, part in texts.items()}
     title, source = _TITLE.match(opening), _BOOK.match(parts.get(SOURCE, ""))
     if title is None or source is None or module_name(title["name"]) != file.stem:

@@ -72,7 +72,7 @@ class Code:
     def importing(self, modules: set[str]) -> list[str]:
         """List the files of other modules that import one of these modules, or from it."""
         return sorted(
-            self.files[module] for module, found in self.imported.items() if module not in modules and modules & found
+            self.files[name] for name, used in self.imported.items() if name not in modules and modules & used
         )
 
 
@@ -113,15 +113,15 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
         for module, file in code.files.items()
         if file.startswith(MECHANICS) and (card := pattern_card.read(root / file)) is not None
     }
-    found = []
+    patterns = []
     for module, card in cards.items():
         label = slug(card.name)
         named = [name.rpartition(".") for name in card.verbs if "." in name]
         # A class is imported by its name, a function often with its module.
-        own = {module, *(f"{of}.{name}" if name[0].isupper() else of for of, _, name in named)}
-        callers = code.importing(own)
-        used = tuple(datasets.get(label, [EVERY_DATASET] if own & code.imported[BUILDING_BLOCK] else []))
-        found.append(
+        modules = {module, *(f"{of}.{name}" if name[0].isupper() else of for of, _, name in named)}
+        callers = code.importing(modules)
+        used = tuple(datasets.get(label, [EVERY_DATASET] if modules & code.imported[BUILDING_BLOCK] else []))
+        patterns.append(
             Pattern(
                 card=card,
                 module=code.files[module],
@@ -133,7 +133,7 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
                 tests=_tests(card.name, module, tests, [other.name for other in cards.values()]),
             )
         )
-    return sorted(found, key=lambda pattern: (pattern.card.chapter, pattern.name))
+    return sorted(patterns, key=lambda pattern: (pattern.card.chapter, pattern.name))
 
 
 def _module(file: str) -> str:
@@ -173,8 +173,8 @@ def _users(definitions: dg.Definitions) -> tuple[Mapping[str, list[str]], Mappin
             if tag.startswith(TAG) and name not in datasets.get(tag[len(TAG) :], []):
                 datasets.setdefault(tag[len(TAG) :], []).append(name)
     starters: dict[str, list[str]] = {}
-    for kind, found in (("sensor", definitions.sensors), ("schedule", definitions.schedules)):
-        for starter in found or ():
+    for kind, instigators in (("sensor", definitions.sensors), ("schedule", definitions.schedules)):
+        for starter in instigators or ():
             for tag in getattr(starter, "tags", {}):
                 if tag.startswith(TAG):
                     starters.setdefault(tag[len(TAG) :], []).append(f"{kind} `{starter.name}`")
@@ -182,7 +182,7 @@ def _users(definitions: dg.Definitions) -> tuple[Mapping[str, list[str]], Mappin
 
 
 def _tests(name: str, module: str, tests: Code, others: Iterable[str]) -> tuple[str, ...]:
-    own = f"test_{module.rpartition('.')[2]}"
+    stem = f"test_{module.rpartition('.')[2]}"
     # A docstring that says Stateful Merger does not name the Merger.
     longer = [other for other in others if name in other and name != other]
 
@@ -193,5 +193,5 @@ def _tests(name: str, module: str, tests: Code, others: Iterable[str]) -> tuple[
         return name in docstring
 
     modules = {test: file for test, file in tests.files.items() if Path(file).name.startswith("test_")}
-    bear = [file for test, file in modules.items() if Path(file).stem == own or names(test)]
+    bear = [file for test, file in modules.items() if Path(file).stem == stem or names(test)]
     return tuple(sorted(bear or [file for file in tests.importing({module}) if file in modules.values()]))

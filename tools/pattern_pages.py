@@ -59,9 +59,9 @@ def _where(pattern: Pattern) -> Iterator[str]:
     if pattern.datasets:
         yield f"- Datasets: {', '.join(map(_dataset, pattern.datasets))}"
     for kind in ("sensor", "schedule", "command", "job"):
-        found = [starter.removeprefix(f"{kind} ") for starter in pattern.starters if starter.startswith(f"{kind} ")]
-        if found:
-            yield f"- {kind.capitalize()}{'s' if len(found) > 1 else ''}: {', '.join(found)}"
+        starters = [starter.removeprefix(f"{kind} ") for starter in pattern.starters if starter.startswith(f"{kind} ")]
+        if starters:
+            yield f"- {kind.capitalize()}{'s' if len(starters) > 1 else ''}: {', '.join(starters)}"
 
 
 def _by_chapter(patterns: Sequence[Pattern]) -> Iterator[tuple[int, list[Pattern]]]:

@@ -6,7 +6,6 @@ How it works: keys are found in either case, the first of several counts; values
 for a blank). One text has all three parts, in lower case, such as `newsletter / email / spring`; a part that is missing
 is `-`.
 The trap: who writes a link may put a reader into it. A value with an `@`, or a long one, is named `other`.
-
 Source: WHATWG URL Standard, section 5.1 (application/x-www-form-urlencoded parsing).
 """
 

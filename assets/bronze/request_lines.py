@@ -1,8 +1,10 @@
 """Lines of access logs, in any of the known formats, to page views: a line is read, judged and parsed by itself.
 
-A line is read by the first format that fits it (:mod:`blogdata.landing.log_formats`); one that fits none is rejected.
-Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `excluded`, `method`, `status`, `asset`,
-`feed`, `crawler`, the first that matches.
+A line is read by the first format that fits it (:mod:`blogdata.landing.log_formats`). A line that fits none is
+rejected, and the reason names the nearest format and the first field that does not fit, such as
+`not_combined_log:time`. Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `continued` (a
+part, whose line is the row of its end), `excluded`, `method`, `status`, `asset`, `feed`, `crawler`, the first that
+matches.
 
 Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visit a page view belongs to is decided by
 :mod:`assets.silver.log_visits`, and who acts like a crawler by :func:`with_acting_crawlers`: that takes
@@ -21,20 +23,21 @@ from assets.bronze.arrival_times import IMPOSSIBLE, hours_of
 from assets.bronze.request_targets import referring_host, target_of
 from blogdata.contract.partitions import Grain, start_of
 from blogdata.landing.clients import client_of, in_networks, is_address
-from blogdata.landing.json_lines import text_of, unreadable_line
-from blogdata.landing.log_formats import COMMENT, UNKNOWN, formats, time_of
+from blogdata.landing.json_lines import unreadable_line
+from blogdata.landing.log_envelopes import decoded
+from blogdata.landing.log_formats import COMMENT, UNKNOWN, Misfit, formats, time_of
 from blogdata.landing.records import LineReader, Values
 from blogdata.operate.config import CrawlerSettings, ExcludedRequests, LogSettings
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
 from quality.contracts.columns import CONTEXT
-from quality.contracts.requests import METHODS
+from quality.contracts.requests_daily import METHODS
 from quality.contracts.visits import FOUND, RECEIVED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-UNFIT = "unknown_format"
-"""Reason of a line that fits no format."""
+CONTINUED = "continued"
+"""Name of the filter of parts of lines, as a container's runtime writes long ones."""
 CRAWLER = "crawler"
 """Name of the filter that removes requests of crawlers, by what they send or do."""
 _LONGEST_AGENT = 4096
@@ -81,20 +84,21 @@ class LogLines(LineReader):
         hour_of, begin = hours_of(partition), start_of(partition, Grain.HOUR)
 
         def read(offset: int, raw: bytes) -> Values:
-            text = text_of(raw)
+            text = decoded(raw)
             if text is None:
                 return _rejected(UNKNOWN, unreadable_line(raw))
-            match = log.read(text)
-            if match is None:
-                return _rejected(UNKNOWN, UNFIT)
-            name, fields = match
+            found = log.read(text)
+            if isinstance(found, Misfit):
+                return _rejected(UNKNOWN, found.reason)
+            name, fields = found
             if name == COMMENT:
                 # It is no request with a time: it counts in the hour in which it has arrived.
-                return (name, begin, partition, [], None, COMMENT, *_NOTHING)
+                return (name, begin, partition, [], None, CONTINUED if fields else COMMENT, *_NOTHING)
             client = client_of(fields["address"], fields.get("forwarded"), logs.proxies)
             time = time_of(fields["time"], zone)
             if client is None or time is None:
-                return _rejected(name, "invalid_address" if client is None else "invalid_time")
+                field = "address" if client is None else "time"
+                return _rejected(name, Misfit(format=name, field=field).reason)
             hour = hour_of(time)
             if hour is None:
                 return _rejected(name, IMPOSSIBLE)
@@ -134,12 +138,12 @@ def _filters(exclude: ExcludedRequests) -> list[Filter[Request]]:
         )
 
     filters: list[Filter[Request]] = [
-        Filter(name="excluded", removes=is_excluded),
-        Filter(name="method", removes=lambda request: request.method != "GET" or request.path[:1] != "/"),
-        Filter(name="status", removes=lambda request: request.status[:1] != "2" and request.status != "304"),
-        Filter(name="asset", removes=lambda request: request.is_asset),
-        Filter(name="feed", removes=lambda request: request.is_feed),
-        Filter(name=CRAWLER, removes=lambda request: request.crawler is not None),
+        ("excluded", is_excluded),
+        ("method", lambda request: request.method != "GET" or request.path[:1] != "/"),
+        ("status", lambda request: request.status[:1] != "2" and request.status != "304"),
+        ("asset", lambda request: request.is_asset),
+        ("feed", lambda request: request.is_feed),
+        (CRAWLER, lambda request: request.crawler is not None),
     ]
     return filters if exclude != ExcludedRequests() else filters[1:]
 

@@ -1,7 +1,6 @@
 """gold.audience_hourly: page views of an hour and a sketch of the visitors, by one dimension at a time.
 
-Every page view is counted once in each dimension. Combinations of dimensions would have about as many groups as there
-are page views, and a sketch of few visitors is larger than their ids.
+Combinations of dimensions would have about as many groups as page views, each with a sketch.
 
 gold.campaign_stats: displays, and the page views that belong to them.
 """
@@ -14,8 +13,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import DELIVERED_ADS, DELIVERED_VISITS, gather
-from assets.gold.visits_cube import named
+from assets.gold.page_views import DELIVERED_ADS, DELIVERED_VISITS, ENRICHED_VISITS, gather, named
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import Commit
 from blogdata.patterns.data_value import distributed_aggregator, local_aggregator
@@ -27,11 +25,7 @@ from blogdata.table.lake import Stored
 from quality.contracts.ads import BOTH, DISPLAY_SIDE, EVENT_SIDE
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
 
-BY = ("event_hour", "dimension", "value")
-MEASURES = (
-    Measure(name="events"),
-    Measure(name="visitors", how=How.SKETCH, column="user_id", lg_k=LG_K),
-)
+MEASURES = (Measure(name="events"), Measure(name="visitors", how=How.SKETCH, column="user_id", lg_k=LG_K))
 
 
 def dimensions() -> Column:
@@ -41,9 +35,6 @@ def dimensions() -> Column:
     return F.inline(F.array(*rows))
 
 
-ENRICHED_VISITS = "silver.visits_enriched"
-
-
 @computes("gold.audience_hourly")
 def audience_hourly(step: Step) -> Mapping[str, Commit]:
     """Aggregate each hour where its rows lie: they are in one partition."""
@@ -51,7 +42,7 @@ def audience_hourly(step: Step) -> Mapping[str, Commit]:
     stored = Stored(
         lake=step.lake, dataset=ENRICHED_VISITS, version=step.pin(ENRICHED_VISITS), partitions=step.partitions
     )
-    rows = local_aggregator.aggregate(step.spark, stored, BY, MEASURES, computed=[dimensions()])
+    rows = local_aggregator.aggregate(step.spark, stored, step.contract.key, MEASURES, computed=[dimensions()])
     counted = {
         hour: replace(account, rows_in=account.rows_in * len(AUDIENCE_DIMENSIONS)) for hour, account in visits.items()
     }
@@ -77,8 +68,8 @@ def campaign_stats(step: Step) -> Mapping[str, Commit]:
     hours = {key: finer(key, Grain.DAY, Grain.HOUR) for key in step.partitions}
     displays = step.read(DISPLAYS, [hour for day in hours.values() for hour in day])
     displays = displays.withColumn("event_date", F.substring("display_hour", 1, 10))
-    shown = accounts.gathered(step, DISPLAYS, lambda key: hours[key])
-    expected = {key: {"displays": account.rows_in} for key, account in shown.items()}
+    displayed = accounts.gathered(step, DISPLAYS, lambda key: hours[key])
+    expected = {key: {"displays": account.rows_in} for key, account in displayed.items()}
     return step.publish(
         period.with_hours(by_campaign(period.visits, displays)), Upstream(accounts=period.accounts, expected=expected)
     )
@@ -86,17 +77,17 @@ def campaign_stats(step: Step) -> Mapping[str, Commit]:
 
 def by_campaign(joined: DataFrame, displays: DataFrame) -> DataFrame:
     """Count by campaign: `event_date` STRING is of the row's hour, and of a display its day."""
-    side, one = F.col("side"), F.lit(1)
+    side, counted = F.col("side"), F.lit(1)
     rows = joined.select(
         "event_date",
         "campaign",
-        F.when(side == DISPLAY_SIDE, one).alias("_display_alone"),
-        F.when(side == EVENT_SIDE, one).alias("_event_alone"),
-        F.when(side == BOTH, one).alias("_pair"),
+        F.when(side == DISPLAY_SIDE, counted).alias("_display_alone"),
+        F.when(side == EVENT_SIDE, counted).alias("_event_alone"),
+        F.when(side == BOTH, counted).alias("_pair"),
         F.when(side == BOTH, F.struct("visit_id", "event_time", "page")).alias("_event"),
         F.when(side == BOTH, F.col("visit_id")).alias("_visit"),
         F.when(side == BOTH, F.col("user_id")).alias("_visitor"),
     )
-    shown = displays.select("event_date", "campaign", F.lit(1).alias("_display"))
-    together = rows.unionByName(shown, allowMissingColumns=True).withColumn("campaign", named(F.col("campaign")))
+    displayed = displays.select("event_date", "campaign", counted.alias("_display"))
+    together = rows.unionByName(displayed, allowMissingColumns=True).withColumn("campaign", named(F.col("campaign")))
     return distributed_aggregator.aggregate(together, ("event_date", "campaign"), COUNTS)

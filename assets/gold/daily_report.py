@@ -1,7 +1,4 @@
-"""gold.daily_report: the figures of a day from the sources that are there, each with its completeness.
-
-The figures of the daily report: what happened on a day, one figure a row.
-"""
+"""gold.daily_report: what happened on a day, one figure a row, from the sources that have come; each with its share."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import not_taken_in
+from assets.gold.page_views import not_taken_in
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_flow import unaligned_fan_in
@@ -48,19 +45,19 @@ def report(spark: SparkSession, sources: Mapping[str, DataFrame], gathered: Mapp
 
 
 def figures(spark: SparkSession, sources: Mapping[str, DataFrame]) -> DataFrame:
-    """Count the figures of each day, from sources that have the day as `period`; those that are not there are left out.
+    """Count the figures of each day from the sources that have come, which have the day as `period`.
 
     Returns `period`, `metric`, `value`, `detail`; a day without rows of a source has no figure of it.
     """
-    found = [spark.createDataFrame([], "period STRING, metric STRING, value BIGINT, detail STRING")]
+    parts = [spark.createDataFrame([], "period STRING, metric STRING, value BIGINT, detail STRING")]
     if VISITS in sources:
         visits = sources[VISITS]
-        found += [_long(distributed_aggregator.aggregate(visits, ("period",), COUNTS)), _top(visits)]
+        parts += [_long(distributed_aggregator.aggregate(visits, ("period",), COUNTS)), _top(visits)]
     for source, metric in ((DEAD_LETTERS, "dead_letters"), (ADS, "ad_displays")):
         if source in sources:
             counted = distributed_aggregator.aggregate(sources[source], ("period",), (Measure(name=metric),))
-            found.append(_long(counted))
-    return reduce(DataFrame.unionByName, found)
+            parts.append(_long(counted))
+    return reduce(DataFrame.unionByName, parts)
 
 
 def _long(counted: DataFrame) -> DataFrame:
@@ -87,21 +84,21 @@ def daily_report(step: Step) -> Mapping[str, Commit]:
     """Count each day from what is there of its sources (Unaligned Fan-In)."""
     hours = {day: finer(day, Grain.DAY, Grain.HOUR) for day in step.partitions}
     within = [hour for keys in hours.values() for hour in keys]
-    frames, there, rows = {}, {}, dict.fromkeys(step.partitions, 0)
+    frames, sources, rows = {}, {}, dict.fromkeys(step.partitions, 0)
     for read in step.contract.reads:
         # Never read itself: a delivery arrives through the source.
         delivered = step.events.publications(DELIVERED[read.dataset])
         published = accounts.entries(step, read.dataset, within) if step.exists(read.dataset) else {}
-        # Dead letters are those of the hour of arrival: they are there when it was delivered, held or not.
+        # Dead letters are those of the hour of arrival: they exist once it was delivered, held or not.
         held = () if read.dataset == DEAD_LETTERS else not_taken_in(step.events, DELIVERED[read.dataset], within)
-        there[read.dataset] = unaligned_fan_in.PeriodSource(published=published, delivered=delivered, held=held)
+        sources[read.dataset] = unaligned_fan_in.PeriodSource(published=published, delivered=delivered, held=held)
         if published:
             column = CONTRACTS[read.dataset].partition_column
             assert column is not None
             frames[read.dataset] = step.read(read.dataset, published).withColumn("period", F.substring(column, 1, 10))
         for hour, entry in published.items():
             rows[hour[:10]] += entry.rows_out
-    gathered = unaligned_fan_in.gather(step.partitions, Grain.DAY, Grain.HOUR, there)
+    gathered = unaligned_fan_in.gather(step.partitions, Grain.DAY, Grain.HOUR, sources)
     return step.publish(
         report(step.spark, frames, gathered),
         Upstream(accounts={day: Account(rows_in=count) for day, count in rows.items()}),

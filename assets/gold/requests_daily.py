@@ -1,6 +1,4 @@
-"""gold.requests_daily: all requests of access logs by day.
-
-Counts all requests of access logs: by host, kind, status and method, and the paths most often not found.
+"""gold.requests_daily: all requests of access logs, by day, host, kind, status and method; paths often not found.
 
 Nobody is recognized in them: there is no address and no agent, a path is without its query, and only the most frequent
 paths that were not found are named.
@@ -20,9 +18,9 @@ from blogdata.patterns.data_flow import aligned_fan_in
 from blogdata.runs import accounts
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
-from quality.contracts import requests as r
+from quality.contracts import requests_daily as r
 from quality.contracts.columns import DIRECT, UNKNOWN
-from quality.contracts.requests import NO_REQUESTS
+from quality.contracts.requests_daily import NO_REQUESTS
 
 _BY = ("event_date", "host", "kind", "status", "method", "path", "referral_host")
 
@@ -96,7 +94,7 @@ def requests_daily(step: Step) -> Mapping[str, Commit]:
                 arrived.add(arrival)
                 read.add(hour)
     present = aligned_fan_in.completeness(step.partitions, Grain.DAY, Grain.HOUR, set(arrivals))
-    hours = F.create_map(*[F.lit(part) for day, found in present.items() for part in (day, found.present)])
+    hours = F.create_map(*[F.lit(part) for day, parts in present.items() for part in (day, parts.present)])
     which = F.col("arrival_hour").isin(*sorted(arrived)) & F.col("event_hour").isin(*sorted(read))
     rows = daily(requests(step, which)).withColumn("hours_present", hours[F.col("event_date")])
     return step.publish(rows, Upstream(accounts={day: Account(rows_in=rows_in) for day, rows_in in counted.items()}))

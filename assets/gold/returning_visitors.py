@@ -17,7 +17,7 @@ from blogdata.runs import accounts
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS
-from quality.contracts.returning import OWN_WEEK
+from quality.contracts.returning_visitors import OWN_WEEK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,45 +42,45 @@ def returning_visitors(step: Step) -> Mapping[str, Commit]:
             next_step="nothing is wrong: it is computed when an hour of the next week has visitors",
         )
     hours, refreshed = _hours(step, span, published)
-    rows = dataset_materializer.shown(step.spark, step.contract.view, {AUDIENCE: hours})
+    rows = dataset_materializer.evaluate(step.spark, step.contract.view, {AUDIENCE: hours})
     account = Account(rows_in=page_views(published, span))
     return step.publish(rows, Upstream(accounts={WHOLE_TABLE: account}, refreshed=refreshed))
 
 
 def page_views(published: Mapping[str, Entry], span: Span) -> int:
     """Count the page views of the weeks, without those of hours that have expired."""
-    there = kept(published)
-    return sum(there[hour].rows_in for hour in span.hours & there.keys()) // len(AUDIENCE_DIMENSIONS)
+    hours = kept(published)
+    return sum(hours[hour].rows_in for hour in span.hours & hours.keys()) // len(AUDIENCE_DIMENSIONS)
 
 
-def anew(there: Collection[str], changed: Collection[str], shown: Collection[str]) -> set[str]:
-    """Find the weeks that a refresh computes from their hours.
+def recomputed(hours: Collection[str], changed: Collection[str], weeks: Collection[str]) -> set[str]:
+    """Find the weeks that a refresh computes from their hours; `weeks` are those of the table.
 
     A week may be missing although none of its hours changed: one that ended, or an old one, if the week that had not
-    ended has lost its rows and the table shows an earlier one again.
+    ended has lost its rows and the table reaches back to an earlier one again.
     """
-    return {_week(hour) for hour in changed} | ({_week(hour) for hour in there} - {*shown})
+    return {_week(hour) for hour in changed} | ({_week(hour) for hour in hours} - {*weeks})
 
 
 def _hours(step: Step, span: Span, published: Mapping[str, Entry]) -> tuple[DataFrame, str]:
     """Read the hours that the view needs; of a week that has not changed, one stands for all, with their sketch."""
     hours = step.read(AUDIENCE).where(F.col("event_hour") >= span.first)
     before = step.events.publications(step.contract.dataset).get(WHOLE_TABLE)
-    found = dataset_materializer.changes(
+    changed, why = dataset_materializer.changes(
         step.spark, step.lake, FOLLOWED, before, until=step.pin(AUDIENCE), code_version=step.run.code_version
     )
-    if found.changed is None or before is None:
-        return hours, f"all weeks, since {found.why}"
+    if changed is None or before is None:
+        return hours, f"all weeks, since {why}"
     # The newest version, not that of the publication: a compaction may have replaced its files, and not its rows.
     kept_rows = step.lake.read(step.spark, step.contract.dataset).where(OWN_WEEK)
-    there = [hour for hour in span.hours if published[hour].rows_kept]
-    touched = anew(there, found.changed, [row[0] for row in kept_rows.select("event_week").collect()])
+    with_rows = [hour for hour in span.hours if published[hour].rows_kept]
+    touched = recomputed(with_rows, changed, [row[0] for row in kept_rows.select("event_week").collect()])
     again = [hour for hour in sorted(span.hours) if _week(hour) in touched]
     stand_in = kept_rows.where(~F.col("event_week").isin(*touched) if touched else F.lit(True)).select(
         F.concat("event_week", F.lit("T00")).alias("event_hour"), F.lit(ALL).alias("dimension"), "events", "visitors"
     )
     read = hours.where(F.col("event_hour").isin(*again, span.open)).select(*stand_in.columns)
-    return read.unionByName(stand_in.where(F.col("event_hour") >= span.first)), _in_words(touched, span, found.why)
+    return read.unionByName(stand_in.where(F.col("event_hour") >= span.first)), _in_words(touched, span, why)
 
 
 def _in_words(touched: set[str], span: Span, why: str) -> str:

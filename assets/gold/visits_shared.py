@@ -1,7 +1,4 @@
-"""gold.visits_shared: visitors of a section in a part of a day, for people outside.
-
-Page views for people outside: told less exactly, and only where enough visitors look alike.
-"""
+"""gold.visits_shared: visitors of a section in a part of a day, for people outside, where enough of them look alike."""
 
 from __future__ import annotations
 
@@ -10,16 +7,15 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import gather
-from assets.gold.visits_cube import named
+from assets.gold.page_views import gather, named
 from blogdata.contract.publication import Account, Commit
 from blogdata.operate import secrets
 from blogdata.patterns.security import anonymizer
 from blogdata.patterns.security.pseudo_anonymizer import keyed_hash
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
-from quality.contracts.keys import VISITOR_KEY
 from quality.contracts.visits_shared import GIVEN_UP, PROMISED
+from quality.keys import VISITOR_KEY
 
 PURPOSE = "number of a shared visitor"
 WEEK, PERSON = "event_week", "user_id"

@@ -1,8 +1,7 @@
 """gold.visits_weekly: individual page views, one table per week; past years are frozen into one table each.
 
-The page views of a week for analysts: all rows, and none leads to a visitor who asked not to be shared.
-
-Counts the visitors of a year, and those who had come before, without a shuffle (Bucket).
+No row leads to a visitor who asked not to be shared. The visitors of a year, and those who had come before, are counted
+without a shuffle (Bucket).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +12,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from assets.code_version import version
-from assets.gold.fan_in import ENRICHED_VISITS, gather
+from assets.gold.page_views import ENRICHED_VISITS, gather
 from blogdata.contract.partitions import Grain, coarser, start_of
 from blogdata.contract.partitions import key_of as partition_of
 from blogdata.contract.publication import Commit
-from blogdata.contract.schema import Buckets
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.idempotency import fast_metadata_cleaner
@@ -36,39 +34,31 @@ from blogdata.table.lake import Lake, Stored
 from blogdata.table.members import Member
 from blogdata.table.target import Target
 from quality.contracts import CONTRACTS
-from quality.contracts.keys import VISITOR_KEY
-from quality.contracts.page_views import USER_BUCKETS
+from quality.contracts.visits_weekly import USER_BUCKETS
+from quality.keys import VISITOR_KEY
 
 _YEAR = len("2026")
 
 
 def visitors_of(spark: SparkSession, lake: Lake, year: Member, visible: Sequence[Member]) -> str:
-    """Count the visitors of a frozen year, and those of them who had come in the year before, in words."""
+    """Count the visitors of a frozen year who may be shared, and those of them who had come in the year before."""
     before = str(int(year.partitions[0][:_YEAR]) - 1)
-    earlier = [week for member in visible for week in member.partitions if week.startswith(before)]
+    weeks = [week for member in visible for week in member.partitions if week.startswith(before)]
     try:
-        visitors, returned = count_visitors(spark, lake, year.since_version, year.partitions, earlier)
+        visitors = _visitors(spark, lake, year.since_version, year.partitions)
+        if not weeks:
+            return f"{visitors.frame().count():,}, of whom 0 had come in the year before"
+        earlier = _visitors(spark, lake, year.since_version, weeks)
+        joined = visitors.join(earlier.each(lambda part: part.withColumnRenamed("views", "before")), "left").frame()
+        (counts,) = joined.agg(F.count(F.lit(1)), F.count("before")).collect()
     except UsersNotTogether as error:
         return f"visitors not counted, {error.what}"
-    return f"{visitors:,}, of whom {returned:,} had come in the year before"
-
-
-def count_visitors(
-    spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str], earlier: Sequence[str]
-) -> tuple[int, int]:
-    """Count the visitors of some weeks who may be shared, and those who came earlier; all weeks must have buckets."""
-    visitors = _visitors(spark, lake, version, weeks)
-    if not earlier:
-        return visitors.frame().count(), 0
-    before = _visitors(spark, lake, version, earlier).each(lambda part: part.withColumnRenamed("views", "before"))
-    views = visitors.join(before, "left").frame()
-    (found,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
-    return found[0], found[1]
+    return f"{counts[0]:,}, of whom {counts[1]:,} had come in the year before"
 
 
 def _visitors(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str]) -> Together:
     stored = Stored(lake=lake, dataset=DATASET, version=version, partitions=weeks)
-    visits = bucket.read(spark, stored).each(lambda part: part.where(F.col("user_id").isNotNull()))
+    visits = bucket.read(spark, stored).map(lambda part: part.where(F.col("user_id").isNotNull()))
     return visits.aggregate(("user_id",), F.count(F.lit(1)).alias("views"))
 
 
@@ -76,7 +66,7 @@ PURPOSE = "bucket of a user"
 VISIT = "visit of gold.visits_weekly"
 
 
-def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
+def for_analysts(visits: DataFrame, secret: str) -> DataFrame:
     """Select the columns of gold.visits_weekly from rows of silver.visits_enriched with `event_week` STRING.
 
     `user_id` and `user_bucket` are null where `keep_private` is true, and the visit of these rows has a token apart
@@ -96,7 +86,7 @@ def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
         "device_type",
         "device_name",
         "user_known",
-    ).withColumn(buckets.column, user_bucket(F.col(buckets.of), buckets.number, secret))
+    ).withColumn(USER_BUCKETS.column, user_bucket(F.col(USER_BUCKETS.of), USER_BUCKETS.number, secret))
 
 
 def user_bucket(user_id: Column, number: int, secret: str) -> Column:
@@ -117,7 +107,7 @@ def visits_weekly(step: Step) -> Mapping[str, Commit]:
     key = step.token_key(VISITOR_KEY)
     additions = slices.additions(step)
     period = gather(step, additions=additions)
-    rows = for_analysts(period.visits, USER_BUCKETS, key)
+    rows = for_analysts(period.visits, key)
     return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts, additions=additions))
 
 

@@ -1,19 +1,22 @@
-"""silver.ads: every display of an ad once; silver.visits_with_ads: events of visits with the displays of their ads."""
+"""silver.ads: every display of an ad once; silver.visits_with_ads: events of visits with the displays of their ads.
+
+The stream of ads joins with the same functions (Dynamic Joiner).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver import ad_visits
-from assets.silver.ad_visits import hour_of
-from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
+from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, hour_of, require_usable
 from blogdata.contract.publication import Account, Commit
 from blogdata.landing.lines import is_replay
 from blogdata.patterns.data_value import dynamic_joiner
+from blogdata.patterns.data_value.dynamic_joiner import Side, TimedJoin
 from blogdata.patterns.error_management import windowed_deduplicator
 from blogdata.planning.reaches import Around
 from blogdata.runs import accounts
@@ -21,16 +24,14 @@ from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
 from blogdata.table.target import Companion
 from quality.contracts import CONTRACTS
+from quality.contracts.ads import BELONGS, DISPLAY_SIDE, EVENT_SIDE
 
 IDENTITY = CONTRACTS["silver.ads"].key
 
 
 @computes("silver.ads")
 def ads(step: Step) -> Mapping[str, Commit]:
-    """Compute each hour of display from all of bronze, whenever its rows arrived, and replace it whole.
-
-    Duplicates with another payload than the kept display are published with it, in the companion table.
-    """
+    """Compute each hour of display from all of bronze, whenever its rows arrived; conflicts are published with it."""
     since = earliest_arrival(step.partitions)
     above = accounts.entries(step, "bronze.ads", since=since)
     require_usable(step)
@@ -67,11 +68,49 @@ READ = {read.dataset: read.reach for read in CONTRACTS[JOINED].reads if isinstan
 def visits_with_ads(step: Step) -> Mapping[str, Commit]:
     """Join each hour's events and displays with those of its neighbours that may belong to them."""
     visits, ads = _near(step, VISITS), _near(step, ADS)
-    displays = ad_visits.displays_of(ads)
-    joined = ad_visits.with_ads(ad_visits.naming_an_ad(visits), displays)
+    displays = displays_of(ads)
+    joined = with_ads(naming_an_ad(visits), displays)
     return step.publish(
         joined.where(F.col("event_hour").isin(*step.partitions)),
         Upstream(accounts=_accounts(step, _counted(step, visits, displays))),
+    )
+
+
+JOIN = TimedJoin(
+    on=("visit_id", "ad_id"),
+    left=Side(name=EVENT_SIDE, time="event_time"),
+    right=Side(name=DISPLAY_SIDE, time="display_time"),
+    bound=BELONGS,
+    late=timedelta(hours=1),
+)
+"""Displays and events may each come up to an hour late."""
+_COLUMNS = [column.name for column in CONTRACTS[JOINED].columns]
+
+
+def naming_an_ad(visits: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    """Select the events that name an ad, with the columns that the joined rows have of them."""
+    named = visits.where(F.col("ad_id").isNotNull())
+    # The state of a stream, also of one that was begun by an earlier release, has it as never null.
+    private = F.coalesce("keep_private", F.lit(True)).alias("keep_private")
+    return named.select("visit_id", "ad_id", "event_time", "user_id", private, "page", *more)
+
+
+def displays_of(ads: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    return ads.select("visit_id", "ad_id", "display_time", "campaign", F.col("page").alias("display_page"), *more)
+
+
+def with_ads(events: DataFrame, displays: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    """Join events and displays of the functions above to rows of silver.visits_with_ads; a stream if both are."""
+    seconds = F.unix_micros("event_time") - F.unix_micros("display_time")
+    return (
+        dynamic_joiner.join(events, displays, JOIN)
+        .withColumns(
+            {
+                "event_hour": hour_of(F.coalesce("event_time", "display_time")),
+                "seconds_between": seconds / F.lit(1_000_000.0),
+            }
+        )
+        .select(*_COLUMNS, *more)
     )
 
 
@@ -87,11 +126,11 @@ def _near(step: Step, dataset: str) -> DataFrame:
 def _counted(step: Step, visits: DataFrame, displays: DataFrame) -> Counter[tuple[str, str]]:
     """Count what is left out of each hour."""
     alone = visits.where("ad_id IS NULL").select(F.col("event_hour").alias("hour"), F.lit(WITHOUT_AD).alias("part"))
-    shown = displays.withColumns({"hour": hour_of(F.col("display_time")), "part": F.lit(WITH_EVENT)})
-    events = ad_visits.naming_an_ad(visits)
-    rows = alone.unionByName(dynamic_joiner.with_partner(shown, events, ad_visits.JOIN).select("hour", "part"))
-    found = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
-    return Counter({(row["hour"], row["part"]): int(row["count"]) for row in found})
+    dated = displays.withColumns({"hour": hour_of(F.col("display_time")), "part": F.lit(WITH_EVENT)})
+    events = naming_an_ad(visits)
+    rows = alone.unionByName(dynamic_joiner.with_partner(dated, events, JOIN).select("hour", "part"))
+    counts = rows.where(F.col("hour").isin(*step.partitions)).groupBy("hour", "part").count().collect()
+    return Counter({(row["hour"], row["part"]): int(row["count"]) for row in counts})
 
 
 def _accounts(step: Step, counted: Counter[tuple[str, str]]) -> dict[str, Account]:

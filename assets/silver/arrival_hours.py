@@ -13,7 +13,7 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import DEAD_LETTERS, held
 from blogdata.runs.step import Step
 from quality.contracts import CONTRACTS
-from quality.contracts.requests import NO_REQUESTS
+from quality.contracts.requests_daily import NO_REQUESTS
 
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 """A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour."""
@@ -41,3 +41,8 @@ def requests(step: Step, which: Column) -> DataFrame:
     """Read usable requests of access logs from bronze, page views or not, with what is found in them."""
     is_request = ~F.col("format").isin(*sorted(NO_REQUESTS)) & (F.size("reasons") == 0) & which
     return step.read("bronze.visits").where(is_request)
+
+
+def hour_of(time: Column) -> Column:
+    """Build the hour key (`2026-01-31T05`) of a TIMESTAMP; Spark's time zone is UTC."""
+    return F.date_format(time, "yyyy-MM-dd'T'HH")

@@ -1,6 +1,4 @@
-"""Assigns the page views of access logs to visits, which may reach into earlier and later hours.
-
-Page views of access logs to visits: a visit ends after more than 30 minutes of inactivity.
+"""Assigns the page views of access logs to visits: a visit ends after more than 30 minutes of inactivity.
 
 `visit_id` is a keyed hash of `user_id` and the position of the visit's first appended line (Keyed Idempotency): a late
 line, whatever its time, changes no id. The exception is a line that joins two visits: the visit appended later changes
@@ -12,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
@@ -27,8 +24,8 @@ from blogdata.landing.log_splitter import PART
 from blogdata.patterns.idempotency import keyed_idempotency
 from blogdata.patterns.security.pseudo_anonymizer import token
 from blogdata.runs.step import Step
-from quality.contracts.keys import VISITOR_KEY
 from quality.contracts.sessions import INACTIVITY
+from quality.keys import VISITOR_KEY
 
 POSITION = ("arrival_hour", "source_file", "source_offset")
 
@@ -36,20 +33,14 @@ POSITION = ("arrival_hour", "source_file", "source_offset")
 def with_visit_ids(target: DataFrame, around: DataFrame, key: str) -> DataFrame:
     """Fill the visit ids of the target, rows of :mod:`assets.bronze.request_lines` in whole hours.
 
-    `around` has earlier and later rows; those of visitors who are not in the target do no harm. The ids equal those
-    computed over all existing rows, unless :func:`touches_edge` is true.
+    `around` has earlier and later rows. Unless :func:`touches_edge`, the ids equal those computed over all rows.
     """
     visits = _keyed(_visits(target, around, target.columns), key)
     return visits.where("_ours").select(*target.columns)
 
 
 def rejoined(
-    published: DataFrame,
-    target: DataFrame,
-    around: DataFrame,
-    key: str,
-    since: datetime | None,
-    until: datetime | None,
+    published: DataFrame, target: DataFrame, around: DataFrame, key: str, since: datetime | None, until: datetime | None
 ) -> list[str]:
     """Find the hours, in order, with page views published under another visit id than they have now (an action).
 
@@ -89,9 +80,8 @@ def touches_edge(target: DataFrame, around: DataFrame, since: datetime | None, u
 def position() -> Column:
     """Build the position of a log line in the order in which lines were appended; it never changes.
 
-    The file name of a log part holds when it was taken and its offset in the whole log, so the position does not depend
-    on how the log was split. Other files use their hour of arrival. Corrections come last: they lie in the hours of the
-    lines they replace. A better one has another name, and the same position.
+    The name of a log part tells when it was taken and its offset, so the position does not depend on how the log was
+    split. Other files use their hour of arrival. Corrections come last, each at one position whatever its name.
     """
     file = F.regexp_replace("source_file", rf"/({REPLAY_PREFIX}[0-9a-f]{{16}})-[0-9a-f]{{16}}\.log$", r"/$1.log")
     part = [F.regexp_extract("source_file", PART, group) for group in (1, 2, 3)]
@@ -136,16 +126,8 @@ FIRST_LOOK = 6
 """Hours to look back and ahead at first; doubled until no visit can reach further."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Events:
-    """The events of a step's hours, and for each hour the other ones whose visits they joined or split."""
-
-    rows: DataFrame
-    makes_stale: Mapping[str, list[str]]
-
-
-def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
-    """Read the page views of the step's hours from access logs, and the hours whose visits they joined or split."""
+def log_events(step: Step, above: Mapping[str, Entry]) -> tuple[DataFrame, Mapping[str, list[str]]]:
+    """Read the page views of the step's hours from access logs; and hour to others whose visits they change."""
     key = step.token_key(VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
@@ -172,7 +154,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     makes_stale: dict[str, list[str]] = {}
     for hour in sorted(changed):
         makes_stale.setdefault(_nearest(step, hour), []).append(hour)
-    return Events(rows=with_visit_ids(target, around, key), makes_stale=makes_stale)
+    return with_visit_ids(target, around, key), makes_stale
 
 
 def _page_views(step: Step, key: str, which: Column) -> DataFrame:
@@ -211,8 +193,7 @@ def _could_change(step: Step, arrivals: Mapping[str, set[str]], others: list[str
 def _behind(above: Mapping[str, Entry], arrivals: Mapping[str, set[str]], integrated: Mapping[str, Entry]) -> set[str]:
     """Find the hours whose publication has not read everything that arrived for them.
 
-    Another run may be computing them from less data than this step has read, and publish them after it. Then they must
-    run again. An hour that has read as much is not listed.
+    Another run may compute them from less than this step has read, and publish them after it: they must run again.
     """
     seen = {hour: entry.inputs["bronze.visits"] for hour, entry in integrated.items()}
     came = {hour: max(above[arrival].version for arrival in arrived) for hour, arrived in arrivals.items()}
@@ -220,10 +201,7 @@ def _behind(above: Mapping[str, Entry], arrivals: Mapping[str, set[str]], integr
 
 
 def _nearest(step: Step, hour: str) -> str:
-    """Return the step's hour nearest to another hour.
-
-    A visit that reaches from any hour of the step to the other hour also spans the nearest one.
-    """
+    """Return the step's hour nearest to another one: a visit that reaches there from any hour of the step spans it."""
     at = bisect_left(step.partitions, hour)
     earlier, later = step.partitions[max(at - 1, 0)], step.partitions[min(at, len(step.partitions) - 1)]
     instant = start_of(hour, Grain.HOUR)

@@ -1,6 +1,6 @@
 """The history of the users, continued with each day's full delivery and with changes between deliveries.
 
-Decisions: what a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
+What a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
 login and the email, stands for it, and changes with it. A version is a run of consecutive deliveries with the same
 identity and registration time; the other fields take the newest value of the run. A version is valid from its first day
 on. Versions of the first delivery are valid from the user's registration on, as no earlier delivery could have
@@ -44,17 +44,16 @@ def identities(delivered: DataFrame) -> DataFrame:
 
     The sum of `snapshots` is the number of usable rows, without changes that delete.
     """
-    one = F.lit(1).cast("BIGINT").alias("snapshots")
     names = _is_usable() & ~F.coalesce(DELETED, F.lit(False))
-    return _each_once(delivered.where(names).select(IDENTITY, *CALLED, one))
+    return _distinct(delivered.where(names).select(IDENTITY, *CALLED, F.lit(1).cast("BIGINT").alias("snapshots")))
 
 
 def added(known: DataFrame, new: DataFrame) -> DataFrame:
     """Add the identities of some deliveries to those of others; both are encrypted by one key, or neither is."""
-    return _each_once(known.select(new.columns).unionByName(new))
+    return _distinct(known.select(new.columns).unionByName(new))
 
 
-def _each_once(rows: DataFrame) -> DataFrame:
+def _distinct(rows: DataFrame) -> DataFrame:
     values = (F.any_value(name).alias(name) for name in CALLED)
     return rows.groupBy(IDENTITY).agg(*values, F.sum("snapshots").alias("snapshots"))
 
@@ -84,7 +83,7 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
         F.coalesce(DELETED, F.lit(False)).alias("_deleted"),
         *_no_version(),
     )
-    one_an_instant = (
+    first_of_instant = (
         # An open version goes on as if all its rows had been one on the last day.
         (named if known is None else named.unionByName(_open(known, kept, last)))
         # One shuffle serves all windows and the grouping; otherwise the windows by instant would need their own.
@@ -99,7 +98,7 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
         )
         .where(F.col("_place") == 1)
     )
-    dated = one_an_instant.join(F.broadcast(_days(delivered, last)), "load_date")
+    dated = first_of_instant.join(F.broadcast(_days(delivered, last)), "load_date")
     is_delivered = F.col("_order").isNull()
     is_first = F.lag("_instant").over(instants).isNull()
     last_tracked = F.last(F.when(usable & ~deleted, tracked), ignorenulls=True).over(
@@ -120,8 +119,7 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
         .agg(
             *(F.max_by(name, F.when(usable, F.col("_instant"))).alias(name) for name in kept),
             F.coalesce(
-                F.max("_since"),
-                F.least(F.min("_instant"), F.min(F.when(F.col("_of_the_first"), F.col(REGISTERED)))),
+                F.max("_since"), F.least(F.min("_instant"), F.min(F.when(F.col("_of_the_first"), F.col(REGISTERED))))
             ).alias("valid_from"),
             F.max_by("_end", "_instant").alias("valid_to"),
             F.sum(F.when(~deleted, F.col("_rows"))).alias("snapshots"),
@@ -130,39 +128,38 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
         .where(F.col("snapshots") > 0)
     )
     current = F.col("valid_to").isNull().alias("is_current")
-    found = versions.select(F.col("id").alias("user_id"), *kept, "valid_from", "valid_to", current, "snapshots")
-    return found if known is None else found.unionByName(known.where("NOT is_current").select(*found.columns))
+    rows = versions.select(F.col("id").alias("user_id"), *kept, "valid_from", "valid_to", current, "snapshots")
+    return rows if known is None else rows.unionByName(known.where("NOT is_current").select(*rows.columns))
 
 
 def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     """Compute the users of one full delivery, rejected rows included: rows of silver.users_current.
 
-    The sum of `occurrences` is the number of usable rows. Of several of a user the first by position is used and the
-    others are only counted. A user with only rejected rows stays unchanged.
+    Of several usable rows of a user the first by position is used, and `occurrences` counts all. A user with only
+    rejected rows stays unchanged.
     """
     place = F.when(_is_usable(), F.struct("source_file", "source_offset"))
     first = {name: F.min_by(name, place).alias(name) for name in _kept(before)}
-    one_each = (
+    by_user = (
         delivered.where(_names_its_user())
         .groupBy(F.col("id").alias("user_id"))
         .agg(*first.values(), F.count_if(_is_usable()).alias("occurrences"))
     )
     known = before.select("user_id", "changed_on", F.struct(*first).alias("_before"))
     row = F.when(F.col("occurrences") > 0, F.struct(*first)).otherwise(F.col("_before"))
-    current = one_each.join(known, "user_id", "left").withColumn("_row", row).where(F.col("_row").isNotNull())
+    current = by_user.join(known, "user_id", "left").withColumn("_row", row).where(F.col("_row").isNotNull())
     changed = F.when(F.col("_row").eqNullSafe(F.col("_before")), F.col("changed_on")).otherwise(F.lit(day))
     return current.select("user_id", "_row.*", changed.alias("changed_on"), "occurrences")
 
 
 def changed(changes: DataFrame, before: DataFrame, day: str) -> DataFrame:
-    """Compute what the changes of one day, rejected ones included, make of the users: the newest of each is used.
+    """Apply the newest usable change of each user: rows of silver.users_current with `is_deleted`.
 
-    Returns rows of silver.users_current with `is_deleted`, one for each changed user. `occurrences` is that of the row
-    before with the number of the user's usable changes.
+    `occurrences` is that of the row before plus the number of the user's usable changes.
     """
     values = _kept(before)
     last = F.max_by(F.struct(*values, DELETED), F.struct(user_changes.DELTA, user_changes.order()))
-    one_each = (
+    by_user = (
         changes.where(_is_usable())
         .groupBy(F.col("id").alias("user_id"))
         .agg(last.alias("_last"), F.count(F.lit(1)).alias("_rows"))
@@ -172,7 +169,7 @@ def changed(changes: DataFrame, before: DataFrame, day: str) -> DataFrame:
         "user_id", "changed_on", F.col("occurrences").alias("_occurrences"), F.struct(*values).alias("_before")
     )
     is_same = F.col("_now").eqNullSafe(F.col("_before"))
-    return one_each.join(known, "user_id", "left").select(
+    return by_user.join(known, "user_id", "left").select(
         "user_id",
         *values,
         F.when(is_same, F.col("changed_on")).otherwise(F.lit(day)).alias("changed_on"),
@@ -224,8 +221,7 @@ def _days(delivered: DataFrame, last: str | None) -> DataFrame:
     """List the days with usable rows: whether they have a full delivery, the first one, and the next such day."""
     day = F.col("load_date")
     days = delivered.where(_is_usable()).agg(
-        F.collect_set(day).alias("_all"),
-        F.collect_set(F.when(~user_changes.is_change(), day)).alias("_deliveries"),
+        F.collect_set(day).alias("_all"), F.collect_set(F.when(~user_changes.is_change(), day)).alias("_deliveries")
     )
     every = F.col("_all") if last is None else F.array_append("_all", F.lit(last))
     first = F.lit(False) if last is not None else day.eqNullSafe(F.array_min("_deliveries"))
@@ -233,5 +229,5 @@ def _days(delivered: DataFrame, last: str | None) -> DataFrame:
         "load_date",
         (F.array_contains("_deliveries", day) | day.eqNullSafe(F.lit(last))).alias("_is_delivery"),
         first.alias("_is_first"),
-        F.array_min(F.filter("_deliveries", lambda one: one > day)).alias("_next"),
+        F.array_min(F.filter("_deliveries", lambda other: other > day)).alias("_next"),
     )

@@ -1,9 +1,12 @@
-"""silver.visits: every visit event once, in the hour it happened; conflicting duplicates in a companion table."""
+"""silver.visits: every visit event once, in the hour it happened, with conflicting duplicates in a companion table.
+
+silver.late_visits: visit events that arrived behind the watermark.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -11,16 +14,17 @@ from pyspark.sql import functions as F
 from assets.bronze import legacy_visits, visit_lines
 from assets.bronze.legacy_visits import DELETED
 from assets.silver.arrival_hours import ARRIVAL_ORDER, earliest_arrival, require_usable
-from assets.silver.log_visits import Events, log_events
+from assets.silver.log_visits import log_events
 from blogdata.contract.partitions import Grain, following
 from blogdata.contract.publication import Account, Commit, Entry
 from blogdata.landing.lines import is_replay
-from blogdata.patterns.error_management import filter_interceptor, windowed_deduplicator
+from blogdata.patterns.error_management import filter_interceptor, late_data_detector, windowed_deduplicator
 from blogdata.runs import accounts, slices
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Step, Upstream
 from blogdata.table.target import Additions, Companion
 from quality.contracts import CONTRACTS
+from quality.contracts.visits import WATERMARK
 
 
 def hours_with_deletions(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
@@ -51,11 +55,10 @@ CONFLICTS = CONTRACTS["silver.visit_conflicts"]
 
 @computes("silver.visits")
 def visits(step: Step) -> Mapping[str, Commit]:
-    """Compute each event hour from all of bronze, whenever its rows arrived.
+    """Compute each event hour from all of bronze, whenever its rows arrived; conflicts are published with it.
 
-    An hour is replaced whole, unless rows of later arrivals are all that it lacks: these are added then. The first
-    arrival wins, so they change none of the rows that are there, as long as none of them is a duplicate.
-    Duplicates with another payload than the kept event are published with it, in the companion table.
+    An hour is replaced whole, unless it lacks only rows of later arrivals without duplicates: these are added. The
+    first arrival wins, so they change no published row.
     """
     above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step.partitions))
     integrated = step.events.publications(step.contract.dataset, step.partitions)
@@ -63,8 +66,8 @@ def visits(step: Step) -> Mapping[str, Commit]:
     formats = formats_of(step, above, integrated)
     deleting = hours_with_deletions(step, above)
     additions = additions_of(step, formats, deleting)
-    read = read_events(step, formats, additions)
-    events, deleted = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting)
+    read, makes_stale = read_events(step, formats, additions)
+    events, deleted = without_deleted(step, read.withColumn("_replay", is_replay()), deleting)
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
     conflicts = Companion(
@@ -77,8 +80,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
         dropped_reason="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    accounted = arrived(step, above, read, deleted)
-    source = Upstream(accounts=accounted, additions=additions)
+    source = Upstream(accounts=arrived(step, above, makes_stale, deleted), additions=additions)
     return step.publish(unique, source, companions=[conflicts])
 
 
@@ -86,40 +88,41 @@ def additions_of(step: Step, formats: frozenset[str], deleting: Collection[str])
     """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
     if formats != {visit_lines.JSON}:
         return Additions()
-    found = slices.additions(step, [CONFLICTS]).without(deleting)
-    if not found.of:
-        return found
-    found = slices.without_repeated(step, found, json_events(step, found, tuple(found.of)))
-    # An hour whose own delivery only repeats rows has them from now on for sure, which its readers have to hear.
-    return found.without({hour for hour, added in found.again.items() if hour in added.slices})
+    additions = slices.additions(step, [CONFLICTS]).without(deleting)
+    if not additions.of:
+        return additions
+    additions = slices.without_repeated(step, additions, json_events(step, additions, tuple(additions.of)))
+    # Readers must learn that the own delivery of an hour has come, even if it only repeats rows.
+    return additions.without({hour for hour, added in additions.again.items() if hour in added.slices})
 
 
 def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:
-    """Find the formats of the step's hours from the accounts, without reading rows.
+    """Find the formats of the step's hours, and of the hour after each published one, from the accounts.
 
-    The hour after each published hour counts too: an hour that runs again may have lost its last page view, from which
-    a visit of the next hour took its id.
+    An hour that runs again may have lost its last page view, from which a visit of the next hour took its id.
     """
     next_hours = {following(hour, Grain.HOUR) for hour in integrated}
     wanted = {*step.partitions, *next_hours}
-    found = {
+    formats = {
         str(line_format)
         for entry in above.values()
         for (hour, filter_name, line_format) in entry.breakdowns["event_hours"]
         if hour in wanted and filter_name is None
     }
-    return frozenset(found or {visit_lines.JSON})
+    return frozenset(formats or {visit_lines.JSON})
 
 
-def read_events(step: Step, formats: frozenset[str], additions: Additions) -> Events:
-    """Read the visit events of the step's hours from bronze, with their typed columns; of some only what is added."""
+def read_events(
+    step: Step, formats: frozenset[str], additions: Additions
+) -> tuple[DataFrame, Mapping[str, Sequence[str]]]:
+    """Read the visit events of the step's hours, of some only what is added; and the hours that these make stale."""
     of_json = json_events(step, additions, step.partitions)
     if formats == {visit_lines.JSON}:
-        return Events(rows=of_json, makes_stale={})
-    logs = log_events(step, accounts.entries(step, "bronze.visits"))
+        return of_json, {}
+    logs, makes_stale = log_events(step, accounts.entries(step, "bronze.visits"))
     if visit_lines.JSON not in formats:
-        return logs
-    return replace(logs, rows=of_json.unionByName(logs.rows.select(*of_json.columns)))
+        return logs, makes_stale
+    return of_json.unionByName(logs.select(*of_json.columns)), makes_stale
 
 
 def json_events(step: Step, additions: Additions, hours: Sequence[str]) -> DataFrame:
@@ -140,7 +143,9 @@ def arrivals_of(step: Step, additions: Additions, hours: Sequence[str]) -> list[
     return sorted({*came, *later})
 
 
-def arrived(step: Step, above: Mapping[str, Entry], read: Events, deleted: Mapping[str, int]) -> dict[str, Account]:
+def arrived(
+    step: Step, above: Mapping[str, Entry], makes_stale: Mapping[str, Sequence[str]], deleted: Mapping[str, int]
+) -> dict[str, Account]:
     """Build the account of each of the step's hours: rows that arrived, and rows that filters removed."""
     rows = dict.fromkeys(step.partitions, 0)
     removed = f"{filter_interceptor.REASON}{DELETED}"
@@ -154,6 +159,33 @@ def arrived(step: Step, above: Mapping[str, Entry], read: Events, deleted: Mappi
                 reason = f"{filter_interceptor.REASON}{filter_name}"
                 filtered[hour][reason] = filtered[hour].get(reason, 0) + count
     return {
-        hour: Account(rows_in=rows[hour], reasons=filtered[hour], makes_stale=read.makes_stale.get(hour, ()))
+        hour: Account(rows_in=rows[hour], reasons=filtered[hour], makes_stale=makes_stale.get(hour, ()))
         for hour in step.partitions
     }
+
+
+@computes("silver.late_visits")
+def late_visits(step: Step) -> Mapping[str, Commit]:
+    """Compare every event with the watermark that held when its hour of arrival began."""
+    history = accounts.entries(step, "bronze.visits", until=step.partitions[-1] + "~")
+    marks = WATERMARK.watermarks(history, step.partitions)
+    events = step.read("bronze.visits", step.partitions).where("event_time IS NOT NULL AND filtered_by IS NULL")
+    late = late_data_detector.late(events, marks, partition="arrival_hour", event_time="event_time")
+    # Count the rows that are not late independently, so that the account does not prove itself.
+    arrived = {row["arrival_hour"]: row["on_time"] for row in _on_time(events, marks).collect()}
+    on_time = {key: int(arrived.get(key, 0)) for key in step.partitions}
+    expected = {
+        key: Account(
+            rows_in=int(history[key].measures["visits"]) if key in history else 0, reasons={"on_time": on_time[key]}
+        )
+        for key in step.partitions
+    }
+    # Earlier hours determine the watermark: when it moves, the hour runs again.
+    return step.publish(late, Upstream(accounts=expected, landed=WATERMARK.marks(history, step.partitions)))
+
+
+def _on_time(events: DataFrame, marks: Mapping[str, datetime | None]) -> DataFrame:
+    table = events.sparkSession.createDataFrame(list(marks.items()), "arrival_hour STRING, _mark TIMESTAMP")
+    in_time = F.coalesce(F.col("event_time") >= F.col("_mark"), F.lit(True))
+    joined = events.join(F.broadcast(table), "arrival_hour", "left")
+    return joined.groupBy("arrival_hour").agg(F.count_if(in_time).alias("on_time"))

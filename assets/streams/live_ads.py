@@ -15,8 +15,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver import ad_visits
-from assets.silver.ad_visits import hour_of
+from assets.silver import ads
+from assets.silver.arrival_hours import hour_of
 from assets.streams import live_lines
 from blogdata.landing.streamed_files import SCHEMA
 from blogdata.patterns.error_management import windowed_deduplicator
@@ -24,8 +24,8 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
-from quality.contracts import streams
 from quality.contracts.live import WITH_ADS_LIVE
+from quality.streams import AD_FILES, VISIT_FILES
 
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
 _EVENT = ("visit_id", "event_time", "page")
@@ -36,7 +36,7 @@ _PAYLOAD = ("user_id", "keep_private", "campaign", "display_page")
 
 def joined(lines: Sequence[DataFrame]) -> DataFrame:
     """Join the lines of both sources to rows of silver.visits_with_ads, with the places of their lines."""
-    return ad_visits.with_ads(_events(lines[0]), _displays(lines[1]), (*_EVENT_AT, *_DISPLAY_AT))
+    return ads.with_ads(_events(lines[0]), _displays(lines[1]), (*_EVENT_AT, *_DISPLAY_AT))
 
 
 def take_in(batch: MicroBatch) -> None:
@@ -64,14 +64,14 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
     What was published alone is in no pair, and what was published in a pair is not alone: such a row is a conflict.
     """
     events, known = (frame.where(F.col("event_time").isNotNull()) for frame in (rows, published))
-    ads = windowed_deduplicator.first_come(
+    first_ads = windowed_deduplicator.first_come(
         events.select(*_EVENT, "ad_id", *_EVENT_AT).distinct(),
         known.select(*_EVENT, "ad_id").distinct(),
         key=_EVENT,
         order=_EVENT_AT,
         payload=F.col("ad_id"),
     )
-    other_ad = ads.where(F.col("verdict") == Verdict.CONFLICT.value).select(*_EVENT_AT)
+    other_ad = first_ads.where(F.col("verdict") == Verdict.CONFLICT.value).select(*_EVENT_AT)
     once = windowed_deduplicator.first_come(
         rows.join(other_ad, [*_EVENT_AT], "left_anti"),
         published,
@@ -102,18 +102,18 @@ def _held_against(rows: DataFrame, published: DataFrame, side: Sequence[str], pa
 
 def _hours(rows: DataFrame) -> list[str]:
     """List the event hours in which rows of the same events and displays may lie."""
-    last = F.col("display_time") + F.expr(f"INTERVAL {int(ad_visits.JOIN.bound.total_seconds())} SECONDS")
+    last = F.col("display_time") + F.expr(f"INTERVAL {int(ads.JOIN.bound.total_seconds())} SECONDS")
     times = F.array("event_time", "display_time", last)
-    found = rows.select(F.explode(F.transform(times, hour_of)).alias("hour")).distinct().collect()
-    return [row["hour"] for row in found if row["hour"] is not None]
+    hours = rows.select(F.explode(F.transform(times, hour_of)).alias("hour")).distinct().collect()
+    return [row["hour"] for row in hours if row["hour"] is not None]
 
 
 def _events(lines: DataFrame) -> DataFrame:
-    return ad_visits.naming_an_ad(_placed(live_lines.events(lines), _EVENT_AT), _EVENT_AT)
+    return ads.naming_an_ad(_placed(live_lines.events(lines), _EVENT_AT), _EVENT_AT)
 
 
 def _displays(lines: DataFrame) -> DataFrame:
-    return ad_visits.displays_of(_placed(live_lines.displays(lines), _DISPLAY_AT), _DISPLAY_AT)
+    return ads.displays_of(_placed(live_lines.displays(lines), _DISPLAY_AT), _DISPLAY_AT)
 
 
 def _placed(rows: DataFrame, names: tuple[str, str]) -> DataFrame:
@@ -126,11 +126,11 @@ def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
 
 STREAM = Stream(
     name="ads",
-    sources=(streams.VISITS, streams.ADS),
+    sources=(VISIT_FILES, AD_FILES),
     readers=(live_lines.VISITS, live_lines.ADS),
     schema=SCHEMA,
     key=WITH_ADS_LIVE.key,
-    watermark=f"min of both sides less {ad_visits.JOIN.late}, joined within {ad_visits.JOIN.bound}",
+    watermark=f"min of both sides less {ads.JOIN.late}, joined within {ads.JOIN.bound}",
     contracts=(WITH_ADS_LIVE,),
     process=take_in,
     query=joined,

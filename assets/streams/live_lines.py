@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from assets.bronze.ad_lines import AdLines
 from assets.bronze.visit_lines import VisitLines
-from assets.silver.ad_visits import hour_of
+from assets.silver.arrival_hours import hour_of
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Account
 from blogdata.landing.lines import read
@@ -23,6 +23,7 @@ from quality.contracts.live import LATE
 
 VISITS, ADS = VisitLines(), AdLines()
 """What reads the lines of the sources."""
+LEFT_OUT = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
 
 
 def received(lines: DataFrame) -> DataFrame:
@@ -46,10 +47,9 @@ def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
     marks = {planned.number: planned.watermark for planned in batch.checkpoint.batches()}
     # Those are late that the batch before had no place for any more.
     mark = marks.get(batch.number - 1)
-    found = Counter[str]()
+    late_rows, place = Counter[str](), batch.place
     if mark is None:
-        return found
-    place = batch.place
+        return late_rows
     for source, (reader, rows_of, time, counts_for) in zip(batch.sources, sides, strict=True):
         paths: dict[str, list[Path]] = {}
         for file in batch.files:
@@ -58,8 +58,8 @@ def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
         rows = rows_of(read(batch.spark, place.landing, paths, reader, place.bounds))
         behind = rows.where(F.col(time) <= F.lit(mark - counts_for))
         counts = behind.groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
-        found.update({row["hour"]: int(row["count"]) for row in counts})
-    return found
+        late_rows.update({row["hour"]: int(row["count"]) for row in counts})
+    return late_rows
 
 
 def publish(
@@ -81,11 +81,10 @@ def published(batch: MicroBatch, contract: Contract) -> DataFrame:
 
 def accounts(by_verdict: Iterable[Row], late: Mapping[str, int]) -> dict[str, Account]:
     """Account for the rows of a batch by hour; `late` has the rows that came too late for a state."""
-    found = {hour: Counter({LATE: rows}) for hour, rows in late.items()}
+    verdicts = {hour: Counter({LATE: rows}) for hour, rows in late.items()}
     for row in by_verdict:
-        found.setdefault(row["event_hour"], Counter())[row["verdict"]] += int(row["count"])
-    left_out = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
+        verdicts.setdefault(row["event_hour"], Counter())[row["verdict"]] += int(row["count"])
     return {
-        hour: Account(rows_in=rows.total(), reasons={name: rows[name] for name in left_out})
-        for hour, rows in sorted(found.items())
+        hour: Account(rows_in=rows.total(), reasons={name: rows[name] for name in LEFT_OUT})
+        for hour, rows in sorted(verdicts.items())
     }

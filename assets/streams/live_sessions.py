@@ -13,8 +13,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from assets.silver import session_rules
-from assets.silver.ad_visits import hour_of
+from assets.silver import sessions
+from assets.silver.arrival_hours import hour_of
 from assets.streams import live_lines
 from blogdata.contract.partitions import Grain, between
 from blogdata.contract.publication import Account
@@ -26,10 +26,10 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
-from quality.contracts import streams
 from quality.contracts.live import LATE, SESSIONS_LIVE
+from quality.streams import VISIT_FILES
 
-SPEC = session_rules.SPEC
+SPEC = sessions.SPEC
 ALLOWED = timedelta(hours=1)
 """Page views may come up to an hour late."""
 _PAYLOAD = "payload"
@@ -39,7 +39,7 @@ _CONTENT = ("session_id", STARTED, ENDED, "pages", "first_pages", "exit_page", "
 
 
 def windows(lines: Sequence[DataFrame]) -> DataFrame:
-    views = session_rules.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(_PAYLOAD))
+    views = sessions.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(_PAYLOAD))
     return stateful_sessionizer.windows(views, SPEC, late=ALLOWED)
 
 
@@ -52,10 +52,10 @@ def take_in(batch: MicroBatch) -> None:
         (range_,) = over.agg(hour_of(F.min(STARTED)).alias("first"), hour_of(last).alias("last")).collect()
         since = range_["first"] or _NO_HOUR
         hours = between(since, range_["last"] or since, Grain.HOUR)
-        found = stateful_sessionizer.sessions(over, SPEC, payload=_PAYLOAD, partitions=hours)
+        ended = stateful_sessionizer.sessions(over, SPEC, payload=_PAYLOAD, partitions=hours)
         # Two sessions of a visitor never overlap: older ones are of no matter.
         published = live_lines.published(batch, SESSIONS_LIVE).where(F.col("event_hour") >= since)
-        with kept_rows.computed(judged(found, published)) as verdicts:
+        with kept_rows.computed(judged(ended, published)) as verdicts:
             counts = [F.sum(name).alias(name) for name in (LINES, "pages", CONFLICTS)]
             counted = verdicts.groupBy("event_hour", "verdict").agg(*counts).collect()
             late = live_lines.late(
@@ -66,12 +66,12 @@ def take_in(batch: MicroBatch) -> None:
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
     """Add the verdict `duplicate` of a session with the same content, or `conflict`: two of a visitor never overlap."""
-    mine = rows.select("user_id", *_CONTENT, F.xxhash64(*_CONTENT).alias("_content"))
+    sessions = rows.select("user_id", *_CONTENT, F.xxhash64(*_CONTENT).alias("_content"))
     known = published.select(
         "user_id", F.col(STARTED).alias("_since"), F.col(ENDED).alias("_until"), F.xxhash64(*_CONTENT).alias("_known")
     )
     overlapping = (
-        mine.join(known, "user_id")
+        sessions.join(known, "user_id")
         .where((F.col(STARTED) <= F.col("_until")) & (F.col(ENDED) >= F.col("_since")))
         .groupBy("session_id")
         .agg(F.max(F.col("_known") == F.col("_content")).alias("_same"))
@@ -87,23 +87,22 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
 def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
     lines, reasons = Counter(late), {hour: Counter({LATE: rows}) for hour, rows in late.items()}
     for row in counted:
-        mine = reasons.setdefault(row["event_hour"], Counter())
+        of_hour = reasons.setdefault(row["event_hour"], Counter())
         lines[row["event_hour"]] += row[LINES]
         if row["verdict"] == Verdict.FIRST.value:
             duplicates = row[LINES] - row["pages"] - row[CONFLICTS]
-            mine.update({Verdict.DUPLICATE.value: duplicates, Verdict.CONFLICT.value: row[CONFLICTS]})
+            of_hour.update({Verdict.DUPLICATE.value: duplicates, Verdict.CONFLICT.value: row[CONFLICTS]})
         else:
-            mine[row["verdict"]] += row[LINES]
-    names = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
+            of_hour[row["verdict"]] += row[LINES]
     return {
-        hour: Account(rows_in=lines[hour], reasons={name: mine[name] for name in names})
-        for hour, mine in sorted(reasons.items())
+        hour: Account(rows_in=lines[hour], reasons={name: of_hour[name] for name in live_lines.LEFT_OUT})
+        for hour, of_hour in sorted(reasons.items())
     }
 
 
 STREAM = Stream(
     name="sessions",
-    sources=(streams.VISITS,),
+    sources=(VISIT_FILES,),
     readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=("user_id", SPEC.time, *SPEC.ties),

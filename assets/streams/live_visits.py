@@ -27,9 +27,9 @@ from blogdata.runs.landed_inputs import ERASED
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import arrow, kept_rows
 from blogdata.table.checksums import require_whole
-from quality.contracts import streams
 from quality.contracts.live import BRONZE, LATE, VISITS
 from quality.contracts.visits import WATERMARK
+from quality.streams import VISIT_FILES
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
@@ -101,17 +101,12 @@ def _land(batch: MicroBatch, lines: DataFrame) -> Commit:
         renewed = once["stream"] != batch.checkpoint.writer or bool(once["notes"]["renewed"])
     known = _taken_in_before(batch) if renewed else frozenset()
     new, old = ([file for file in batch.files if (file.name in known) is is_known] for is_known in (False, True))
-    taken_in_before = {key: size.lines for key, size in by_hour(old).items()}
-    erased = {key: size.erased for key, size in by_hour(new).items() if size.erased}
+    left_out = {
+        "taken_in_before": {key: size.lines for key, size in by_hour(old).items()},
+        ERASED: {key: size.erased for key, size in by_hour(new).items() if size.erased},
+    }
     accounts = {
-        key: Account(
-            rows_in=size.lines,
-            reasons={
-                name: rows[key]
-                for name, rows in (("taken_in_before", taken_in_before), (ERASED, erased))
-                if key in rows
-            },
-        )
+        key: Account(rows_in=size.lines, reasons={name: rows[key] for name, rows in left_out.items() if key in rows})
         for key, size in by_hour(batch.files).items()
     }
     return batch.append(
@@ -127,8 +122,8 @@ def _land(batch: MicroBatch, lines: DataFrame) -> Commit:
 def _newest(batch: MicroBatch, dataset: str) -> Commit | None:
     """Find the newest commit that appended another batch to a dataset; None if there is none."""
     this = (batch.checkpoint.writer, batch.number)
-    commits = ((one, one.info["appended"]) for one in appended(batch.place.lake, dataset))
-    return next((one for one, once in commits if (once["stream"], once["batch"]) != this), None)
+    commits = ((commit, commit.info["appended"]) for commit in appended(batch.place.lake, dataset))
+    return next((commit for commit, of in commits if (of["stream"], of["batch"]) != this), None)
 
 
 def _taken_in_before(batch: MicroBatch) -> frozenset[str]:
@@ -144,7 +139,7 @@ def _taken_in_before(batch: MicroBatch) -> frozenset[str]:
 
 STREAM = Stream(
     name="visits",
-    sources=(streams.VISITS,),
+    sources=(VISIT_FILES,),
     readers=(live_lines.VISITS,),
     schema=SCHEMA,
     key=IDENTITY,

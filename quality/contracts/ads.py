@@ -12,25 +12,17 @@ from blogdata.contract.writes import AppearsWith
 from blogdata.planning.reach import SAME, EventsOf, Landed
 from blogdata.planning.reaches import Around
 from quality.contracts import columns as c
-from quality.contracts import landed, visits
-from quality.contracts.landed import ARRIVAL, BYTES, ERASED, LANDED_LINES, POSITION_IS_REAL
-from quality.contracts.visits import (
-    ARRIVED,
-    BOUNDED_DUPLICATES,
-    EVENT,
-    FEW_CONFLICTS,
-    STANDS_FOR,
-    STANDS_FOR_ITSELF,
-)
+from quality.contracts import landed
+from quality.contracts.landed import ARRIVAL, BYTES, ERASED, LANDED_LINES, POSITION, POSITION_IS_REAL
+from quality.contracts.visits import ARRIVED, BOUNDED_DUPLICATES, EVENT, FEW_CONFLICTS, STANDS_FOR, STANDS_FOR_ITSELF
 
 DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
-POSITION = ("source_file", "source_offset")
-IN_BRONZE = Reference(dataset="bronze.ads", columns={name: name for name in POSITION})
+IN_BRONZE = Reference("bronze.ads", {name: name for name in POSITION})
 
 IN_ITS_HOUR = RowRule(
-    name="in_its_hour",
-    expression="display_hour = date_format(display_time, \"yyyy-MM-dd'T'HH\")",
-    description="A row lies in the partition of its display time",
+    "in_its_hour",
+    "display_hour = date_format(display_time, \"yyyy-MM-dd'T'HH\")",
+    "A row lies in the partition of its display time",
 )
 
 FOUND = tuple(c.optional(column) for column in c.AD if column.name != "display_time")
@@ -40,12 +32,12 @@ RECEIVED = Contract(
     dataset="bronze.ads",
     description="Every line that was landed as a displayed ad, as received",
     owner="team:platform",
-    reads=(Read(dataset="landing.ads", reach=Landed(table="ads", grain=Grain.HOUR), fields=landed.AD),),
+    reads=(Read("landing.ads", Landed(table="ads", grain=Grain.HOUR), fields=landed.AD),),
     columns=(
         c.RAW,
         *c.SOURCE,
         c.ARRIVAL_HOUR,
-        c.fact(name="display_time", type="TIMESTAMP", description="When the ad was shown; null when rejected"),
+        c.fact("display_time", "When the ad was shown; null when rejected", type="TIMESTAMP"),
         c.optional(c.DISPLAY_HOUR),
         c.REASONS,
         *FOUND,
@@ -56,9 +48,9 @@ RECEIVED = Contract(
     left_out=ERASED,
     rules=(
         RowRule(
-            name="judged",
-            expression="(size(reasons) = 0) = (display_hour IS NOT NULL)",
-            description="A row is either rejected with a reason or belongs to an hour of display",
+            "judged",
+            "(size(reasons) = 0) = (display_hour IS NOT NULL)",
+            "A row is either rejected with a reason or belongs to an hour of display",
         ),
         POSITION_IS_REAL,
     ),
@@ -71,23 +63,17 @@ RECEIVED = Contract(
     breakdowns={"display_hours": ("display_hour",), "reasons": ("explode(reasons)",)},
     statistics=("source_offset", "display_hour"),
     patterns=(
-        "Readiness Marker",
-        "Dead-Letter",
-        "Horizontal Partitioner",
-        "Wrapper",
-        "Metadata Enhancer",
-        "Schema Compatibility Enforcer",
-        "In-Place Overwriter",
+        *("Readiness Marker", "Dead-Letter", "Horizontal Partitioner", "Wrapper"),
+        *("Metadata Enhancer", "Schema Compatibility Enforcer", "In-Place Overwriter"),
     ),
     freshness_hours=1,
     watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
 )
 
-DEAD_LETTERS = replace(
-    visits.DEAD_LETTERS,
+DEAD_LETTERS = landed.dead_letters(
     dataset="bronze.ad_dead_letters",
     description="Landed lines that are no usable displays of an ad, each with all its reasons and its place",
-    reads=(Read(dataset="bronze.ads", reach=SAME),),
+    reads=(Read("bronze.ads", SAME),),
     columns=(c.RAW, *c.SOURCE, c.ARRIVAL_HOUR, c.REASONS),
     references=(IN_BRONZE,),
     rows_in="rows of `bronze.ads` of the hour of arrival",
@@ -97,25 +83,18 @@ DISPLAYED = Contract(
     dataset="silver.ads",
     description="Displays of ads: parsed, each once, beside the untouched line they came from",
     owner="team:analytics",
-    reads=(Read(dataset="bronze.ads", reach=EventsOf(breakdown="display_hours")),),
+    reads=(Read("bronze.ads", EventsOf(breakdown="display_hours")),),
     runs=Runs(judged_by="bronze.ad_dead_letters"),
-    columns=(
-        c.DISPLAY_HOUR,
-        *c.AD,
-        *STANDS_FOR,
-        c.RAW,
-        ARRIVED,
-        *c.SOURCE,
-    ),
+    columns=(c.DISPLAY_HOUR, *c.AD, *STANDS_FOR, c.RAW, ARRIVED, *c.SOURCE),
     key=("visit_id", "ad_id", "display_time"),
     partitioning=DISPLAY,
     references=(IN_BRONZE,),
     rules=(
         IN_ITS_HOUR,
         RowRule(
-            name="identified",
-            expression=" AND ".join(c.filled(name) for name in c.AD_IDENTIFIERS),
-            description="Identifiers are not blank; bronze rejects those that are",
+            "identified",
+            " AND ".join(c.filled(name) for name in c.AD_IDENTIFIERS),
+            "Identifiers are not blank; bronze rejects those that are",
         ),
         STANDS_FOR_ITSELF,
     ),
@@ -129,15 +108,9 @@ DISPLAYED = Contract(
     measures={"conflicts": "sum(conflicts)"},
     statistics=("display_time", "ad_id"),
     patterns=(
-        "Windowed Deduplicator",
-        "Wrapper",
-        "Data Overwrite",
-        "Transactional Writer",
-        "Dynamic Late Data Integrator",
-        "Audit-Write-Audit-Publish",
-        "Constraints Enforcer",
-        "Schema Compatibility Enforcer",
-        "Horizontal Partitioner",
+        *("Windowed Deduplicator", "Wrapper", "Data Overwrite"),
+        *("Transactional Writer", "Dynamic Late Data Integrator", "Audit-Write-Audit-Publish"),
+        *("Constraints Enforcer", "Schema Compatibility Enforcer", "Horizontal Partitioner"),
         "Metadata Enhancer",
     ),
     freshness_hours=2,
@@ -145,15 +118,14 @@ DISPLAYED = Contract(
     watch=Watch(flow=Flow(layer=Layer.DATA, event_time="display_time"), lag=Lag(), sla=Sla()),
 )
 
-AD_CONFLICTS = replace(
-    visits.VISIT_CONFLICTS,
+AD_CONFLICTS = landed.conflicts(
     dataset="silver.ad_conflicts",
     description="Displays that lost to an earlier one with the same identity and another payload",
-    reads=(Read(dataset="silver.ads", reach=SAME),),
+    reads=(Read("silver.ads", SAME),),
     write=AppearsWith(main="silver.ads"),
     columns=(c.DISPLAY_HOUR, c.AD[2], c.AD[0], c.AD[3], c.RAW, ARRIVED, *c.SOURCE),
     partitioning=DISPLAY,
-    references=(Reference(dataset="silver.ads", columns={name: name for name in DISPLAYED.key}),),
+    references=(Reference("silver.ads", {name: name for name in DISPLAYED.key}),),
     rows_in="duplicates of `silver.ads`, by the commit that publishes both",
     rules=(IN_ITS_HOUR,),
     statistics=("display_time",),
@@ -170,11 +142,11 @@ WITH_ADS = Contract(
     "for each event without a display, and for each display without an event",
     owner="team:analytics",
     reads=(
-        Read(dataset="silver.ads", reach=Around(grain=Grain.HOUR, before=BELONGS)),
+        Read("silver.ads", Around(grain=Grain.HOUR, before=BELONGS)),
         # A blog that displays no ads has no such hours.
         Read(
-            dataset="silver.visits",
-            reach=Around(grain=Grain.HOUR, after=BELONGS, since="silver.ads", delivered="bronze.visits"),
+            "silver.visits",
+            Around(grain=Grain.HOUR, after=BELONGS, since="silver.ads", delivered="bronze.visits"),
             optional=True,
         ),
     ),
@@ -183,45 +155,37 @@ WITH_ADS = Contract(
             c.EVENT_HOUR, description="Hour of the event; of a display without an event, that of the display (UTC)"
         ),
         c.text(
-            name="side",
-            description="both (an event and a display it belongs to), event (without a display), display (without "
-            "an event)",
+            "side", "both (an event and a display it belongs to), event (without a display), display (without an event)"
         ),
-        c.VISIT[0],
-        c.AD[0],
-        c.optional(c.VISIT[1]),
-        c.optional(c.VISIT[2]),
-        c.optional(c.VISIT[3]),
-        c.optional(c.VISIT[4]),
-        c.optional(c.AD[3]),
-        c.optional(c.AD[4]),
-        c.fact(name="display_page", type="STRING", description="Path of the page that showed the ad"),
-        Column(name="seconds_between", type="DOUBLE", description="Seconds from the display to the event"),
+        *(c.VISIT[0], c.AD[0]),
+        *(c.optional(column) for column in (*c.VISIT[1:5], *c.AD[3:])),
+        c.optional_text("display_page", "Path of the page that showed the ad"),
+        Column("seconds_between", "Seconds from the display to the event", type="DOUBLE"),
     ),
     key=("visit_id", "ad_id", "event_time", "page", "display_time"),
     partitioning=EVENT,
     references=(
-        Reference(dataset="silver.visits", columns={name: name for name in ("visit_id", "event_time", "page")}),
-        Reference(dataset="silver.ads", columns={name: name for name in DISPLAYED.key}),
+        Reference("silver.visits", {name: name for name in ("visit_id", "event_time", "page")}),
+        Reference("silver.ads", {name: name for name in DISPLAYED.key}),
     ),
     rules=(
         RowRule(
-            name="in_its_hour",
-            expression="event_hour = date_format(coalesce(event_time, display_time), \"yyyy-MM-dd'T'HH\")",
-            description="A row lies in the partition of its event, or of its display if it has no event",
+            "in_its_hour",
+            "event_hour = date_format(coalesce(event_time, display_time), \"yyyy-MM-dd'T'HH\")",
+            "A row lies in the partition of its event, or of its display if it has no event",
         ),
         RowRule(
-            name="side_is_there",
-            expression=f"(side = '{DISPLAY_SIDE}') = (event_time IS NULL)"
+            "side_is_there",
+            f"(side = '{DISPLAY_SIDE}') = (event_time IS NULL)"
             f" AND (side = '{EVENT_SIDE}') = (display_time IS NULL)"
             f" AND side IN ('{BOTH}', '{EVENT_SIDE}', '{DISPLAY_SIDE}')",
-            description="A row has the columns of the side or sides that it names",
+            "A row has the columns of the side or sides that it names",
         ),
         RowRule(
-            name="belong_together",
-            expression=f"(side = '{BOTH}') = (seconds_between IS NOT NULL)"
+            "belong_together",
+            f"(side = '{BOTH}') = (seconds_between IS NOT NULL)"
             f" AND (seconds_between IS NULL OR seconds_between BETWEEN 0 AND {BELONGS.total_seconds():g})",
-            description="An event belongs to a display of at most half an hour before",
+            "An event belongs to a display of at most half an hour before",
         ),
     ),
     rows_in="rows of `silver.visits` and of `silver.ads` of the hour",

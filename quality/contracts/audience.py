@@ -11,45 +11,37 @@ from quality.contracts import page_views
 from quality.contracts.enriched import COUNTRY
 from quality.contracts.page_views import HOURS_OF_A_DAY, HOURS_PRESENT, PARTS, PATTERNS, daily
 
-_JOINED = Read(dataset="silver.visits_with_ads", reach=WITHIN)
+_JOINED = Read("silver.visits_with_ads", WITHIN)
 CAMPAIGN_STATS = daily(
     dataset="gold.campaign_stats",
     description="Displays of a campaign on a day, and the page views and visitors within half an hour after them",
     consumers=("team:marketing",),
-    reads=(_JOINED, Read(dataset="silver.ads", reach=WITHIN)),
+    reads=(_JOINED, Read("silver.ads", WITHIN)),
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
         c.EVENT_DATE,
-        c.text(
-            name="campaign",
-            description="The campaign, or unknown: of page views that name an ad and belong to no display, too",
-        ),
-        c.count(name="displays", description="Displays of its ads", sourceless="counts rows"),
-        c.count(name="displays_alone", description="Of these, displays to which no page view belongs"),
-        c.count(
-            name="events", description="Page views that belong to a display; one that belongs to several counts once"
-        ),
-        c.count(
-            name="events_alone",
-            description="Page views that name an ad and belong to no display, so their campaign is unknown",
-        ),
-        c.count(name="pairs", description="Page views by each display they belong to"),
-        c.count(name="visits", description="Distinct browsing sessions of the events"),
-        c.count(name="visitors", description="Distinct visitors of the events"),
+        c.text("campaign", "The campaign, or unknown: of page views that name an ad and belong to no display, too"),
+        c.count("displays", "Displays of its ads", sourceless="counts rows"),
+        c.count("displays_alone", "Of these, displays to which no page view belongs"),
+        c.count("events", "Page views that belong to a display; one that belongs to several counts once"),
+        c.count("events_alone", "Page views that name an ad and belong to no display, so their campaign is unknown"),
+        c.count("pairs", "Page views by each display they belong to"),
+        c.count("visits", "Distinct browsing sessions of the events"),
+        c.count("visitors", "Distinct visitors of the events"),
         HOURS_PRESENT,
     ),
     key=("event_date", "campaign"),
     rules=(
         RowRule(
-            name="counts_are_plausible",
-            expression="displays_alone BETWEEN 0 AND displays AND events BETWEEN 0 AND pairs AND events_alone >= 0"
+            "counts_are_plausible",
+            "displays_alone BETWEEN 0 AND displays AND events BETWEEN 0 AND pairs AND events_alone >= 0"
             " AND visits BETWEEN 0 AND events AND visitors BETWEEN 0 AND events",
-            description="No part is larger than what it is a part of",
+            "No part is larger than what it is a part of",
         ),
         RowRule(
-            name="no_campaign_without_a_display",
-            expression=f"events_alone = 0 OR campaign = '{c.UNKNOWN}'",
-            description="Only its display tells the campaign of a page view",
+            "no_campaign_without_a_display",
+            f"events_alone = 0 OR campaign = '{c.UNKNOWN}'",
+            "Only its display tells the campaign of a page view",
         ),
         HOURS_OF_A_DAY,
     ),
@@ -83,23 +75,19 @@ AUDIENCE_HOURLY = Contract(
     description="Page views of an hour, and sketches of its visitors that can be merged, by one dimension at a time",
     owner="team:analytics",
     consumers=("team:editors",),
-    reads=(Read(dataset="silver.visits_enriched", reach=Same(delivered=page_views.DELIVERED)),),
+    reads=(Read("silver.visits_enriched", Same(delivered=page_views.DELIVERED)),),
     columns=(
         c.EVENT_HOUR,
-        c.text(name="dimension", description=f"What the page views are grouped by: {', '.join(AUDIENCE_DIMENSIONS)}"),
-        c.text(name="value", description="Its value, or unknown"),
-        c.count(name="events", description="Page views", sourceless="counts rows"),
+        c.text("dimension", f"What the page views are grouped by: {', '.join(AUDIENCE_DIMENSIONS)}"),
+        c.text("value", "Its value, or unknown"),
+        c.count("events", "Page views", sourceless="counts rows"),
         VISITORS,
     ),
     key=("event_hour", "dimension", "value"),
     partitioning=Partitioning(column="event_hour", grain=Grain.HOUR),
     rules=(
-        RowRule(name="has_events", expression="events >= 1", description="A group has events"),
-        RowRule(
-            name="has_visitors",
-            expression="hll_sketch_estimate(visitors) >= 1",
-            description="The sketch can be read, and has visitors",
-        ),
+        RowRule("has_events", "events >= 1", "A group has events"),
+        RowRule("has_visitors", "hll_sketch_estimate(visitors) >= 1", "The sketch can be read, and has visitors"),
     ),
     rows_in="rows of `silver.visits_enriched` of the hour, once for each dimension",
     stands_for=page_views.STANDS_FOR,

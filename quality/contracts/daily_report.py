@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from blogdata.contract.contract import Contract, Read
 from blogdata.contract.schedule import Clock, On, Runs
@@ -9,7 +10,7 @@ from blogdata.contract.schema import Audit, Column, RowRule
 from blogdata.contract.watch import Lag, Sla, Watch
 from blogdata.planning.reach import WITHIN
 from quality.contracts import columns as c
-from quality.contracts.page_views import DAY
+from quality.contracts.page_views import DAY, HOURS_PRESENT
 
 FIGURES: Mapping[str, Mapping[str, int | None]] = {
     "silver.visits_enriched": {"views": 0, "visits": 0, "visitors": 0, "top_page": None, "top_referrer": None},
@@ -24,6 +25,7 @@ STANDS_FOR = f"sum(CASE WHEN {_COUNTING} THEN coalesce(value, 0) ELSE 0 END)"
 PARTS = f"sum(CASE WHEN {_COUNTING} THEN hours_present ELSE 0 END)"
 EXPECTED = f"24 * count_if({_COUNTING})"
 LABEL = "from the keys and the accounts of the sources, by the program"
+label, share = partial(c.text, sourceless=LABEL), partial(c.measure, sourceless=LABEL)
 
 DAILY_REPORT = Contract(
     dataset="gold.daily_report",
@@ -32,75 +34,57 @@ DAILY_REPORT = Contract(
     owner="team:platform",
     consumers=("team:analytics",),
     reads=(
-        Read(dataset="silver.visits_enriched", reach=WITHIN, optional=True),
-        Read(dataset="bronze.dead_letters", reach=WITHIN, optional=True),
-        Read(dataset="silver.ads", reach=WITHIN, optional=True),
+        Read("silver.visits_enriched", WITHIN, optional=True),
+        Read("bronze.dead_letters", WITHIN, optional=True),
+        Read("silver.ads", WITHIN, optional=True),
     ),
     runs=Runs(on=On.DEADLINE, at=Clock.NIGHTLY),
     columns=(
         replace(c.EVENT_DATE, sourceless=LABEL),
-        c.text(
-            name="metric",
-            description="views, visits, visitors, top_page, top_referrer, dead_letters or ad_displays",
-            sourceless=LABEL,
-        ),
+        label("metric", "views, visits, visitors, top_page, top_referrer, dead_letters or ad_displays"),
         Column(
-            name="value",
+            "value",
+            "The figure, in the case of top_page its page views; null if nothing of its source is there",
             type="BIGINT",
-            description="The figure, in the case of top_page its page views; null if nothing of its source is there",
         ),
-        c.fact(name="detail", type="STRING", description="The page of top_page, the host of top_referrer"),
-        c.text(name="source", description="Dataset the figure is counted from", sourceless=LABEL),
-        Column(
-            name="hours_present",
-            type="INT",
-            nullable=False,
+        c.optional_text("detail", "The page of top_page, the host of top_referrer"),
+        label("source", "Dataset the figure is counted from"),
+        replace(
+            HOURS_PRESENT,
             description="Hours of the source that were delivered when it was computed, with rows or without",
             sourceless=LABEL,
         ),
-        c.measure(
-            name="completeness",
-            description="Share of the source's hours that were there, 0 to 1; below 1 the figure is too small",
-            sourceless=LABEL,
-        ),
-        c.measure(
-            name="report_completeness",
-            description="Share of the hours of all sources of the day that were there, 0 to 1",
-            sourceless=LABEL,
-        ),
+        share("completeness", "Share of the source's hours that were there, 0 to 1; below 1 the figure is too small"),
+        share("report_completeness", "Share of the hours of all sources of the day that were there, 0 to 1"),
     ),
     key=("event_date", "metric"),
     partitioning=DAY,
     rules=(
         RowRule(
-            name="completeness_is_of_24_hours",
-            expression="hours_present BETWEEN 0 AND 24 AND abs(completeness - hours_present / 24) < 0.000001",
-            description="The share is that of the hours",
+            "completeness_is_of_24_hours",
+            "hours_present BETWEEN 0 AND 24 AND abs(completeness - hours_present / 24) < 0.000001",
+            "The share is that of the hours",
         ),
         RowRule(
-            name="complete_has_a_value",
-            expression="completeness < 1 OR value IS NOT NULL OR metric LIKE 'top_%'",
-            description="A figure whose source is complete has a value; a day without page views has no top page",
+            "complete_has_a_value",
+            "completeness < 1 OR value IS NOT NULL OR metric LIKE 'top_%'",
+            "A figure whose source is complete has a value; a day without page views has no top page",
         ),
-        RowRule(
-            name="not_negative",
-            expression="value IS NULL OR value >= 0",
-            description="Figures are counts",
-        ),
+        RowRule("not_negative", "value IS NULL OR value >= 0", "Figures are counts"),
     ),
     audits=(
         Audit(
-            name="one_report",
-            expression=f"max(report_completeness) = min(report_completeness) "
+            "one_report",
+            f"max(report_completeness) = min(report_completeness) "
             f"AND abs(max(report_completeness) - {PARTS} / ({EXPECTED})) < 0.000001",
-            description="All rows of a day state the same completeness of the report, that of its sources",
+            "All rows of a day state the same completeness of the report, that of its sources",
         ),
         Audit(
-            name="every_figure",
-            expression=" AND ".join(
+            "every_figure",
+            " AND ".join(
                 f"count_if(source = '{source}') IN (0, {len(figures)})" for source, figures in FIGURES.items()
             ),
-            description="A day has all figures of a source, or none of one that never delivers",
+            "A day has all figures of a source, or none of one that never delivers",
         ),
     ),
     rows_in="rows of the hours of the day, of all sources",

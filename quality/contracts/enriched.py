@@ -14,19 +14,19 @@ from quality.contracts.visits import ARRIVED, EVENT, IDENTIFIED, IN_ITS_HOUR
 
 WAITING = "waiting"
 """Outcome of a visit whose address is not looked up yet."""
-COUNTRY = c.quasi(name="country", classification=c.PERSONAL, description="Country code (ISO 3166-1 alpha-2)")
+COUNTRY = c.quasi("country", "Country code (ISO 3166-1 alpha-2)", classification=c.PERSONAL)
 
 PLACES = Contract(
     dataset="silver.places",
     description="Where the addresses of visits are: each looked up once",
     owner="team:analytics",
-    reads=(Read(dataset="silver.visits", reach=WHOLE, columns=("event_hour", "ip")),),
+    reads=(Read("silver.visits", WHOLE, columns=("event_hour", "ip")),),
     write=Merge(),
     columns=tuple(
         replace(column, sourceless="looked up outside Spark")
         for column in (
-            c.of_visitor(name="ip", nullable=False, description="The address as received"),
-            c.text(name="outcome", description="found, unknown or reserved (in no public network)"),
+            c.of_visitor("ip", "The address as received", nullable=False),
+            c.text("outcome", "found, unknown or reserved (in no public network)"),
             COUNTRY,
         )
     ),
@@ -34,15 +34,11 @@ PLACES = Contract(
     rows_in="rows of the table before, and addresses of `silver.visits` that it does not have",
     left_out=TAKEN_OUT,
     rules=(
+        RowRule("known_outcome", "outcome IN ('found', 'unknown', 'reserved')", "It is said what came of the question"),
         RowRule(
-            name="known_outcome",
-            expression="outcome IN ('found', 'unknown', 'reserved')",
-            description="It is said what came of the question",
-        ),
-        RowRule(
-            name="found_has_country",
-            expression="(outcome = 'found') = (country IS NOT NULL)",
-            description="A place that was found has a country, and no other has",
+            "found_has_country",
+            "(outcome = 'found') = (country IS NOT NULL)",
+            "A place that was found has a country, and no other has",
         ),
     ),
     statistics=("outcome",),
@@ -56,38 +52,36 @@ VISITS_ENRICHED = Contract(
     description="Visit events with the user, the device and the place as of the event",
     owner="team:analytics",
     reads=(
-        Read(dataset="silver.visits", reach=SAME),
-        Read(dataset="silver.users", reach=AsOf(delivered="bronze.users"), optional=True),
-        Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices"), optional=True),
-        Read(dataset="silver.places", reach=Answers(lacking="waiting_places"), optional=True),
+        Read("silver.visits", SAME),
+        Read("silver.users", AsOf(delivered="bronze.users"), optional=True),
+        Read("silver.devices", AsOf(delivered="bronze.devices", landed="devices"), optional=True),
+        Read("silver.places", Answers(lacking="waiting_places"), optional=True),
     ),
     write=Replace(slices=Slices(of="silver.visits", column="arrival_hour")),
     columns=(
         c.EVENT_HOUR,
         *c.VISIT,
         c.UTM,
-        c.text(name="referral_host", description="Host the visitor came from, or direct"),
+        c.text("referral_host", "Host the visitor came from, or direct"),
         *c.CONTEXT,
-        c.quasi(name="device_name", description="Name of the device for people, as of the event"),
-        c.user_time(name="user_registered", description="When the user registered"),
-        c.user_time(name="user_version_from", description="Start of the user's version that was joined"),
+        c.quasi("device_name", "Name of the device for people, as of the event"),
+        c.user_time("user_registered", "When the user registered"),
+        c.user_time("user_version_from", "Start of the user's version that was joined"),
         c.flag(
-            name="user_known",
-            description="A version of the user held at the event",
+            "user_known",
+            "A version of the user held at the event",
             generated="user_version_from IS NOT NULL",
             sourceless="whether the join has found a version",
         ),
         c.flag(
-            name="device_known",
-            description="A version of the device held at the event",
+            "device_known",
+            "A version of the device held at the event",
             sourceless="whether the join has found a version",
         ),
         COUNTRY,
         c.optional(ARRIVED),
-        c.fact(
-            name="place_outcome",
-            type="STRING",
-            description="found, unknown, reserved or waiting (not yet looked up); null if the event has no address",
+        c.optional_text(
+            "place_outcome", "found, unknown, reserved or waiting (not yet looked up); null if the event has no address"
         ),
     ),
     key=("visit_id", "event_time", "page"),
@@ -98,7 +92,7 @@ VISITS_ENRICHED = Contract(
         "unknown_devices": "count_if(not device_known)",
         "waiting_places": "count_if(place_outcome = 'waiting')",
     },
-    references=(Reference(dataset="silver.users", columns={"user_id": "user_id", "user_version_from": "valid_from"}),),
+    references=(Reference("silver.users", {"user_id": "user_id", "user_version_from": "valid_from"}),),
     profiled=("page", "referral_host", "browser", "device_type", "network_type", "user_known"),
     statistics=("event_time", "page"),
     patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),

@@ -3,9 +3,13 @@
 Other fields are kept in the raw line and reported as new.
 """
 
+from functools import partial
+
 from blogdata.contract.column_types import parse_fields
+from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
 from blogdata.contract.schema import Partitioning, RowRule
+from blogdata.contract.watch import Lag, Sla, Watch
 
 VISIT = parse_fields(
     "visit_id STRING, user_id STRING, keep_private BOOLEAN, page STRING, context STRUCT<referral: STRING,"
@@ -41,13 +45,28 @@ BYTES = "sum(length(raw) + 1)"
 ERASED = {"erased": "lines of persons who were forgotten, overwritten in the landed files or taken out of the table"}
 TAKEN_OUT = {"erased": "rows of persons who were forgotten, taken out of the table"}
 LANDED_LINES = "lines of each landed file, counted without Spark; their bytes too"
-POSITION_IS_REAL = RowRule(
-    name="position_is_real",
-    expression="source_offset >= 0",
-    description="The line can be found again",
+POSITION_IS_REAL = RowRule("position_is_real", "source_offset >= 0", "The line can be found again")
+HAS_A_REASON = RowRule("has_a_reason", "size(reasons) > 0", "Nothing is rejected without a reason")
+POSITION = ("source_file", "source_offset")
+dead_letters = partial(
+    Contract,
+    owner="team:platform",
+    key=POSITION,
+    partitioning=ARRIVAL,
+    left_out={"usable": ""},
+    rules=(HAS_A_REASON,),
+    max_share=0.75,
+    statistics=("source_offset",),
+    patterns=("Dead-Letter",),
+    freshness_hours=1,
+    watch=Watch(lag=Lag(), sla=Sla()),
 )
-HAS_A_REASON = RowRule(
-    name="has_a_reason",
-    expression="size(reasons) > 0",
-    description="Nothing is rejected without a reason",
+"""The contract of the unusable lines of a landed table."""
+conflicts = partial(
+    Contract,
+    owner="team:analytics",
+    key=POSITION,
+    left_out={"identical": ""},
+    patterns=("Windowed Deduplicator", "Transactional Writer"),
 )
+"""The contract of rows that lost to an earlier one with the same identity and another payload."""

@@ -12,12 +12,11 @@ from quality.contracts import columns as c
 from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
 
 BATCH = c.text(
-    name="batch",
-    description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
+    "batch",
+    "Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
     sourceless="one value for all rows of a batch",
 )
 LATE = "late"
-WRITTEN = Append(stream="visits")
 LAG = Lag(within=timedelta(minutes=5))
 """How long landed files may wait to be read."""
 COUNTED = ("occurrences", "conflicts")
@@ -29,12 +28,9 @@ BRONZE = Contract(
     dataset="bronze.visits_live",
     description="Every landed line of visit events, as received and judged, within seconds of its landing",
     owner="team:platform",
-    reads=(Read(dataset="landing.visits", reach=SAME),),
-    write=WRITTEN,
-    columns=(
-        *(each for each in visits.RECEIVED.columns if each.name not in OF_LOGS),
-        BATCH,
-    ),
+    reads=(Read("landing.visits", SAME),),
+    write=Append(stream="visits"),
+    columns=(*(column for column in visits.RECEIVED.columns if column.name not in OF_LOGS), BATCH),
     partitioning=landed.ARRIVAL,
     rows_in="lines of each file the checkpoint lists for the batch, counted without Spark; their bytes too",
     left_out={"taken_in_before": "under an earlier checkpoint", **landed.ERASED},
@@ -49,9 +45,9 @@ VISITS = Contract(
     dataset="silver.visits_live",
     description="Visit events of the stream: each once, as far as the watermark lets it be told",
     owner="team:analytics",
-    reads=(Read(dataset="landing.visits", reach=SAME),),
-    write=WRITTEN,
-    columns=(*(column for column in visits.WHOLE_VISITS.columns if column.name not in COUNTED), BATCH),
+    reads=(Read("landing.visits", SAME),),
+    write=Append(stream="visits"),
+    columns=(*(column for column in visits.EVENT_COLUMNS if column.name not in COUNTED), BATCH),
     key=visits.VISITS.key,
     partitioning=visits.EVENT,
     rows_in="visit events of the batch, counted before they are judged",
@@ -63,19 +59,14 @@ VISITS = Contract(
     },
     rules=tuple(rule for rule in visits.VISITS.rules if rule.name != "stands_for_itself"),
     statistics=("event_time", "page", "batch"),
-    patterns=(
-        "Checkpointer",
-        "Windowed Deduplicator",
-        "Late Data Detector",
-        "Audit-Write-Audit-Publish",
-    ),
+    patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector", "Audit-Write-Audit-Publish"),
 )
 WITH_ADS_LIVE = Contract(
     dataset="silver.visits_with_ads_live",
     description="Visit events that name an ad and displayed ads, as the stream joins them: pairs at once, and those "
     "alone when no partner can come any more",
     owner="team:analytics",
-    reads=(Read(dataset="landing.visits", reach=SAME), Read(dataset="landing.ads", reach=SAME)),
+    reads=(Read("landing.visits", SAME), Read("landing.ads", SAME)),
     write=Append(stream="ads"),
     columns=(*ads.WITH_ADS.columns, BATCH),
     key=ads.WITH_ADS.key,
@@ -98,7 +89,7 @@ SESSIONS_LIVE = Contract(
     description="Completed sessions of visitors, as the stream finds them: each once, when no page view of it can come "
     "any more; the same rows as the completed ones of silver.sessions",
     owner="team:analytics",
-    reads=(Read(dataset="landing.visits", reach=SAME),),
+    reads=(Read("landing.visits", SAME),),
     write=Append(stream="sessions"),
     columns=(*SESSIONS.columns, BATCH),
     key=SESSIONS.key,

@@ -11,7 +11,7 @@ DAILY_STATS = Contract(
     owner="team:analytics",
     columns=(),
     partitioning=page_views.DAY,
-    reads=(Read(dataset="gold.page_stats", reach=SAME), Read(dataset="gold.referral_stats", reach=SAME)),
+    reads=(Read("gold.page_stats", SAME), Read("gold.referral_stats", SAME)),
     write=Serve(schema="serving"),
     patterns=("Transactional Writer", "Fine-Grained Accessor for Tables", "Secretless Connector"),
 )
@@ -23,7 +23,7 @@ PARTNER_FEED = Contract(
     owner="team:analytics",
     columns=(),
     partitioning=visits.EVENT,
-    reads=(Read(dataset="silver.visits", reach=SAME),),
+    reads=(Read("silver.visits", SAME),),
     write=Feed(
         key="user_id",
         at="event_time",
@@ -34,10 +34,6 @@ PARTNER_FEED = Contract(
         pseudonyms=("visit_id",),
     ),
     rows_in="rows of `silver.visits` of the hour",
-    left_out={
-        "private": "may not be shared",
-        "waiting": "to be sent",
-        "sending": "in a request without an answer",
-    },
+    left_out={"private": "may not be shared", "waiting": "to be sent", "sending": "in a request without an answer"},
     patterns=("Bin Pack Orderer", "FIFO Orderer", "Pseudo-Anonymizer", "Secrets Pointer"),
 )

@@ -26,24 +26,22 @@ _HOUR = "\"yyyy-MM-dd'T'HH\""
 OVER = f"date_format(timestampadd(SECOND, {_SECONDS}, ended_at), {_HOUR})"
 """SQL expression of the hour in which a session is over: that of its last page view plus the inactivity."""
 
-SESSION_ID = c.pseudonym(
-    name="session_id", description="Hash of the place of the page view of the session that arrived first"
-)
+SESSION_ID = c.pseudonym("session_id", "Hash of the place of the page view of the session that arrived first")
 STATE = (
-    c.of_user(name="user_id", nullable=False, description="The visitor; joins silver.users"),
-    c.time(name="started_at", description="Time of the first page view"),
-    c.time(name="ended_at", description="Time of the last page view"),
-    c.count(name="pages", description="Page views since the start"),
-    c.text(name="entry_page", description="The first page"),
-    c.of_visitor(name="referral", description="Where the visitor came from to the first page"),
-    c.text(name="exit_page", description="The last page"),
-    c.flag(name="keep_private", description="The visitor asked not to be shared, with any of the page views"),
-    c.fact(name="first_pages", type="ARRAY<STRING>", nullable=False, description="The first five pages, in order"),
+    c.of_user("user_id", "The visitor; joins silver.users", nullable=False),
+    c.time("started_at", "Time of the first page view"),
+    c.time("ended_at", "Time of the last page view"),
+    c.count("pages", "Page views since the start"),
+    c.text("entry_page", "The first page"),
+    c.of_visitor("referral", "Where the visitor came from to the first page"),
+    c.text("exit_page", "The last page"),
+    c.flag("keep_private", "The visitor asked not to be shared, with any of the page views"),
+    c.fact("first_pages", "The first five pages, in order", type="ARRAY<STRING>", nullable=False),
 )
 PATHS = ("entry_page", "exit_page", "first_pages")
 FLAG = c.flag(
-    name="is_completed",
-    description="The session is over; if not, it was open at the end of the hour, and a later hour has its next state",
+    "is_completed",
+    "The session is over; if not, it was open at the end of the hour, and a later hour has its next state",
 )
 HOUR = replace(c.EVENT_HOUR, description="Hour in which the session is over, or at whose end it was open (UTC)")
 PENDING = "pending"
@@ -51,14 +49,14 @@ PENDING = "pending"
 CARRIED = Carried(measure=PENDING)
 _RULES = (
     RowRule(
-        name="in_order",
-        expression="started_at <= ended_at AND pages >= 1 AND (pages > 1 OR started_at = ended_at)",
-        description="A session has page views, and does not end before it starts",
+        "in_order",
+        "started_at <= ended_at AND pages >= 1 AND (pages > 1 OR started_at = ended_at)",
+        "A session has page views, and does not end before it starts",
     ),
     RowRule(
-        name="path_begins_at_entry",
-        expression="element_at(first_pages, 1) = entry_page AND size(first_pages) = least(pages, 5)",
-        description="The path has the first pages",
+        "path_begins_at_entry",
+        "element_at(first_pages, 1) = entry_page AND size(first_pages) = least(pages, 5)",
+        "The path has the first pages",
     ),
 )
 
@@ -66,30 +64,21 @@ SESSIONS = Contract(
     dataset="silver.sessions",
     description="Sessions of visitors, in the hour in which they are over; and, flagged, those open at its end",
     owner="team:analytics",
-    reads=(
-        Read(dataset="silver.visits", reach=Same(delivered=page_views.DELIVERED)),
-        Read(dataset="silver.sessions", reach=CARRIED),
-    ),
-    columns=(
-        HOUR,
-        SESSION_ID,
-        *STATE,
-        FLAG,
-        c.count(name="new_pages", description="Page views in this very hour"),
-    ),
+    reads=(Read("silver.visits", Same(delivered=page_views.DELIVERED)), Read("silver.sessions", CARRIED)),
+    columns=(HOUR, SESSION_ID, *STATE, FLAG, c.count("new_pages", "Page views in this very hour")),
     key=("session_id",),
     partitioning=EVENT,
     rules=(
         *_RULES,
         RowRule(
-            name="completed_when_over",
-            expression=f"is_completed = (event_hour = {OVER}) AND event_hour <= {OVER}",
-            description="A session is completed in the hour that contains its last page view plus the inactivity",
+            "completed_when_over",
+            f"is_completed = (event_hour = {OVER}) AND event_hour <= {OVER}",
+            "A session is completed in the hour that contains its last page view plus the inactivity",
         ),
         RowRule(
-            name="new_pages_are_pages",
-            expression="new_pages BETWEEN 0 AND pages",
-            description="The page views of the hour are some of the session's",
+            "new_pages_are_pages",
+            "new_pages BETWEEN 0 AND pages",
+            "The page views of the hour are some of the session's",
         ),
     ),
     rows_in="rows of `silver.visits` of the hour",
@@ -122,27 +111,22 @@ SESSIONS_PENDING = Contract(
     dataset="silver.sessions_pending",
     description="Sessions open at the end of an hour, as the next hour continues them; internal to silver.sessions",
     owner="team:analytics",
-    reads=(Read(dataset="silver.sessions", reach=SAME),),
+    reads=(Read("silver.sessions", SAME),),
     write=AppearsWith(main="silver.sessions"),
     columns=(
         HOUR,
         SESSION_ID,
         *STATE,
         c.fact(
-            name="appended",
+            "appended",
+            "Position of the page view that arrived first",
             type="STRUCT<arrival_hour: STRING, replayed: BOOLEAN, source_file: STRING, source_offset: BIGINT>",
             nullable=False,
-            description="Position of the page view that arrived first",
         ),
     ),
     key=("session_id",),
     partitioning=EVENT,
-    rules=(
-        *_RULES,
-        RowRule(
-            name="still_open", expression=f"event_hour < {OVER}", description="The next page view may belong to it"
-        ),
-    ),
+    rules=(*_RULES, RowRule("still_open", f"event_hour < {OVER}", "The next page view may belong to it")),
     rows_in="sessions of `silver.sessions`, by the commit that publishes both",
     left_out={"completed": ""},
     statistics=("ended_at",),
@@ -153,20 +137,17 @@ SESSIONS_PENDING = Contract(
 SESSIONS_DAILY = page_views.daily(
     dataset="gold.sessions_daily",
     description="The completed sessions of a day, that in which they were over; nobody is named",
-    reads=(Read(dataset="silver.sessions", reach=WITHIN),),
+    reads=(Read("silver.sessions", WITHIN),),
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
         c.EVENT_DATE,
         SESSION_ID,
         *[column for column in STATE if column.name in ("started_at", "ended_at")],
-        c.measure(name="seconds", description="Time from the first page view to the last"),
+        c.measure("seconds", "Time from the first page view to the last"),
         *[column for column in STATE if column.name in ("pages", "entry_page", "exit_page")],
-        c.quasi(
-            name="referral",
-            description="Where the visitor came from to the first page, without query, fragment or user",
-        ),
-        c.flag(name="bounced", description="The visitor saw one page and left", generated="pages = 1"),
-        c.text(name="path", description="The first five pages, with > between them"),
+        c.quasi("referral", "Where the visitor came from to the first page, without query, fragment or user"),
+        c.flag("bounced", "The visitor saw one page and left", generated="pages = 1"),
+        c.text("path", "The first five pages, with > between them"),
         *[column for column in STATE if column.name == "keep_private"],
         page_views.HOURS_PRESENT,
     ),
@@ -174,9 +155,7 @@ SESSIONS_DAILY = page_views.daily(
     rules=(
         page_views.HOURS_OF_A_DAY,
         RowRule(
-            name="length_is_length",
-            expression="seconds >= 0 AND pages >= 1",
-            description="A session has pages, and does not end before it starts",
+            "length_is_length", "seconds >= 0 AND pages >= 1", "A session has pages, and does not end before it starts"
         ),
     ),
     rows_in="completed sessions of `silver.sessions` of the hours of the day",

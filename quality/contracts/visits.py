@@ -14,38 +14,34 @@ from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarked
 from quality.contracts import columns as c
 from quality.contracts import landed
-from quality.contracts.landed import ARRIVAL, BYTES, ERASED, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
+from quality.contracts.landed import ARRIVAL, BYTES, ERASED, LANDED_LINES, POSITION_IS_REAL
 
 EVENT = Partitioning(column="event_hour", grain=Grain.HOUR)
 IN_ITS_HOUR = RowRule(
-    name="in_its_hour",
-    expression="event_hour = date_format(event_time, \"yyyy-MM-dd'T'HH\")",
-    description="A row lies in the partition of its event time",
+    "in_its_hour",
+    "event_hour = date_format(event_time, \"yyyy-MM-dd'T'HH\")",
+    "A row lies in the partition of its event time",
 )
 IDENTIFIED = RowRule(
-    name="identified",
-    expression=" AND ".join(c.filled(name) for name in c.IDENTIFIERS),
-    description="Identifiers are not blank; bronze rejects those that are",
+    "identified",
+    " AND ".join(c.filled(name) for name in c.IDENTIFIERS),
+    "Identifiers are not blank; bronze rejects those that are",
 )
 STANDS_FOR_ITSELF = RowRule(
-    name="stands_for_itself",
-    expression="occurrences >= 1 AND conflicts < occurrences",
-    description="A row stands for at least itself",
+    "stands_for_itself", "occurrences >= 1 AND conflicts < occurrences", "A row stands for at least itself"
 )
 STANDS_FOR = (
-    c.count(name="occurrences", description="Received rows it stands for, itself included"),
-    c.count(name="conflicts", description="Of these, rows with another payload"),
+    c.count("occurrences", "Received rows it stands for, itself included"),
+    c.count("conflicts", "Of these, rows with another payload"),
 )
 FEW_CONFLICTS = Audit(
-    name="few_conflicts",
-    expression=f"count(1) < {LEAST_ROWS} OR sum(conflicts) <= 0.05 * sum(occurrences)",
-    description="At most one received event in twenty differs from the first one of the same identity",
+    "few_conflicts",
+    f"count(1) < {LEAST_ROWS} OR sum(conflicts) <= 0.05 * sum(occurrences)",
+    "At most one received event in twenty differs from the first one of the same identity",
     failed=Failed.WARNS,
 )
 BOUNDED_DUPLICATES = Audit(
-    name="bounded_duplicates",
-    expression="sum(occurrences) <= 10 * count(1)",
-    description="A producer that repeats everything ten times is broken",
+    "bounded_duplicates", "sum(occurrences) <= 10 * count(1)", "A producer that repeats everything ten times is broken"
 )
 FOUND = (
     *(c.optional(column) for column in c.VISIT if column.name != "event_time"),
@@ -55,7 +51,19 @@ FOUND = (
     *c.REQUEST,
 )
 """What is found in a usable line, whatever its format."""
-ARRIVED = c.text(name="arrival_hour", description="Hour in which the row arrived (UTC)")
+ARRIVED = c.text("arrival_hour", "Hour in which the row arrived (UTC)")
+EVENT_COLUMNS = (
+    c.EVENT_HOUR,
+    *c.VISIT,
+    c.UTM,
+    *c.CONTEXT,
+    *c.IDENTITY,
+    *STANDS_FOR,
+    c.RAW,
+    ARRIVED,
+    *c.SOURCE,
+    c.FORMAT,
+)
 
 RECEIVED = Contract(
     dataset="bronze.visits",
@@ -63,9 +71,7 @@ RECEIVED = Contract(
     owner="team:platform",
     reads=(
         Read(
-            dataset="landing.visits",
-            reach=Landed(table="visits", grain=Grain.HOUR),
-            fields=(*landed.VISIT, *landed.OF_LEGACY_VISITS),
+            "landing.visits", Landed(table="visits", grain=Grain.HOUR), fields=(*landed.VISIT, *landed.OF_LEGACY_VISITS)
         ),
     ),
     columns=(
@@ -73,34 +79,24 @@ RECEIVED = Contract(
         *c.SOURCE,
         c.ARRIVAL_HOUR,
         c.FORMAT,
-        c.fact(name="event_time", type="TIMESTAMP", description="When the event happened; null when rejected"),
+        c.fact("event_time", "When the event happened; null when rejected", type="TIMESTAMP"),
         c.optional(c.EVENT_HOUR),
         c.REASONS,
-        c.fact(
-            name="crawler",
-            type="STRING",
-            description="Category of the crawler that sent the request, by its user agent; null for a person's",
+        c.optional_text(
+            "crawler", "Category of the crawler that sent the request, by its user agent; null for a person's"
         ),
-        c.fact(
-            name="filtered_by",
-            type="STRING",
-            description="Name of the filter that removes a valid row, else null",
-        ),
+        c.optional_text("filtered_by", "Name of the filter that removes a valid row, else null"),
         *FOUND,
     ),
     partitioning=ARRIVAL,
     rows_in=LANDED_LINES,
     left_out=ERASED,
     rules=(
+        RowRule("known_format", "format RLIKE '^[a-z][a-z0-9_]*$'", "The line has the name of a format"),
         RowRule(
-            name="known_format",
-            expression="format RLIKE '^[a-z][a-z0-9_]*$'",
-            description="The line has the name of a format",
-        ),
-        RowRule(
-            name="judged",
-            expression="(size(reasons) = 0) = (event_hour IS NOT NULL)",
-            description="A row is either rejected with a reason or belongs to an event hour",
+            "judged",
+            "(size(reasons) = 0) = (event_hour IS NOT NULL)",
+            "A row is either rejected with a reason or belongs to an event hour",
         ),
         POSITION_IS_REAL,
     ),
@@ -114,144 +110,90 @@ RECEIVED = Contract(
             for name, which in (("max_event_time", "="), ("max_logged_time", "<>"))
         },
     },
-    breakdowns={
-        "event_hours": ("event_hour", "filtered_by", "format"),
-        "reasons": ("explode(reasons)",),
-    },
+    breakdowns={"event_hours": ("event_hour", "filtered_by", "format"), "reasons": ("explode(reasons)",)},
     statistics=("source_offset", "event_hour", "format"),
     patterns=(
-        "Readiness Marker",
-        "Dead-Letter",
-        "Filter Interceptor",
-        "Horizontal Partitioner",
-        "Wrapper",
-        "Metadata Enhancer",
-        "Schema Compatibility Enforcer",
-        "In-Place Overwriter",
+        *("Readiness Marker", "Dead-Letter", "Filter Interceptor", "Horizontal Partitioner"),
+        *("Wrapper", "Metadata Enhancer", "Schema Compatibility Enforcer", "In-Place Overwriter"),
     ),
     freshness_hours=1,
     watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
 )
 
-DEAD_LETTERS = Contract(
+DEAD_LETTERS = landed.dead_letters(
     dataset="bronze.dead_letters",
     description="Landed lines that are not usable, each with all its reasons and its place",
-    owner="team:platform",
-    reads=(Read(dataset="bronze.visits", reach=SAME),),
+    reads=(Read("bronze.visits", SAME),),
     columns=(
-        c.RAW,
-        *c.SOURCE,
-        c.ARRIVAL_HOUR,
-        c.FORMAT,
-        c.REASONS,
-        c.flag(name="replay", description="The line came in by a replay of dead letters"),
+        *(c.RAW, *c.SOURCE, c.ARRIVAL_HOUR, c.FORMAT, c.REASONS),
+        c.flag("replay", "The line came in by a replay of dead letters"),
     ),
-    key=("source_file", "source_offset"),
-    partitioning=ARRIVAL,
     rows_in="rows of `bronze.visits` of the hour of arrival",
-    left_out={"usable": ""},
-    rules=(HAS_A_REASON,),
-    max_share=0.75,
-    statistics=("source_offset",),
-    patterns=("Dead-Letter",),
-    freshness_hours=1,
-    watch=Watch(lag=Lag(), sla=Sla()),
 )
 
-WHOLE_VISITS = observed(
-    Contract(
-        dataset="silver.visits",
-        description="Visit events: parsed, each once, with the place of the untouched line they came from",
-        owner="team:analytics",
-        reads=(
-            Read(dataset="bronze.visits", reach=EventsOf(breakdown="event_hours")),
-            # Late rows of a log join or split visits of the hours around them.
-            Read(dataset="silver.visits", reach=Outdated(source="bronze.visits")),
-        ),
-        runs=Runs(judged_by="bronze.dead_letters"),
-        write=Replace(slices=Slices(of="bronze.visits", column="arrival_hour")),
-        columns=(
-            c.EVENT_HOUR,
-            *c.VISIT,
-            c.UTM,
-            *c.CONTEXT,
-            *c.IDENTITY,
-            *STANDS_FOR,
-            c.RAW,
-            ARRIVED,
-            *c.SOURCE,
-            c.FORMAT,
-        ),
-        key=("visit_id", "event_time", "page"),
-        partitioning=EVENT,
-        rules=(
-            IN_ITS_HOUR,
-            IDENTIFIED,
-            STANDS_FOR_ITSELF,
-            RowRule(
-                name="from_bronze",
-                expression="source_offset >= 0",
-                description="The row can be found in bronze",
-            ),
-        ),
-        audits=(BOUNDED_DUPLICATES, FEW_CONFLICTS),
-        rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",
-        stands_for="sum(occurrences)",
-        reasons={"duplicates": "sum(occurrences - 1)"},
-        left_out={"filtered.*": "by the name of the filter"},
-        measures={
-            "conflicts": "sum(conflicts)",
-            "private": "count_if(keep_private)",
-        },
-        breakdowns={"visitors": ("cast(pmod(hash(user_id), 16) as string)",)},
-        statistics=("event_time", "page"),
-        patterns=(
-            "Windowed Deduplicator",
-            "Keyed Idempotency",
-            "Data Overwrite",
-            "Transactional Writer",
-            "Dynamic Late Data Integrator",
-            "Audit-Write-Audit-Publish",
-            "Constraints Enforcer",
-            "Schema Compatibility Enforcer",
-            "Online Observer",
-            "Horizontal Partitioner",
-            "Vertical Partitioner",
-            "Metadata Enhancer",
-        ),
-        freshness_hours=2,
-        watch=Watch(
-            flow=Flow(layer=Layer.DATA, event_time="event_time"),
-            # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
-            skew=Skew(tolerance=None, among="visitors"),
-            lag=Lag(),
-            sla=Sla(),
-        ),
-    ),
-)
 VISITS = split(
-    WHOLE_VISITS,
+    observed(
+        Contract(
+            dataset="silver.visits",
+            description="Visit events: parsed, each once, with the place of the untouched line they came from",
+            owner="team:analytics",
+            reads=(
+                Read("bronze.visits", EventsOf(breakdown="event_hours")),
+                # Late rows of a log join or split visits of the hours around them.
+                Read("silver.visits", Outdated(source="bronze.visits")),
+            ),
+            runs=Runs(judged_by="bronze.dead_letters"),
+            write=Replace(slices=Slices(of="bronze.visits", column="arrival_hour")),
+            columns=EVENT_COLUMNS,
+            key=("visit_id", "event_time", "page"),
+            partitioning=EVENT,
+            rules=(
+                IN_ITS_HOUR,
+                IDENTIFIED,
+                STANDS_FOR_ITSELF,
+                RowRule("from_bronze", "source_offset >= 0", "The row can be found in bronze"),
+            ),
+            audits=(BOUNDED_DUPLICATES, FEW_CONFLICTS),
+            rows_in="valid rows of all of `bronze.visits` whose event lies in the hour",
+            stands_for="sum(occurrences)",
+            reasons={"duplicates": "sum(occurrences - 1)"},
+            left_out={"filtered.*": "by the name of the filter"},
+            measures={"conflicts": "sum(conflicts)", "private": "count_if(keep_private)"},
+            breakdowns={"visitors": ("cast(pmod(hash(user_id), 16) as string)",)},
+            statistics=("event_time", "page"),
+            patterns=(
+                *("Windowed Deduplicator", "Keyed Idempotency", "Data Overwrite"),
+                *("Transactional Writer", "Dynamic Late Data Integrator", "Audit-Write-Audit-Publish"),
+                *("Constraints Enforcer", "Schema Compatibility Enforcer", "Online Observer"),
+                *("Horizontal Partitioner", "Vertical Partitioner", "Metadata Enhancer"),
+            ),
+            freshness_hours=2,
+            watch=Watch(
+                flow=Flow(layer=Layer.DATA, event_time="event_time"),
+                # An hour that has late rows of a neighbour only is no small hour: the volume is watched in bronze.
+                skew=Skew(tolerance=None, among="visitors"),
+                lag=Lag(),
+                sla=Sla(),
+            ),
+        )
+    ),
     (c.RAW.name,),
     of="bronze.visits",
     # The time finds no other line at that place: that of a file which was landed again.
     key=("arrival_hour", "source_file", "source_offset", "event_time"),
 )
 
-VISIT_CONFLICTS = Contract(
+VISIT_CONFLICTS = landed.conflicts(
     dataset="silver.visit_conflicts",
     description="Events that lost to an earlier one with the same identity and another payload",
-    owner="team:analytics",
-    reads=(Read(dataset="silver.visits", reach=SAME),),
+    reads=(Read("silver.visits", SAME),),
     write=AppearsWith(main="silver.visits"),
     columns=(c.EVENT_HOUR, *c.VISIT[:2], c.VISIT[4], c.RAW, ARRIVED, *c.SOURCE),
-    key=("source_file", "source_offset"),
     partitioning=EVENT,
-    references=(Reference(dataset="silver.visits", columns={name: name for name in VISITS.key}),),
+    references=(Reference("silver.visits", {name: name for name in VISITS.key}),),
     rows_in="duplicates of `silver.visits`, by the commit that publishes both",
-    left_out={"identical": ""},
     rules=(IN_ITS_HOUR,),
     statistics=("event_time",),
-    patterns=("Windowed Deduplicator", "Transactional Writer"),
 )
 
 # The fastest: a blog may have only one of the two, and then the slowest would make nothing late, ever.
@@ -264,18 +206,14 @@ LATE_VISITS = Contract(
     dataset="silver.late_visits",
     description="Visit events that arrived after the watermark, with how late they were",
     owner="team:analytics",
-    reads=(Read(dataset="bronze.visits", reach=WATERMARK),),
+    reads=(Read("bronze.visits", WATERMARK),),
     columns=(
         c.ARRIVAL_HOUR,
         c.EVENT_HOUR,
-        c.time(name="event_time", description="When the page was opened"),
-        c.flag(name="keep_private", nullable=True, description="Whether the visitor asked not to be shared, if read"),
-        c.time(
-            name="watermark",
-            description="Watermark when the row arrived",
-            sourceless="from the measures of earlier hours",
-        ),
-        c.measure(name="lateness_seconds", subject=c.VISITOR_QUASI, description="How far behind the watermark"),
+        c.time("event_time", "When the page was opened"),
+        c.flag("keep_private", "Whether the visitor asked not to be shared, if read", nullable=True),
+        c.time("watermark", "Watermark when the row arrived", sourceless="from the measures of earlier hours"),
+        c.measure("lateness_seconds", "How far behind the watermark", subject=c.VISITOR_QUASI),
         c.RAW,
         *c.SOURCE,
     ),
@@ -283,17 +221,9 @@ LATE_VISITS = Contract(
     partitioning=ARRIVAL,
     rows_in="visit events of the hour of arrival",
     left_out={"on_time": "counted by the rows that are not late"},
-    rules=(
-        RowRule(
-            name="behind_watermark",
-            expression="event_time < watermark",
-            description="Only late rows are captured",
-        ),
-    ),
+    rules=(RowRule("behind_watermark", "event_time < watermark", "Only late rows are captured"),),
     measures={"max_lateness_seconds": "max(lateness_seconds)"},
-    references=(
-        Reference(dataset="bronze.visits", columns={"source_file": "source_file", "source_offset": "source_offset"}),
-    ),
+    references=(Reference("bronze.visits", {"source_file": "source_file", "source_offset": "source_offset"}),),
     profiled=("lateness_seconds",),
     breakdowns={"event_hours": ("event_hour",)},
     statistics=("event_hour", "event_time"),

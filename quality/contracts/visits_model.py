@@ -20,27 +20,20 @@ UNLISTED = "other sites"
 KEYS = ("event_date", "page", "referral_host", "browser", *DEVICE)
 """What page views are counted by, within a week."""
 
-PAGE = c.text(name="page", description="Path of the page, or unknown")
+PAGE = c.text("page", "Path of the page, or unknown")
 _, BROWSER, REFERRAL_HOST = CUBE_DIMENSIONS
-DEVICE_TYPE = c.text(name="device_type", description="Device type; unknown if the device is")
-DEVICE_VERSION = c.text(name="device_version", description="Device version; unknown if the device is")
-DEVICE_NAME = c.fact(
-    name="device_name", type="STRING", description="Name for people, as it is now; null of an unknown device"
-)
-VIEWS_COUNTED = c.count(name="views", description="Page views", sourceless="counts rows")
-_TOLD = "found by the program, by the name beside it"
-SITE = c.text(
-    name="site", description="The site a host belongs to: the entry of the list of referrers, or the host without www."
-)
-KIND = c.text(
-    name="kind",
-    description="Kind of the site by the list of referrers: search, social, AI assistant, mail, no referrer, ...",
-)
+DEVICE_TYPE = c.text("device_type", "Device type; unknown if the device is")
+DEVICE_VERSION = c.text("device_version", "Device version; unknown if the device is")
+DEVICE_NAME = c.optional_text("device_name", "Name for people, as it is now; null of an unknown device")
+VIEWS_COUNTED = c.count("views", "Page views", sourceless="counts rows")
+_LOOKED_UP = "found by the program, by the name beside it"
+SITE = c.text("site", "The site a host belongs to: the entry of the list of referrers, or the host without www.")
+KIND = c.text("kind", "Kind of the site by the list of referrers: search, social, AI assistant, mail, no referrer, ...")
 NAMES = {"names": (*DEVICE, "device_name")}
 KINDS = {"kinds": (f"CASE WHEN kind <> '{UNLISTED}' THEN site END", "kind")}
 """Sites on the list of referrers; all others are one entry, because there is no end of them. So a week with a site that
 a newer list names for the first time keeps its kind until it is computed again."""
-COUNTED = RowRule(name="counted", expression="views >= 1", description="A group has page views")
+COUNTED = RowRule("counted", "views >= 1", "A group has page views")
 ENTITY = ("Normalizer", "Merger", "Audit-Write-Audit-Publish")
 
 entity = partial(Contract, owner="team:analytics", write=Merge())
@@ -51,18 +44,9 @@ VISITS_SNOWFLAKE_VIEWS = Contract(
     description="Page views of a week, counted by day, page, referring host, browser and device; the week is computed "
     "once its 168 hours are there",
     owner="team:analytics",
-    reads=(Read(dataset="silver.visits_enriched", reach=COMPLETE),),
+    reads=(Read("silver.visits_enriched", COMPLETE),),
     runs=Runs(on=On.ALL_THERE, at=Clock.WEEKLY),
-    columns=(
-        c.EVENT_WEEK,
-        c.EVENT_DATE,
-        PAGE,
-        REFERRAL_HOST,
-        BROWSER,
-        DEVICE_TYPE,
-        DEVICE_VERSION,
-        VIEWS_COUNTED,
-    ),
+    columns=(c.EVENT_WEEK, c.EVENT_DATE, PAGE, REFERRAL_HOST, BROWSER, DEVICE_TYPE, DEVICE_VERSION, VIEWS_COUNTED),
     key=KEYS,
     partitioning=WEEK,
     rules=(COUNTED, IN_ITS_WEEK),
@@ -71,13 +55,7 @@ VISITS_SNOWFLAKE_VIEWS = Contract(
     reasons={"aggregated": "sum(views) - count(1)"},
     left_out={"aggregated": "the sum of `views` less the number of groups"},
     statistics=("event_date", "page"),
-    patterns=(
-        "Normalizer",
-        "Distributed Aggregator",
-        "Aligned Fan-In",
-        "Data Overwrite",
-        "Audit-Write-Audit-Publish",
-    ),
+    patterns=("Normalizer", "Distributed Aggregator", "Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=12,
     watch=Watch(sla=Sla()),
 )
@@ -85,7 +63,7 @@ VISITS_SNOWFLAKE_VIEWS = Contract(
 VISITS_SNOWFLAKE_DEVICES = entity(
     dataset=DEVICES,
     description="The devices that page views were counted by, each with the name it has now",
-    reads=(Read(dataset=VIEWS, reach=WHOLE), Read(dataset="silver.devices", reach=WHOLE, optional=True)),
+    reads=(Read(VIEWS, WHOLE), Read("silver.devices", WHOLE, optional=True)),
     columns=(DEVICE_TYPE, DEVICE_VERSION, DEVICE_NAME),
     key=DEVICE,
     breakdowns=NAMES,
@@ -97,8 +75,8 @@ VISITS_SNOWFLAKE_DEVICES = entity(
 VISITS_STAR_HOSTS = entity(
     dataset=STAR_HOSTS,
     description="The hosts that page views came from, each with the site it belongs to and the kind of that site",
-    reads=(Read(dataset=VIEWS, reach=WHOLE),),
-    columns=(REFERRAL_HOST, replace(SITE, sourceless=_TOLD), replace(KIND, sourceless=_TOLD)),
+    reads=(Read(VIEWS, WHOLE),),
+    columns=(REFERRAL_HOST, replace(SITE, sourceless=_LOOKED_UP), replace(KIND, sourceless=_LOOKED_UP)),
     key=("referral_host",),
     breakdowns=KINDS,
     rows_in=f"hosts that rows of `{VIEWS}` name",
@@ -110,11 +88,7 @@ VISITS_OBT = Contract(
     dataset="gold.visits_obt",
     description=f"One Big Table: the rows of `{VIEWS}`, each with all that is known of its host and device",
     owner="team:analytics",
-    reads=(
-        Read(dataset=VIEWS, reach=SAME),
-        Read(dataset=DEVICES, reach=Shown(breakdown="names")),
-        Read(dataset=STAR_HOSTS, reach=Shown(breakdown="kinds")),
-    ),
+    reads=(Read(VIEWS, SAME), Read(DEVICES, Shown(breakdown="names")), Read(STAR_HOSTS, Shown(breakdown="kinds"))),
     columns=(
         replace(c.EVENT_WEEK, answers="How was this week, compared with the one before?"),
         replace(c.EVENT_DATE, answers="On which days do most readers come?"),

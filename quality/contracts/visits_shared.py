@@ -30,29 +30,29 @@ VISITS_SHARED = Contract(
     description="Visitors of a section in a part of a day, for people outside: each row is like those of at least "
     f"{PROMISED.k} visitors; the week is computed once its 168 hours are there",
     owner="team:analytics",
-    reads=(Read(dataset="silver.visits_enriched", reach=COMPLETE),),
+    reads=(Read("silver.visits_enriched", COMPLETE),),
     runs=Runs(on=On.ALL_THERE, at=Clock.WEEKLY),
     columns=(
         c.EVENT_WEEK,
         c.EVENT_DATE,
-        c.text(name="part_of_day", description=f"Hours of the page views, such as 06-12 (UTC); {_OR_ANY}"),
-        c.text(name="section", description=f"First part of the pages' path, / if it has no other part; {_OR_ANY}"),
-        c.text(name="browser", description=f"Browser family or unknown; {_OR_ANY}"),
-        c.text(name="country", description=f"Country code or unknown; {_OR_ANY}"),
+        c.text("part_of_day", f"Hours of the page views, such as 06-12 (UTC); {_OR_ANY}"),
+        c.text("section", f"First part of the pages' path, / if it has no other part; {_OR_ANY}"),
+        c.text("browser", f"Browser family or unknown; {_OR_ANY}"),
+        c.text("country", f"Country code or unknown; {_OR_ANY}"),
         Column(
-            name="visitor",
+            "visitor",
+            "Number of the visitor among those who look alike, from 1, drawn anew for each such group",
             type="INT",
             nullable=False,
-            description="Number of the visitor among those who look alike, from 1, drawn anew for each such group",
         ),
         c.text(
-            name="came_from",
-            description=f"Host that most of the page views came from, or direct; any if fewer than {PROMISED.k} "
+            "came_from",
+            f"Host that most of the page views came from, or direct; any if fewer than {PROMISED.k} "
             "visitors of the week came from it",
         ),
         c.count(
-            name="page_views",
-            description=f"Page views, those above {PROMISED.most} left out, and then up to {PROMISED.noise} more or "
+            "page_views",
+            f"Page views, those above {PROMISED.most} left out, and then up to {PROMISED.noise} more or "
             "less; the sum of those who look alike is exact",
         ),
     ),
@@ -60,11 +60,9 @@ VISITS_SHARED = Contract(
     partitioning=WEEK,
     rules=(
         IN_ITS_WEEK,
-        RowRule(name="numbered", expression="visitor >= 1", description="Visitors have numbers from 1"),
+        RowRule("numbered", "visitor >= 1", "Visitors have numbers from 1"),
         RowRule(
-            name="bounded",
-            expression=f"page_views BETWEEN 1 AND {PROMISED.most + PROMISED.noise}",
-            description="Nobody stands out by page views",
+            "bounded", f"page_views BETWEEN 1 AND {PROMISED.most + PROMISED.noise}", "Nobody stands out by page views"
         ),
     ),
     audits=anonymizer.audits(PROMISED),

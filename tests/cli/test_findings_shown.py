@@ -41,11 +41,10 @@ def test_a_run_tells_what_status_shows(home: Path, hook: Posted) -> None:
     failed = typed("run", "--json")
     assert (failed.exit_code, json.loads(failed.stdout)["ok"]) == (1, True)
     assert "channel hook: " in failed.stderr
-    assert 'blogdata_alert_channel_failing{channel="hook"} 1.0' in typed("metrics").stdout
     done = typed("run", "--json")
     assert (done.exit_code, len(hook.bodies)) == (0, 1)
     assert "alert messages sent: 1" in done.stderr
-    assert 'blogdata_alert_channel_failing{channel="hook"} 0.0' in typed("metrics").stdout
+    assert 'blogdata_findings{severity="warning"} 1.0' in typed("metrics").stdout
     shown = typed("status")
     assert "findings warning  1 to look at\n" in shown.stdout
     assert "note     bronze.visits: overdue: " in shown.stdout

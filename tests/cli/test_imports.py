@@ -16,8 +16,6 @@ PLAN = (
     "blogdata.runs.turns",
     "blogdata.planning.clock",
     "blogdata.planning.plan",
-    "blogdata.patterns.idempotency.fast_metadata_cleaner",
-    "blogdata.patterns.idempotency.stateful_merger",
     "blogdata.landing.full_loader",
     "blogdata.operate.postgres",
     "blogdata.operate.spark_attached",
@@ -35,14 +33,8 @@ finally:
 def imported(program: str, home: Path, *arguments: str) -> tuple[str, set[str]]:
     """Run a program; return its output, and the packages it had imported at the end."""
     environment = {**os.environ, "BLOGDATA_HOME": str(home)}
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.stderr, done.stdout
     return done.stdout, set(ast.literal_eval(done.stderr.splitlines()[-1]))
 
@@ -65,8 +57,6 @@ def test_a_reading_command_imports_no_heavy_package(tmp_path: Path, command: str
 def test_declaring_and_planning_import_no_heavy_package(
     tmp_path: Path, modules: tuple[str, ...], without: set[str]
 ) -> None:
-    program = RUN.replace("from blogdata.cli.main import main", f"import {', '.join(modules)}").replace(
-        "main()", "pass"
-    )
-    _, found = imported(program, tmp_path)
+    imports = f"import {', '.join(modules)}"
+    _, found = imported(RUN.replace("from blogdata.cli.main import main", imports).replace("main()", "pass"), tmp_path)
     assert not found & without

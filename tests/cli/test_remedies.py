@@ -13,24 +13,8 @@ from pyspark.errors.exceptions.connect import SparkException
 
 from blogdata.cli import main
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import (
-    Action,
-    Diagnose,
-    GoOnForgetting,
-    Land,
-    Query,
-    Remedy,
-    Replay,
-    Rotate,
-    Run,
-    RunStream,
-    ShowLedger,
-    ShowMigrations,
-    ShowRights,
-    ShowService,
-    StartService,
-    WriteViews,
-)
+from blogdata.errors import remedies as to
+from blogdata.errors.remedies import Action, Query, Remedy, Run
 from blogdata.stream import stream_faults
 from docs.pages import parse
 
@@ -41,37 +25,32 @@ LIBRARY = [file for file in FILES if file.parent != Path(main.__file__).parent a
 SQL = "SELECT reasons, count(*) FROM bronze.visits WHERE arrival_hour = '2026-01-05T03' GROUP BY reasons"
 TYPED: list[tuple[Action, str]] = [
     (Run(), "blogdata run"),
-    (WriteViews(), "blogdata job share"),
+    (to.WriteViews(), "blogdata job share"),
     (Run(accept="size"), "blogdata run --accept size"),
-    (
-        Run(start="2025-12-22", end="2025-12-29", datasets=("silver.users", "gold.pages"), accept="frozen"),
-        "blogdata run --from 2025-12-22 --to 2025-12-29 --select silver.users,gold.pages --accept frozen",
-    ),
-    (
-        Replay(dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T07"),
-        "blogdata job replay dataset=silver.visits partitions=2026-01-05T03..2026-01-05T07",
-    ),
-    (ShowLedger(), "blogdata ledger"),
-    (ShowLedger(dataset="gold.pages"), "blogdata ledger gold.pages"),
-    (ShowRights(), "blogdata rights --roles"),
-    (GoOnForgetting(), "blogdata forget"),
-    (Rotate(key="visitor.key"), "blogdata job rotate key=visitor.key"),
-    (ShowMigrations(), "blogdata schema migrations"),
+    (Run(start="2025-12-22", end="2025-12-29"), "blogdata run --from 2025-12-22 --to 2025-12-29"),
+    (Run(datasets=("silver.users", "gold.pages")), "blogdata run --select silver.users,gold.pages"),
+    (to.Replay(dataset="gold.pages", partitions="A..B"), "blogdata job replay dataset=gold.pages partitions=A..B"),
+    (to.ShowLedger(), "blogdata ledger"),
+    (to.ShowLedger(dataset="gold.pages"), "blogdata ledger gold.pages"),
+    (to.ShowRights(), "blogdata rights --roles"),
+    (to.GoOnForgetting(), "blogdata forget"),
+    (to.Rotate(key="visitor.key"), "blogdata job rotate key=visitor.key"),
+    (to.ShowMigrations(), "blogdata schema migrations"),
     (Query(sql=SQL), f'blogdata sql "{SQL}"'),
     (Query(sql="SELECT ...", as_of="TIME"), 'blogdata sql "SELECT ..." --as-of TIME'),
     (Query(sql="SELECT '$HOME'"), "blogdata sql 'SELECT '\"'\"'$HOME'\"'\"''"),
-    (RunStream(), "blogdata stream"),
-    (RunStream(name="visits", new_checkpoint=True), "blogdata stream visits --new-checkpoint"),
-    (Land(), "blogdata land --help"),
-    (StartService(name="postgres"), "blogdata up postgres"),
-    (ShowService(name="spark"), "blogdata status spark"),
-    (Diagnose(), "blogdata doctor"),
+    (to.RunStream(), "blogdata stream"),
+    (to.RunStream(name="visits", new_checkpoint=True), "blogdata stream visits --new-checkpoint"),
+    (to.Land(), "blogdata land --help"),
+    (to.StartService(name="postgres"), "blogdata up postgres"),
+    (to.ShowService(name="spark"), "blogdata status spark"),
+    (to.Diagnose(), "blogdata doctor"),
 ]
 
 
 @pytest.mark.parametrize(("action", "typed"), TYPED)
 def test_an_action_is_a_command_that_exists(action: Action, typed: str) -> None:
-    assert action.command == typed
+    assert action.split(" (in the UI")[0] == typed
     parse(shlex.split(typed)[1:])
 
 
@@ -83,7 +62,7 @@ def test_library_messages_name_no_command() -> None:
     assert not found, "name an action of blogdata.errors.remedies"
 
 
-@pytest.mark.parametrize("action", [action for action, _ in TYPED])
+@pytest.mark.parametrize("action", [Run(accept="size"), Query(sql=SQL)])
 def test_the_stream_workers_errors_name_the_action(action: Action) -> None:
     error = PlatformError(what="many", where="here", next_step=Remedy("look, then: ", action))
     text = stream_faults.packed(error)

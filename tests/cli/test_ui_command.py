@@ -23,6 +23,7 @@ from blogdata.operate.processes import free_port
 
 pytestmark = pytest.mark.slow
 SECONDS = 240
+COMMAND = [sys.executable, "-m", "blogdata"]
 
 
 class Ui:
@@ -36,18 +37,13 @@ class Ui:
         self.port = free_port()
         self.log = home.parent / "ui.log"
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                self._command("ui", "--port", str(self.port)), env=self.environ, stdout=log, stderr=subprocess.STDOUT
-            )
+            command = [*COMMAND, "ui", "--port", str(self.port)]
+            self.process = subprocess.Popen(command, env=self.environ, stdout=log, stderr=subprocess.STDOUT)
 
-    @staticmethod
-    def _command(*arguments: str) -> list[str]:
-        return [sys.executable, "-m", "blogdata", *arguments]
-
-    def status(self) -> tuple[int, str]:
-        """Return the exit code of `blogdata status` and its line about the UI."""
-        done = subprocess.run(self._command("status"), env=self.environ, capture_output=True, text=True, check=False)
-        return done.returncode, next(line for line in done.stdout.splitlines() if line.startswith("ui"))
+    def status(self) -> str:
+        """Return the line of `blogdata status` about the UI."""
+        done = subprocess.run([*COMMAND, "status"], env=self.environ, capture_output=True, text=True, check=False)
+        return next(line for line in done.stdout.splitlines() if line.startswith("ui"))
 
     def health(self) -> tuple[int, str]:
         try:
@@ -72,11 +68,11 @@ class Ui:
 
     def words(self) -> dict[psutil.Process, list[str]]:
         """List the command lines of its processes, except those that end meanwhile, such as replaced code servers."""
-        found = {}
-        for one in self.family():
+        words = {}
+        for process in self.family():
             with contextlib.suppress(psutil.Error):
-                found[one] = one.cmdline()
-        return found
+                words[process] = process.cmdline()
+        return words
 
 
 @pytest.fixture
@@ -91,7 +87,7 @@ def ui(tmp_path: Path) -> Iterator[Ui]:
 @pytest.mark.campaign
 def test_a_killed_daemon_ends_everything_with_a_reason(ui: Ui) -> None:
     ui.until(lambda: ui.health() == (200, "ok\n"))
-    assert ui.status()[1].startswith("ui       running")
+    assert ui.status().startswith("ui       running")
     with dagster_home.open_instance(config.load(ui.environ)) as instance:
         now = time.time()
         assert dagster_home.is_beating(instance, now)
@@ -111,7 +107,7 @@ def test_a_killed_daemon_ends_everything_with_a_reason(ui: Ui) -> None:
     assert ui.process.wait(SECONDS) == 1
     assert "error: Dagster's daemon ended by itself: killed by SIGKILL" in ui.log.read_text()
     assert not psutil.wait_procs(family, timeout=60)[1]
-    assert ui.status()[1].startswith("ui       stopped")
+    assert ui.status().startswith("ui       stopped")
 
 
 def test_a_request_to_end_is_no_fault(ui: Ui) -> None:
@@ -120,4 +116,4 @@ def test_a_request_to_end_is_no_fault(ui: Ui) -> None:
     ui.process.send_signal(signal.SIGTERM)
     assert ui.process.wait(SECONDS) == 0, ui.log.read_text()
     assert not psutil.wait_procs(family, timeout=60)[1]
-    assert ui.status()[1].startswith("ui       stopped")
+    assert ui.status().startswith("ui       stopped")

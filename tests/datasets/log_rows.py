@@ -61,15 +61,12 @@ FILTERED = {
 }
 
 UNFIT = [
-    ('{"remote_addr": "10.0.0.1", "time": "2015-05-17T10:05:03Z", "status": 200}', "unknown_format"),
-    ('{"request": {"remote_ip": "10.0.0.1"}, "ts": 1431857103.5, "status": 200}', "unknown_format"),
-    ('{"request": {"remote_ip": "10.0.0.1"', "unknown_format"),
-    (
-        '{"remote_addr": "10.0.0.1", "time": "noon", "status": 200, "request": "GET /"}',
-        "invalid_time",
-    ),
-    ("2015-05-17 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - ok 0 0 25", "unknown_format"),
-    ("2015-05-17\t10:05:03\tFRA2-C1\t-\t10.0.0.1\tGET\td.net\t/a\tok", "unknown_format"),
-    ("2015-02-31 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - 200 0 0 25", "invalid_time"),
-    ("https 2015-05-17T10:05:03Z app/blog/50 10.0.0.1:2817 10.0.0.7:80 0 0 0 - 200", "unknown_format"),
+    ('{"remote_addr": "10.0.0.1", "time": "2015-05-17T10:05:03Z", "status": 200}', "not_nginx_json_log:request"),
+    ('{"request": {"remote_ip": "10.0.0.1"}, "ts": 1431857103.5, "status": 200}', "not_caddy_log:request"),
+    ('{"request": {"remote_ip": "10.0.0.1"', "not_nginx_json_log:object"),
+    ('{"remote_addr": "10.0.0.1", "time": "noon", "status": 200, "request": "GET /"}', "not_nginx_json_log:time"),
+    ("2015-05-17 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - ok 0 0 25", "not_iis_log:status"),
+    ("2015-05-17\t10:05:03\tFRA2-C1\t-\t10.0.0.1\tGET\td.net\t/a\tok", "not_cloudfront_log:status"),
+    ("2015-02-31 10:05:03 10.0.0.7 GET /a - 443 - 10.0.0.1 Mozilla/5.0 - 200 0 0 25", "not_iis_log:time"),
+    ("https 2015-05-17T10:05:03Z app/blog/50 10.0.0.1:2817 10.0.0.7:80 0 0 0 - 200", "not_alb_log:bytes_received"),
 ]

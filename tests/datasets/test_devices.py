@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from assets.silver import reference
+from assets.silver import devices
 from quality.contracts import CONTRACTS
 
 DEVICES = CONTRACTS["silver.devices"]
@@ -59,7 +59,7 @@ def test_versions_match_the_lists_in_any_order(spark: Any, deliveries: Any) -> N
     table = spark.createDataFrame([], DEVICES.ddl)
     for number, (day, rows) in enumerate(deliveries):
         delivered = a_list(spark, *(("tv", version, name) for version, name in rows))
-        found = reference.versions(delivered, table, day).collect()
+        found = devices.versions(delivered, table, day).collect()
         table = spark.createDataFrame(found, DEVICES.ddl)
         expected = [("tv", version, name, *more) for version, name, *more in versions_by_hand(deliveries[: number + 1])]
         assert Counter(map(tuple, found)) == Counter(expected)

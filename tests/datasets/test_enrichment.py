@@ -10,9 +10,8 @@ from pyspark.sql import functions as F
 
 from assets.silver import user_history
 from assets.silver.enriched import enrich
-from datasets.test_users import ROWS, TODAY
-from datasets.user_rows import delivered, identified
-from quality.contracts.enriched import PLACES
+from datasets.test_users import ROWS, TODAY, identified
+from quality.contracts import CONTRACTS
 
 EVENT = (
     "page STRING, event_time TIMESTAMP, user_id STRING, device_type STRING, device_version STRING, ip STRING, "
@@ -34,9 +33,9 @@ def day(time: Any) -> Any:
 
 def deliveries(spark: Any, emails: Sequence[tuple[str, str]]) -> Any:
     rows: list[tuple[Any, ...]] = [
-        (at, "f", 0, "1", "login", email, utc(EMAILS[0][0]), None, None, []) for at, email in emails
+        (at, "f", 0, "1", "login", email, utc(EMAILS[0][0]), None, None, [], None, None) for at, email in emails
     ]
-    return delivered(spark.createDataFrame(rows, ROWS))
+    return identified(spark.createDataFrame(rows, ROWS))
 
 
 def visit(page: str, at: datetime, *, ip: str | None = None) -> tuple[Any, ...]:
@@ -44,8 +43,10 @@ def visit(page: str, at: datetime, *, ip: str | None = None) -> tuple[Any, ...]:
 
 
 def enriched(spark: Any, visits: Sequence[tuple[Any, ...]], **reference: Any) -> Any:
-    given = {"users": None, "devices": None, "places": None, **reference}
-    return enrich(spark.createDataFrame(visits, EVENT), **given)
+    nothing = {
+        name: spark.createDataFrame([], CONTRACTS[f"silver.{name}"].ddl) for name in ("users", "devices", "places")
+    }
+    return enrich(spark.createDataFrame(visits, EVENT), **{**nothing, **reference})
 
 
 def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
@@ -80,7 +81,7 @@ def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
 
 
 def test_a_visit_has_the_place_of_its_address(spark: Any) -> None:
-    told = spark.createDataFrame([(PUBLIC, "found", "DE")], PLACES.ddl)
+    told = spark.createDataFrame([(PUBLIC, "found", "DE")], CONTRACTS["silver.places"].ddl)
     visits = [
         visit(page, utc("2026-01-05"), ip=ip) for page, ip in {"/found": PUBLIC, "/other": OTHER, "/none": None}.items()
     ]

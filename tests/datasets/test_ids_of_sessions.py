@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assets.silver.session_rules import SPEC
+from assets.silver.sessions import SPEC
 from blogdata.patterns.data_value.incremental_sessionizer import APPENDED, sessionize
 
 HOUR = "2026-01-05T09"

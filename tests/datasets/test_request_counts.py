@@ -13,7 +13,7 @@ from assets.bronze.request_lines import LogLines
 from assets.gold import requests_daily
 from blogdata.landing.lines import read
 from blogdata.operate.config import LogSettings
-from quality.contracts import requests as r
+from quality.contracts import requests_daily as r
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"

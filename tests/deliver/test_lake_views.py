@@ -36,9 +36,7 @@ def publish_week(spark: Any, lake: Lake, contract: Any, week: str, values: str) 
 
 @pytest.fixture(scope="module")
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """A table with a day that was published twice, and two weekly tables behind one name, the second with an extra
-    column.
-    """
+    """A table with a day that was published twice, and two weekly tables, the second with another column."""
     lake = Lake(root=str(tmp_path_factory.mktemp("the lake's folder")))
     publish(spark, lake, FIRST, "2026-01-05", "2026-01-06")
     publish(spark, lake, SECOND, "2026-01-06")
@@ -67,21 +65,14 @@ def ask(request: pytest.FixtureRequest, lake: Lake) -> Iterator[Ask]:
         session.sql(f"DROP SCHEMA {name} CASCADE")
 
 
-def test_a_reader_sees_what_is_meant_for_consumers(ask: Ask, lake: Lake) -> None:
-    assert ask("SELECT * FROM silver.pages_public ORDER BY day") == [
-        ("2026-01-05", "/run-1"),
-        ("2026-01-06", "/run-2"),
-    ]
+def test_a_reader_sees_what_is_for_consumers_several_tables_as_one_and_the_run_of_a_row(ask: Ask, lake: Lake) -> None:
+    assert ask("SELECT * FROM silver.pages_public ORDER BY day") == [("2026-01-05", "/run-1"), ("2026-01-06", "/run-2")]
     assert not any("nothing" in line for line in lake_views.statements(lake, CONTRACTS, lake_views.SPARK))
 
-
-def test_a_reader_sees_several_tables_as_one(ask: Ask) -> None:
     found = ask("SELECT day, page, login, views FROM gold.weeks ORDER BY day")
     assert found == [(FIRST_WEEK, "/a", "ann", None), (SECOND_WEEK, "/b", "bob", 7)]
     assert ask("SELECT * FROM gold.weeks_public ORDER BY day") == [(FIRST_WEEK, "/a", None), (SECOND_WEEK, "/b", 7)]
 
-
-def test_a_reader_finds_the_run_of_a_row(ask: Ask) -> None:
     found = ask(
         "SELECT v.page, p.run_id, p.code_version, p.job, p.attempt FROM silver.pages_public v JOIN ops.publications p "
         "ON p.dataset = 'silver.pages' AND p.partition = v.day AND p.current ORDER BY v.day"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -14,45 +14,33 @@ from psycopg import errors
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import NOBODY, Column, How, Partitioning, Subject, Whose
+from blogdata.contract.schema import NOBODY, How, Partitioning, Subject, Whose
 from blogdata.deliver import transactional_sink
-from blogdata.deliver.sinks import ROLES
-from blogdata.deliver.transactional_sink import ServedTable, SinkDelivery
+from blogdata.deliver.transactional_sink import LOGINS, ServedTable, SinkDelivery
 from blogdata.operate import postgres
 from blogdata.operate.config import Settings
 from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_VISITORS, Role, Shown, sight_of
+from toy import declared
 
 SCHEMA, DAY = "serving", "2026-01-05"
 
 
-def column(name: str, kind: str, how: How | None = None) -> Column:
-    subject = Subject(whose=Whose.VISITOR, how=how) if how else NOBODY
-    return Column(name=name, type=kind, subject=subject, description="For people's tests")
+HOWS = {"login": How.DIRECT, "visit_id": How.PSEUDONYM, "browser": How.QUASI_IDENTIFIER}
 
 
-PERSONS = Contract(
-    dataset="gold.persons",
-    description="A column of each kind",
-    owner="team:tests",
-    columns=(
-        column("day", "STRING"),
-        column("page", "STRING"),
-        column("login", "STRING", How.DIRECT),
-        column("visit_id", "STRING", How.PSEUDONYM),
-        column("browser", "STRING", How.QUASI_IDENTIFIER),
-        column("keep_private", "BOOLEAN"),
-        column("arrival_hour", "STRING"),
-    ),
-    partitioning=Partitioning(column="day", grain=Grain.DAY),
+def contract(dataset: str, fields: str) -> Contract:
+    """Declare columns, of which some identify a visitor."""
+    made = declared(dataset, fields, partitioning=Partitioning(column="day", grain=Grain.DAY))
+    subjects = {name: Subject(whose=Whose.VISITOR, how=how) for name, how in HOWS.items()}
+    columns = (replace(column, subject=subjects.get(column.name, NOBODY)) for column in made.columns)
+    return replace(made, columns=tuple(columns))
+
+
+PERSONS = contract(
+    "gold.persons",
+    "day STRING, page STRING, login STRING, visit_id STRING, browser STRING, keep_private BOOLEAN, arrival_hour STRING",
 )
-COUNTS = replace(
-    PERSONS,
-    dataset="gold.counts",
-    columns=(
-        *PERSONS.columns[:2],
-        *[replace(PERSONS.columns[1], name=name, type="BIGINT") for name in ("events", "users")],
-    ),
-)
+COUNTS = contract("gold.counts", "day STRING, page STRING, events BIGINT, users BIGINT")
 INTERNAL = replace(PERSONS, dataset="gold.internal", shared=False)
 ANONYMOUS = replace(PERSONS, dataset="gold.anonymous", columns=PERSONS.columns[:2], anonymous=True)
 ROWS: Mapping[str, list[dict[str, Any]]] = {
@@ -68,7 +56,6 @@ ROWS: Mapping[str, list[dict[str, Any]]] = {
     ],
 }  # fmt: skip
 CONTRACTS_HERE = (PERSONS, COUNTS, INTERNAL, ANONYMOUS)
-LOGINS = {**ROLES.readers}
 
 
 class Logins:
@@ -91,22 +78,18 @@ def deliver(connection: psycopg.Connection, version: int = 0, contracts: tuple[C
         rows = ROWS.get(contract.dataset, ROWS["gold.persons"])
         batches = pa.Table.from_pylist(rows).to_batches()
         parts.append(ServedTable(contract=contract, table_id="t", version=version, rows=len(rows), batches=batches))
-    transactional_sink.deliver(connection, SCHEMA, SinkDelivery(partition=DAY, parts=parts, run_id="run"), ROLES)
+    transactional_sink.deliver(connection, SCHEMA, SinkDelivery(partition=DAY, parts=parts, run_id="run"))
 
 
 @pytest.fixture
-def logins(database: str, settings: Settings) -> Iterator[Logins]:
+def logins(database: str, settings: Settings) -> Logins:
     """The logins of a database with tables that the writer has served."""
     with psycopg.connect(database, autocommit=True) as connection:
         postgres.admit(connection)
-    found = Logins(database, postgres.passwords(settings))
-    with found(postgres.WRITER) as writer:
+    made = Logins(database, postgres.passwords(settings))
+    with made(postgres.WRITER) as writer:
         deliver(writer)
-    yield found
-    with psycopg.connect(database, autocommit=True) as connection:
-        # Roles are of the server, and these rights of the database.
-        for role in (postgres.OWNER, *postgres.LOGINS):
-            connection.execute(f"DROP OWNED BY {role} CASCADE".encode())
+    return made
 
 
 def test_each_login_sees_its_columns_of_its_rows(logins: Logins) -> None:
@@ -122,13 +105,13 @@ def test_each_login_sees_its_columns_of_its_rows(logins: Logins) -> None:
             if (private or not row.get("keep_private")) and row.get("users", least) >= least
         ]
         with logins(LOGINS[role]) as connection:
-            for each in contract.columns:
-                query = f'SELECT "{each.name}" FROM {SCHEMA}.{contract.name}'.encode()
-                if each.name not in shown:
-                    with pytest.raises(errors.InsufficientPrivilege, match="permission denied for table"):
-                        connection.execute(query)
-                else:
-                    assert sorted(connection.execute(query).fetchall()) == sorted((row[each.name],) for row in rows)
+            for name in (column.name for column in contract.columns):
+                query = f'SELECT "{name}" FROM {SCHEMA}.{contract.name}'.encode()
+                if name in shown:
+                    assert sorted(connection.execute(query).fetchall()) == sorted((row[name],) for row in rows)
+                    continue
+                with pytest.raises(errors.InsufficientPrivilege, match="permission denied for table"):
+                    connection.execute(query)
 
 
 LEAKS = """
@@ -168,20 +151,20 @@ HIDDEN = {
 def test_a_reader_finds_no_way_round(logins: Logins, database: str, role: Role) -> None:
     with psycopg.connect(database, autocommit=True) as superuser:
         superuser.execute("ANALYZE")
-    told = {}
+    answers = {}
     for statement in LEAKS.strip().split(";\n"):
         with logins(LOGINS[role]) as connection:
             try:
-                found = connection.execute(statement.encode())
-                while found.nextset():
+                cursor = connection.execute(statement.encode())
+                while cursor.nextset():
                     pass
-                told[statement] = repr(found.fetchall()) if found.description else "done"
+                answers[statement] = repr(cursor.fetchall()) if cursor.description else "done"
             except psycopg.Error as error:
-                told[statement] = str(error)
-    hidden = HIDDEN[role]
-    assert {one: said for one, said in told.items() if any(text in said.partition("\n")[0] for text in hidden)} == {}
-    assert [one for one, said in told.items() if said == "done"] == []
-    assert sum("permission denied" in said or "must be" in said for said in told.values()) > 10, told
+                answers[statement] = str(error)
+    lines = {statement: answer.partition("\n")[0] for statement, answer in answers.items()}
+    assert {statement: line for statement, line in lines.items() if any(text in line for text in HIDDEN[role])} == {}
+    assert "done" not in answers.values()
+    assert sum("permission denied" in answer or "must be" in answer for answer in answers.values()) > 10, answers
 
 
 def test_a_plan_estimates_nothing_by_hidden_values(logins: Logins, database: str) -> None:

@@ -6,7 +6,8 @@ Pattern: Transactional Writer.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import dagster as dg
 import psycopg
 import pytest
 
-from blogdata.contract.contract import Contract, Read
+from blogdata.contract.contract import Read
 from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import Column, Partitioning
+from blogdata.contract.schema import Partitioning
 from blogdata.contract.writes import Serve
 from blogdata.deliver import sinks, transactional_sink
 from blogdata.ledger import deliveries as core
@@ -27,39 +28,22 @@ from blogdata.runs.dataset import calendar
 from blogdata.runs.lake_resource import LakeResource
 from published import deployment, publish
 from resources.postgres_resource import PostgresResource
+from toy import declared
 
 MONDAY, TUESDAY, WEDNESDAY = DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 
 
-def contract(dataset: str) -> Contract:
-    """One row a day."""
-    return Contract(
-        dataset=dataset,
-        description="For people's tests",
-        owner="team:tests",
-        columns=(
-            Column(name="day", type="STRING", nullable=False, description="Day"),
-            Column(name="rows", type="BIGINT", nullable=False, description="How many"),
-        ),
-        key=("day",),
-        partitioning=Partitioning(column="day", grain=Grain.DAY),
-    )
-
-
 SALES, RETURNS = BOTH = ("gold.sales", "gold.returns")
+DAILY = Partitioning(column="day", grain=Grain.DAY)
 
 
-def served(schema: str, contracts: Sequence[Contract], without: tuple[str, ...] = ()) -> dg.AssetsDefinition:
-    """Make the asset that serves some datasets."""
-    daily = Contract(
-        dataset=f"{schema}.daily",
-        description="For people's tests",
-        owner="team:tests",
-        columns=(),
-        partitioning=Partitioning(column="day", grain=Grain.DAY),
-        reads=tuple(Read(dataset=each.dataset, reach=SAME) for each in contracts),
-        write=Serve(schema=schema, without=without),
-        patterns=("Transactional Writer",),
+def served(schema: str) -> dg.AssetsDefinition:
+    """Make the asset that serves both datasets."""
+    fields = "day STRING NOT NULL, rows BIGINT NOT NULL"
+    contracts = [declared(name, fields, key=("day",), partitioning=DAILY) for name in BOTH]
+    reads = tuple(Read(dataset=name, reach=SAME) for name in BOTH)
+    daily = replace(
+        contracts[0], dataset=f"{schema}.daily", columns=(), key=(), reads=reads, write=Serve(schema=schema)
     )
     return sinks.Sink(contract=daily, served=contracts).asset(calendar(MONDAY), "test")
 
@@ -71,7 +55,7 @@ class Shop:
         self.settings = home
         self.schema = f"shop_{folder.name}"
         self.access: LakeResource = deployment(folder / "home")
-        self.asset = served(self.schema, [contract(name) for name in BOTH])
+        self.asset = served(self.schema)
 
     def publish(self, *days: str, datasets: tuple[str, ...] = BOTH) -> None:
         for dataset in datasets:
@@ -121,18 +105,6 @@ def test_one_run_serves_and_reports_each_day(shop: Shop) -> None:
     }
     assert seen == {MONDAY: 2, TUESDAY: 2}
     assert shop.stale() == [WEDNESDAY]
-
-
-def test_only_a_republished_day_becomes_stale(shop: Shop) -> None:
-    shop.publish(MONDAY, TUESDAY)
-    assert shop.run(MONDAY, TUESDAY).success
-    shop.publish(TUESDAY, datasets=(RETURNS,))
-    assert shop.stale() == [TUESDAY]
-    assert shop.run(MONDAY, TUESDAY).success, "what is served already is a no-op"
-    assert shop.stale() == []
-    with psycopg.connect(postgres.running_address(shop.settings).complete()) as connection:
-        found = connection.execute(f"SELECT partition, count(*) FROM {shop.schema}.publications GROUP BY 1 ORDER BY 1")
-        assert found.fetchall() == [(MONDAY, 2), (TUESDAY, 4)]
 
 
 def test_a_load_that_is_cut_off_goes_on_where_it_ended(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,12 +157,8 @@ def test_refused_days_are_named_and_others_served(shop: Shop) -> None:
     result = shop.run(TUESDAY, WEDNESDAY)
     assert (result.success, checks(result)) == (False, [False])
     assert shop.shown() == {SALES: [MONDAY, WEDNESDAY], RETURNS: [MONDAY, WEDNESDAY]}
-    with psycopg.connect(postgres.up(shop.settings)) as connection:
-        connection.execute(f"ALTER TABLE {shop.schema}.sales ADD CHECK (day <> '{WEDNESDAY}') NOT VALID")
-    shop.publish(WEDNESDAY)
-    (failed,) = shop.run(TUESDAY, WEDNESDAY).filter_events(lambda event: event.is_step_failure)
-    named = str(failed.step_failure_data)
-    assert [f"- {day}: " in named for day in DAYS] == [False, True, True]
+    (failed,) = result.filter_events(lambda event: event.is_step_failure)
+    assert f"{TUESDAY}" in str(failed.step_failure_data)
 
 
 def test_a_rebuilt_lake_makes_served_days_stale(shop: Shop) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 from typer.core import TyperGroup
 
@@ -32,45 +31,27 @@ NOT_RUN = "not run: "
 CODE_OF = "code: "
 
 
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    page: str
-    language: str
-    text: str
-
-
 def text(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-def blocks(page: str, language: str) -> list[Block]:
-    return [
-        Block(page=page, language=match[1], text=match[2])
-        for match in FENCE.finditer(text(page))
-        if match[1] == language
-    ]
+def blocks(page: str, language: str) -> list[str]:
+    return [match[2] for match in FENCE.finditer(text(page)) if match[1] == language]
 
 
 def files(page: str) -> dict[str, str]:
     """Map each file that a page shows to its block."""
-    found = {}
-    for block in blocks(page, "python"):
-        match = FILE.match(block.text)
-        if match:
-            found[match[1]] = block.text[match.end() :]
-    return found
+    named = [(match, block) for block in blocks(page, "python") if (match := FILE.match(block))]
+    return {match[1]: block[match.end() :] for match, block in named}
 
 
 def commands(page: str) -> list[str]:
     """List the lines of a page's shell blocks, without comments and with continued lines joined."""
-    lines = []
+    lines: list[str] = []
     for block in blocks(page, "sh"):
-        for line in block.text.replace("\\\n", " ").splitlines():
-            # A comment follows two spaces, so quotes need no parsing here; what follows a command in the background is
-            # the shell's.
-            bare = re.split(r"(?:^|\s{2,})# | & ", line)[0].strip()
-            if bare:
-                lines.append(bare)
+        # A comment follows two spaces; what follows a command in the background is the shell's.
+        bare = (re.split(r"(?:^|\s{2,})# | & ", line)[0].strip() for line in block.replace("\\\n", " ").splitlines())
+        lines += filter(None, bare)
     return lines
 
 
@@ -106,12 +87,7 @@ def parse(arguments: list[str]) -> None:
     """Parse the arguments at every level of the command line, executing only `--help`."""
     command: Any = typer.main.get_command(app)
     parent: Any = None
-    while True:
-        if arguments == ["--help"]:
-            # `--help` ends the parsing; a command that does not exist was refused before.
-            with pytest.raises(typer.Exit):
-                command.make_context(command.name, list(arguments), parent=parent)
-            return
+    while arguments != ["--help"]:
         context = command.make_context(command.name, list(arguments), parent=parent)
         if not isinstance(command, TyperGroup):
             return

@@ -24,7 +24,7 @@ from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.table import refused
 from blogdata.watch import alerting
 from blogdata.watch.metrics import PREFIX, registry
-from docs.pages import PAGES, ROOT, blocks, commands, files, parse, text
+from docs.pages import PAGES, ROOT, blocks, commands, files, parse, quoted, text
 from published import deployment
 from quality.contracts import EVERY, GRAPH
 from sensors import instigators
@@ -92,7 +92,7 @@ def test_the_configuration_table_has_exactly_the_settings() -> None:
 
 def test_the_channels_of_the_page_are_accepted(tmp_path: Path) -> None:
     (example,) = blocks("docs/how-to/get-alerts.md", "toml")
-    (tmp_path / "blogdata.toml").write_text(example.text, encoding="utf-8")
+    (tmp_path / "blogdata.toml").write_text(example, encoding="utf-8")
     settings = config.load({"BLOGDATA_HOME": str(tmp_path)})
     assert settings.alerting.repeat_after == config.AlertingSettings().repeat_after
     for channel in settings.alerts:
@@ -102,22 +102,20 @@ def test_the_channels_of_the_page_are_accepted(tmp_path: Path) -> None:
 
 def test_the_metrics_table_has_exactly_the_metrics(tmp_path: Path) -> None:
     page = text("docs/how-to/scrape-metrics.md")
-    documented = set(
-        re.findall(r"`((?:dataset|alert|collected|findings|sensor)\w*)`", page[page.index("## The metrics") :])
-    )
+    documented = set(re.findall(r"`((?:dataset|collected|findings|sensor)\w*)`", page[page.index("## The metrics") :]))
     home = deployment(tmp_path / "home")
     look = Snapshot(home.landing_zone, home.events)
-    found = registry(Observed(graph=GRAPH, look=look, now=clock.now()), home.lake, list(EVERY.values()), {}, {})
+    found = registry(Observed(graph=GRAPH, look=look, now=clock.now()), home.lake, EVERY.values(), tmp_path)
     assert documented == {family.name.removeprefix(PREFIX) for family in found.collect()}
 
 
 def test_the_settings_of_the_page_are_accepted(tmp_path: Path) -> None:
     (example,) = blocks("docs/reference/configuration.md", "toml")
     for key, value in (("spark.driver.bindAddress", "0.0.0.0"), ("spark.authenticate", "true")):
-        (of_a_cluster,) = (one for one in blocks("docs/how-to/run-on-a-cluster.md", "toml") if f'"{key}"' in one.text)
-        (tmp_path / "blogdata.toml").write_text(of_a_cluster.text, encoding="utf-8")
+        (of_a_cluster,) = (one for one in blocks("docs/how-to/run-on-a-cluster.md", "toml") if f'"{key}"' in one)
+        (tmp_path / "blogdata.toml").write_text(of_a_cluster, encoding="utf-8")
         assert dict(config.load({"BLOGDATA_HOME": str(tmp_path)}).spark.conf)[key] == value
-    (tmp_path / "blogdata.toml").write_text(example.text, encoding="utf-8")
+    (tmp_path / "blogdata.toml").write_text(example, encoding="utf-8")
     settings = config.load({"BLOGDATA_HOME": str(tmp_path)})
     assert settings.landing == Path("/data/landing")
     assert (settings.spark.heap, settings.spark.conf) == ("4g", (("spark.sql.shuffle.partitions", "16"),))
@@ -142,6 +140,14 @@ def test_files_named_in_a_page_exist(page: str) -> None:
     named = re.findall(r"`((?:platform|assets|quality|sensors|tests|blogdata)/[\w/.]+\.\w+)`", text(page))
     planned = {*files("docs/how-to/add-a-pattern.md"), *files("docs/how-to/add-a-dataset.md")}
     assert not [name for name in named if not (ROOT / name).exists() and name not in planned]
+
+
+def test_the_readme_is_short_and_quotes_the_code() -> None:
+    assert len(text("README.md").splitlines()) <= 130
+    code = quoted("README.md")
+    assert code
+    assert [file for file, block in code.items() if block not in (ROOT / file).read_text(encoding="utf-8")] == []
+    assert len({text(page).split("```mermaid\n")[1].split("```")[0] for page in ("README.md", "docs/index.md")}) == 1
 
 
 def _anchors(page: Path) -> set[str]:

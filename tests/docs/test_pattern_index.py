@@ -5,7 +5,6 @@ In one file, since all of them read the whole code once.
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from docs.pages import PROJECT, ROOT
 from quality.contracts import EVERY
-from tools import pattern_card, pattern_pages
+from tools import pattern_card
 from tools.docs import generated
 from tools.pattern_card import PARTS
 from tools.pattern_index import EVERY_DATASET, Pattern
@@ -80,21 +79,6 @@ def test_a_card_needs_a_module_of_its_name(tmp_path: Path) -> None:
         "Source": "*Data Engineering Design Patterns*, chapter 2.",
     }
     assert pattern_card.read(tmp_path / "loader.py") is None
-
-
-def test_a_page_has_its_sections_in_order(index: dict[str, Pattern]) -> None:
-    text = pattern_pages.render([index["Dead-Letter"]])[Path("docs/patterns/dead_letter.md")]
-    sections = ["Problem", "How it works", "The trap", "When not to use it", "Where it works in the lineage"]
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == sections
-
-
-def test_the_list_of_the_readme_is_by_chapter(index: dict[str, Pattern]) -> None:
-    chosen = [index[name] for name in ("Full Loader", "Readiness Marker", "Proxy")]
-    assert pattern_pages.listed(chosen).splitlines() == [
-        "- Ingestion: [Full Loader](docs/patterns/full_loader.md), "
-        "[Readiness Marker](docs/patterns/readiness_marker.md)",
-        "- Idempotency: [Proxy](docs/patterns/proxy.md)",
-    ]
 
 
 def test_the_generated_pages_are_current() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assets.bronze import full_deliveries as bronze
-from assets.silver import reference as silver
+from assets.silver import users as silver
 from blogdata.contract.publication import Entry
 from blogdata.landing.full_loader import FullLoadRefused
 from blogdata.landing.sizes import LandedSize

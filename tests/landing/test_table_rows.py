@@ -9,14 +9,15 @@ import json
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 
+from assets.bronze.reference_lines import DeviceLines
 from blogdata.contract.column_types import parse_fields
 from blogdata.errors import ConfigurationError
 from blogdata.landing import full_loader, table_rows
@@ -83,8 +84,7 @@ def test_full_loader_adapts_each_type_as_it_says(source: psycopg.Connection, rea
     source.execute(f"INSERT INTO odd VALUES ({', '.join(value for _, value, _ in TYPES)})")
     every = parse_fields(", ".join(f"c{at} BIGINT" for at in range(len(TYPES))))
     with table_rows.snapshot(reader, "odd"):
-        query = sql.SQL("SELECT row_to_json(r) FROM ({}) r").format(table_rows.columns_of(reader, "odd", every))
-        (line,) = table_rows.read(reader, query)
+        (line,) = table_rows.read(reader, table_rows.as_json(table_rows.describe(reader, "odd", every)))
     assert [*json.loads(line).values()] == [expected for _, _, expected in TYPES]
 
 
@@ -258,3 +258,51 @@ def test_full_loader_reads_no_column_that_nobody_announced_and_any_value_of_the_
         source.execute("INSERT INTO devices VALUES (%s, %s, 'x', %s)", [str(at), value, value])
     expected = [{"type": str(at), "full_name": json.loads(value), "version": "x"} for at, value in enumerate(odd)]
     assert rows(landed(reader, folder).file) == expected
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_full_loader_lands_what_is_no_utf_8_beside_what_is(postgres_server: str, folder: Path, encoding: str) -> None:
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+        try:
+            with psycopg.connect(postgres_server.rpartition("/")[0] + f"/{name}", client_encoding="UTF8") as reader:
+                reader.execute("CREATE TABLE devices (type text, full_name text, version text)")
+                reader.execute("INSERT INTO devices VALUES ('é', 'one', '1')")
+                if encoding == "SQL_ASCII":
+                    reader.execute("SET client_encoding = SQL_ASCII")
+                    reader.execute(b"INSERT INTO devices SELECT '\xe9', 'two', '2' FROM generate_series(1, 101)")
+                reader.commit()
+                found = landed(reader, folder).file.read_bytes().splitlines()
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    assert found[0].decode() == '{"type":"é","full_name":"one","version":"1"}'
+    odd = b'{"type":{"sqlstate" : "22021"},"full_name":"two","version":"2"}'
+    assert found[1:] == [odd] * (101 * (encoding == "SQL_ASCII"))
+
+
+def test_full_loader_lands_a_value_that_cannot_be_read_as_what_names_its_column(
+    source: psycopg.Connection, reader: psycopg.Connection, folder: Path
+) -> None:
+    source.execute('CREATE TABLE made AS SELECT n, format(\'{"v": "%s"}\', n) AS text FROM generate_series(-90, 90) n')
+    source.execute(
+        r"""UPDATE made SET text = '{"v": "\u0000"}' WHERE n IN (0, 7); UPDATE made SET text = '{' WHERE n = 8"""
+    )
+    source.execute(
+        "CREATE VIEW devices AS SELECT n::text AS type, (60 / n)::text AS full_name, text::json ->> 'v' AS version"
+        " FROM made"
+    )
+    load = landed(reader, folder)
+    found = {row["type"]: (row["full_name"], row["version"]) for row in rows(load.file)}
+    broken = {"0": ({"sqlstate": "22012"}, {"sqlstate": "22P05"}), "7": ("8", {"sqlstate": "22P05"})}
+    broken["8"] = ("7", {"sqlstate": "22P02"})
+    assert load.rows == 181
+    assert {at: row for at, row in found.items() if at in broken} == broken
+    assert all(row == (str(int(60 / int(at))), at) for at, row in found.items() if at not in broken)
+    read, at = DeviceLines().of_file("devices/d.json", "2026-01-05"), DeviceLines().names.index("reasons")
+    reasons = Counter(str(read(0, line)[at]) for line in load.file.read_bytes().splitlines())
+    named = {"('wrong_type:full_name', 'wrong_type:version')": 1, "('wrong_type:version',)": 2}
+    assert reasons == {**named, "()": 178}
+    source.execute("UPDATE made SET text = '{'")
+    with pytest.raises(ConfigurationError, match=r"more than 100 values of the column version .*, SQLSTATE 22P02"):
+        landed(reader, folder)

@@ -122,8 +122,8 @@ class Lineage:
             stale=stale,
         )
         version = step.pin(BRONZE.dataset)
-        arrived = dynamic_late_data_integrator.rows_by_event_partition(
-            self.events.publications(BRONZE.dataset), "event_hours"
+        arrived = dynamic_late_data_integrator.state(
+            self.events.publications(BRONZE.dataset), {}, source=BRONZE.dataset, breakdown="event_hours"
         )
         bronze, found = step.read(BRONZE.dataset), slices.additions(step)
         if found.of:
@@ -135,7 +135,7 @@ class Lineage:
         )
         provenance = Provenance(
             inputs={BRONZE.dataset: version},
-            accounts={hour: Account(rows_in=arrived.get(hour, 0)) for hour in hours},
+            accounts={hour: Account(rows_in=arrived[hour].rows if hour in arrived else 0) for hour in hours},
             additions=found,
         )
         self.added += len(found.of)

@@ -188,9 +188,7 @@ def test_of_two_writers_one_publishes_a_stream_batch(world: World, writer: Write
 
 
 @pytest.mark.parametrize(
-    "writer",
-    [one for one in _from("replace_periods") if one.contract.partitioning],
-    ids=lambda writer: writer.name,
+    "writer", [one for one in _from("replace_periods") if one.contract.partitioning], ids=lambda writer: writer.name
 )
 def test_rows_beside_the_declared_partitions_are_refused(world: World, writer: Writer) -> None:
     narrow = Batch(first=40, rows=30, hours=HOURS[:1])

@@ -116,11 +116,7 @@ def _append(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     once = AppendBatch(stream=f"{batch.rows} from {batch.first} in {'+'.join(batch.hours)}", batch=0)
     rows = frame.withColumn("click", frame["click"] + 1000 * batch.first)
     return publish(
-        rows,
-        aim,
-        change=once,
-        partitions=batch.hours,
-        provenance=Provenance(accounts=batch.accounts(batch.hours)),
+        rows, aim, change=once, partitions=batch.hours, provenance=Provenance(accounts=batch.accounts(batch.hours))
     )
 
 
@@ -133,19 +129,9 @@ WRITERS = (
         commutes=True,
     ),
     Writer(
-        name="overwrite_table",
-        contract=WHOLE,
-        write=_table,
-        after=lambda state, batch: batch.model(),
-        commutes=False,
+        name="overwrite_table", contract=WHOLE, write=_table, after=lambda state, batch: batch.model(), commutes=False
     ),
-    Writer(
-        name="merge",
-        contract=replace(WHOLE, dataset="silver.merged"),
-        write=_merge,
-        after=_merged,
-        commutes=True,
-    ),
+    Writer(name="merge", contract=replace(WHOLE, dataset="silver.merged"), write=_merge, after=_merged, commutes=True),
     Writer(
         name="append",
         contract=replace(CONTRACT, dataset="silver.appended"),

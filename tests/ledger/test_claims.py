@@ -89,10 +89,9 @@ def test_fifty_partitions_integrate_once_despite_a_killed_pipeline(tmp_path: Pat
 
 def test_a_claim_on_a_stale_view_is_retried(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     claims(lake, "gold.page_stats").take([H2], "somebody")
-    slow = claims(lake)
-    views = [lake.table(PARTITION_STATE)]
+    views, table = [lake.table(PARTITION_STATE)], Lake.table
     assert claims(lake).take([H0], "fast") == [H0]
-    monkeypatch.setattr(slow, "_table", lambda: views.pop() if views else lake.table(PARTITION_STATE))
-    assert slow.take([H0], "slow") == []
+    monkeypatch.setattr(Lake, "table", lambda store, name: views.pop() if views else table(store, name))
+    assert claims(lake).take([H0], "slow") == []
     assert not views
     assert claims(lake).held()[H0].owner == "fast"

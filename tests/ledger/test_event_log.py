@@ -14,9 +14,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import published
-from blogdata.errors import ConfigurationError
 from blogdata.ledger import events
-from blogdata.ledger.event import Event, entry_of
+from blogdata.ledger.event import Event
 from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.table import store
 from blogdata.table.lake import Lake
@@ -51,9 +50,9 @@ def recorded(lake: Lake) -> list[int]:
 def test_a_stale_compaction_is_refused_and_loses_nothing(lake: Lake) -> None:
     before = opened(lake)
     one_more(lake, 3)
-    assert not store.compact(before)
+    assert not lake.compact(EVENTS, before)
     assert recorded(lake) == [0, 1, 2, 3]
-    assert store.compact(opened(lake))
+    assert lake.compact(EVENTS, opened(lake))
     one_more(lake, 4)
     assert recorded(lake) == [0, 1, 2, 3, 4]
 
@@ -65,11 +64,10 @@ def test_an_append_overtaken_by_compaction_is_retried(lake: Lake, monkeypatch: p
         calls.append(mode)
         if calls == ["append"]:
             log = opened(lake)
-            assert store.compact(opened(lake))
+            assert lake.compact(EVENTS, opened(lake))
         write_deltalake(log, rows, mode=mode, **how)
 
-    for module in (events, store):
-        monkeypatch.setattr(module, "write_deltalake", overtaken)
+    monkeypatch.setattr(store, "write_deltalake", overtaken)
     EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=HOUR)])
     assert calls == ["append", "overwrite", "append"]
     assert [event.partition for event in EventLog(lake).notes("noted")] == [HOUR]
@@ -90,7 +88,7 @@ def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.
         lake, barrier, calls = Lake(root=str(lake_root / str(attempt))), threading.Barrier(2), itertools.count()
         published.silver(lake, {HOUR: 7}, read=0)
         with monkeypatch.context() as patch, ThreadPoolExecutor(2) as both:
-            patch.setattr(events, "write_deltalake", together)
+            patch.setattr(store, "write_deltalake", together)
             list(both.map(begin, range(2)))
         assert recorded(lake) == [7]
         assert sorted(str(event.partition) for event in EventLog(lake).notes("noted")) == ["0", "1"]
@@ -99,7 +97,7 @@ def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.
 
 
 def test_a_growing_log_is_compacted_and_checkpointed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "COMPACT_EVERY", 5)
+    monkeypatch.setattr(events, "COMPACT_EVERY", 5)
     monkeypatch.setattr(events, "CHECKPOINT_EVERY", 4)
     for rows in range(3, 20):
         one_more(lake, rows)
@@ -124,8 +122,3 @@ def test_readers_notice_a_log_that_was_replaced_or_cut_off(lake: Lake) -> None:
     newest.write_bytes(newest.read_bytes()[:40])
     with pytest.raises(LogDamaged):
         log.recorded("silver.visits")
-
-
-def test_what_an_earlier_version_has_published_is_refused_with_the_way_on() -> None:
-    with pytest.raises(ConfigurationError, match="begin a new home"):
-        entry_of({"dataset": "silver.visits", "partition": HOUR, "payload": b'{"reasons": {}}'})

@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from blogdata.contract.publication import Account, Entry
 from blogdata.ledger import ledger
+from blogdata.ledger.event import Event
 from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.table.lake import Lake
 from published import publish
@@ -69,11 +70,7 @@ def test_a_publication_during_the_audit_is_no_problem(lake: Lake) -> None:
 
 @pytest.mark.parametrize(
     ("above", "problem"),
-    [
-        (3, "2 rows of the layer above vanished"),
-        (0, "1 rows more than the layer above has"),
-        (1, None),
-    ],
+    [(3, "2 rows of the layer above vanished"), (0, "1 rows more than the layer above has"), (1, None)],
 )
 def test_an_unbalanced_account_names_the_difference(lake_root: Path, above: int, problem: str | None) -> None:
     lake = Lake(root=str(lake_root))
@@ -106,7 +103,7 @@ def test_two_projections_add_a_missing_event_once(lake: Lake, begun: bool) -> No
         shutil.rmtree(lake.path(EVENTS))
 
     class Overtaken(EventLog):
-        def _project(self, *arguments: Any) -> int:
+        def _project(self, *arguments: Any) -> list[Event]:
             EventLog(lake).publications(DATASET)
             return super()._project(*arguments)
 

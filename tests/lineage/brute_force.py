@@ -55,22 +55,20 @@ class Lines:
 
 def read(landing: Path, table: str = "visits") -> Lines:
     """Read a table of a landing zone of plain JSON files."""
-    found = Lines()
+    lines = Lines()
     for hour, folder in oracle.arrival_folders(landing, table):
         for file in sorted(folder.glob("[!_.]*.json")):
             offset = 0
             for raw in file.read_bytes().split(b"\n"):
                 name = str(file.relative_to(landing))
-                found.all.append(Line(hour, name, offset, raw, oracle.JUDGES[table](raw, hour)))
+                lines.all.append(Line(hour, name, offset, raw, oracle.JUDGES[table](raw, hour)))
                 offset += len(raw) + 1
-            assert found.all.pop().raw == b"", f"{file} does not end with a line feed"
-    for line in found.all:
-        if line.verdict.reasons:
-            continue
+            assert lines.all.pop().raw == b"", f"{file} does not end with a line feed"
+    for line in lines.all:
         identity = (line.verdict.time, *line.verdict.identity)
-        if found.winners.setdefault(identity, line) is not line:
-            found.losers[identity].append(line)
-    return found
+        if not line.verdict.reasons and lines.winners.setdefault(identity, line) is not line:
+            lines.losers[identity].append(line)
+    return lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,16 +104,16 @@ def pairs(visits: Lines, ads: Lines) -> Iterator[Pair]:
         assert time is not None
         if (ad := text(event, "ad_id")) is None:
             continue
-        found = [each for each in displays[event["visit_id"], ad] if timedelta(0) <= time - each[0] <= BELONGS]
-        met.update((event["visit_id"], ad, shown) for shown, _ in found)
-        for shown, display in found:
-            yield Pair(event=event, event_time=time, display=display, display_time=shown)
-        if not found:
+        near = [
+            (at, display) for at, display in displays[event["visit_id"], ad] if timedelta(0) <= time - at <= BELONGS
+        ]
+        met.update((event["visit_id"], ad, at) for at, _ in near)
+        for at, display in near:
+            yield Pair(event=event, event_time=time, display=display, display_time=at)
+        if not near:
             yield Pair(event=event, event_time=time)
-    for key, shown_ones in displays.items():
-        for shown, display in shown_ones:
-            if (*key, shown) not in met:
-                yield Pair(display=display, display_time=shown)
+    for key, timed in displays.items():
+        yield from (Pair(display=display, display_time=at) for at, display in timed if (*key, at) not in met)
 
 
 def delivered(landing: Path, table: str = "visits") -> list[str]:
@@ -123,30 +121,13 @@ def delivered(landing: Path, table: str = "visits") -> list[str]:
     return [hour for hour, folder in oracle.arrival_folders(landing, table) if (folder / "_SUCCESS").exists()]
 
 
-@dataclass
-class Group:
-    events: int = 0
-    visits: set[str] = field(default_factory=set)
-    users: set[str] = field(default_factory=set)
-
-    def see(self, event: dict[str, Any]) -> None:
-        self.events += 1
-        self.visits.add(event["visit_id"])
-        self.users.add(event["user_id"])
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        return self.events, len(self.visits), len(self.users)
-
-
 def groups(lines: Lines, by: Any) -> dict[tuple[Any, ...], tuple[int, int, int]]:
-    """Count the winners by a function of time and event."""
-    found: dict[tuple[Any, ...], Group] = defaultdict(Group)
+    """Count the winners by a function of time and event: events, visits and users."""
+    events: dict[tuple[Any, ...], list[tuple[str, str]]] = defaultdict(list)
     for line in lines.winners.values():
         event = json.loads(line.raw)
-        assert line.verdict.time is not None
-        found[by(line.verdict.time, event)].see(event)
-    return {key: group.counts for key, group in found.items()}
+        events[by(line.verdict.time, event)].append((event["visit_id"], event["user_id"]))
+    return {key: (len(ids), len({v for v, _ in ids}), len({user for _, user in ids})) for key, ids in events.items()}
 
 
 def text(event: dict[str, Any], *path: str) -> str | None:
@@ -163,20 +144,19 @@ def host(event: dict[str, Any]) -> str:
     referral = text(event, "referral")
     if not referral:
         return "direct"
-    found = urlsplit(referral if "://" in referral else f"//{referral}").hostname
-    return found or "direct"
+    return urlsplit(referral if "://" in referral else f"//{referral}").hostname or "direct"
 
 
 def devices(landing: Path) -> Counter[tuple[str, str]]:
     """Read the devices' newest landed delivery, the only one that is loaded, by type and version."""
-    found: Counter[tuple[str, str]] = Counter()
+    rows = Counter[tuple[str, str]]()
     for file in (landing / "devices" / f"date={devices_of(landing)}").glob("*.csv"):
         header, *lines = file.read_text(encoding="utf-8").splitlines()
         names = header.split(";")
         for line in lines:
             row = dict(zip(names, line.split(";"), strict=True))
-            found[row["type"], row["version"]] += 1
-    return found
+            rows[row["type"], row["version"]] += 1
+    return rows
 
 
 def devices_of(landing: Path) -> str:
@@ -236,16 +216,16 @@ def sessions(lines: Lines, until: str, inactivity: timedelta = timedelta(minutes
         arrived = (line.arrival_hour, line.file, line.offset)
         private = event.get("keep_private") is not False
         views[event["user_id"]].append((line.verdict.time, event["visit_id"], event["page"], arrived, private))
-    found = []
+    hourly = []
     for user, rows in views.items():
-        one: list[Any] = []
+        session: list[Any] = []
         for row in sorted(rows):
-            if one and row[0] - one[-1][0] > inactivity:
-                found += _by_hour(user, one, until, inactivity)
-                one = []
-            one.append(row)
-        found += _by_hour(user, one, until, inactivity)
-    return found
+            if session and row[0] - session[-1][0] > inactivity:
+                hourly += _by_hour(user, session, until, inactivity)
+                session = []
+            session.append(row)
+        hourly += _by_hour(user, session, until, inactivity)
+    return hourly
 
 
 def _by_hour(user: str, rows: list[Any], until: str, inactivity: timedelta) -> list[Session]:

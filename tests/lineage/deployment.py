@@ -36,7 +36,7 @@ from blogdata.simulator.truth import Truth
 from blogdata.table import unneeded
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS, EVERY, GRAPH
-from quality.contracts.keys import VISITOR_KEY
+from quality.keys import VISITOR_KEY
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 
@@ -58,7 +58,6 @@ class Deployment:
 
     @classmethod
     def create(cls, home: Path, url: str | None = None) -> Deployment:
-        """Make a deployment."""
         home.mkdir(parents=True)
         spark = OWN_SERVER if url is None else f"[spark]\nremote = {json.dumps(url)}\n"
         (home / "blogdata.toml").write_text(spark, encoding="utf-8")
@@ -142,14 +141,7 @@ class Deployment:
         hours: tuple[str, str] | None = None,
         accept: str | None = None,
     ) -> Outcome:
-        """Run as `blogdata run` does.
-
-        Args:
-            select: Run only these datasets, stale or not.
-            for_: Run only stale partitions of these datasets and everything upstream.
-            hours: First and last hour (or day) of the span to run again; None runs stale partitions.
-            accept: Guard to lift.
-        """
+        """Run as `blogdata run` does; `hours` are the first and last hour, or day, of a span to run again."""
         window = None
         if hours is not None:
             first, last = (start_of(key, Grain.HOUR if "T" in key else Grain.DAY) for key in hours)
@@ -180,8 +172,8 @@ class Deployment:
     def rows(self, dataset: str, *columns: str) -> list[Any]:
         """Read a table without Spark: tuples of the requested columns, bare values for a single column."""
         table = self.lake.columns(dataset, columns).to_pydict()
-        found = list(zip(*(table[name] for name in columns), strict=True))
-        return [row[0] for row in found] if len(columns) == 1 else found
+        rows = list(zip(*(table[name] for name in columns), strict=True))
+        return [row[0] for row in rows] if len(columns) == 1 else rows
 
     def contents(self) -> dict[str, list[str]]:
         """Return every row of every table, in an order independent of files."""

@@ -19,21 +19,13 @@ from lineage.brute_force import Lines, Session
 from lineage.deployment import Deployment
 
 Row = tuple[Any, ...]
-Rule = tuple[str, tuple[tuple[str, ...], Callable[[Path, Lines], Any]]]
-"""A dataset, the columns that tell its rows apart, and what these must be."""
+Rule = tuple[str, Callable[[Path, Lines], Any]]
+"""The columns that tell rows apart, and what these must be."""
 HOURS = "hours_present"
 Group = tuple[str, str]
-COUNTS = ("events", "visits", "users")
+COUNTS = f"events visits users {HOURS}"
 UNKNOWN = "unknown"
-CUBE = ("device_type", "browser", "referral_host", "country")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """Expected rows of a dataset, as tuples of some of its columns, with their numbers."""
-
-    columns: tuple[str, ...]
-    rows: Counter[Row]
+CUBE = "device_type browser referral_host country"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,22 +42,18 @@ class Version:
         return self.valid_from <= time and (self.valid_to is None or time < self.valid_to)
 
 
-def of(landing: Path, *datasets: str) -> dict[str, Expected]:
+def of(landing: Path, *datasets: str) -> dict[str, Counter[Row]]:
     """Compute the expected rows by dataset; of those named, or of all whose rules are implemented here.
 
     The landing zone has plain JSON files, with users and devices; only the newest day of devices was ever loaded.
     """
     lines = brute_force.read(landing)
-    return {
-        name: Expected(columns=columns, rows=Counter(rows(landing, lines)))
-        for name, (columns, rows) in RULES
-        if not datasets or name in datasets
-    }
+    return {name: Counter(RULES[name][1](landing, lines)) for name in datasets or RULES}
 
 
 def found(deployment: Deployment, dataset: str) -> Counter[Row]:
     """Read the same columns of the table; lists become tuples, the reasons in order."""
-    columns, _ = dict(RULES)[dataset]
+    columns = RULES[dataset][0].split()
 
     def cell(name: str, value: Any) -> Any:
         return tuple(sorted(value) if name == "reasons" else value) if isinstance(value, list) else value
@@ -165,7 +153,7 @@ def place(event: dict[str, Any]) -> Row:
 
 
 def cube(event: dict[str, Any]) -> tuple[str, str, str, str]:
-    device, browser = (brute_force.text(event, "technical", name) for name in CUBE[:2])
+    device, browser = (brute_force.text(event, "technical", name) for name in ("device_type", "browser"))
     return device or UNKNOWN, browser or UNKNOWN, brute_force.host(event), place(event)[0] or UNKNOWN
 
 
@@ -238,13 +226,12 @@ def _daily_report(landing: Path, lines: Lines) -> Iterator[Row]:
                 yield day, metric, *found.get(day, {}).get(metric, (nothing, None)), hours
 
 
-SESSION = ("user_id", "started_at", "ended_at", "pages", "entry_page", "exit_page")
-PRIVATE = "keep_private"
+SESSION = "user_id started_at ended_at pages entry_page exit_page keep_private"
 
 
 def _of_session(session: Session) -> Row:
     pages = session.pages
-    return session.user, session.started, session.ended, len(pages), pages[0], pages[-1]
+    return session.user, session.started, session.ended, len(pages), pages[0], pages[-1], session.private
 
 
 def _all_sessions(landing: Path, lines: Lines) -> list[Session]:
@@ -253,32 +240,31 @@ def _all_sessions(landing: Path, lines: Lines) -> list[Session]:
 
 
 def _sessions(landing: Path, lines: Lines) -> Iterator[Row]:
-    for one in _all_sessions(landing, lines):
-        yield one.hour, one.completed, *_of_session(one), one.private, one.pages[:5], one.new
+    for session in _all_sessions(landing, lines):
+        yield session.hour, session.completed, *_of_session(session), session.pages[:5], session.new
 
 
 def _pending(landing: Path, lines: Lines) -> Iterator[Row]:
-    for one in _all_sessions(landing, lines):
-        if not one.completed:
-            yield one.hour, *_of_session(one), one.private, one.pages[:5]
+    for session in _all_sessions(landing, lines):
+        if not session.completed:
+            yield session.hour, *_of_session(session), session.pages[:5]
 
 
 def _daily_sessions(landing: Path, lines: Lines) -> Iterator[Row]:
-    there = Counter(hour[:10] for hour in brute_force.delivered(landing))
-    for one in _all_sessions(landing, lines):
-        if one.completed:
-            day = one.hour[:10]
-            yield day, *_of_session(one)[1:], " > ".join(one.pages[:5]), len(one.pages) == 1, one.private, there[day]
+    delivered = Counter(hour[:10] for hour in brute_force.delivered(landing))
+    for session in _all_sessions(landing, lines):
+        if session.completed:
+            day, pages = session.hour[:10], session.pages
+            yield day, *_of_session(session)[1:], " > ".join(pages[:5]), len(pages) == 1, delivered[day]
 
 
-Key = Callable[[datetime, dict[str, Any]], Row]
-
-
-def _counted(period: Callable[[datetime], str], key: Key) -> Callable[[Path, Lines], Iterator[Row]]:
+def _counted(
+    period: Callable[[datetime], str], key: Callable[[dict[str, Any]], Row]
+) -> Callable[[Path, Lines], Iterator[Row]]:
     def rows(landing: Path, lines: Lines) -> Iterator[Row]:
         hours = Counter(period(brute_force.hour(hour)) for hour in brute_force.delivered(landing))
-        found = brute_force.groups(lines, lambda time, event: (period(time), *key(time, event)))
-        yield from ((*group, *counts, hours[group[0]]) for group, counts in found.items())
+        groups = brute_force.groups(lines, lambda time, event: (period(time), *key(event)))
+        yield from ((*group, *counts, hours[group[0]]) for group, counts in groups.items())
 
     return rows
 
@@ -333,97 +319,55 @@ def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
         yield *group, *plain, *sizes, hours[group[0]]
 
 
-AD_RULES: list[Rule] = [
-    ("bronze.ads", (("arrival_hour", "source_file", "source_offset", "raw"), _bronze_ads)),
-    ("bronze.ad_dead_letters", (("source_file", "source_offset", "raw", "reasons"), _ad_dead_letters)),
-    ("silver.ads", (("display_hour", "source_file", "source_offset", "raw", "occurrences"), _silver_ads)),
-    ("silver.ad_conflicts", (("source_file", "source_offset", "raw"), _ad_conflicts)),
-    (
-        "silver.visits_with_ads",
-        (("event_hour", "side", "visit_id", "event_time", "page", "display_time", "campaign"), _with_ads),
+AD_RULES: dict[str, Rule] = {
+    "bronze.ads": ("arrival_hour source_file source_offset raw", _bronze_ads),
+    "bronze.ad_dead_letters": ("source_file source_offset raw reasons", _ad_dead_letters),
+    "silver.ads": ("display_hour source_file source_offset raw occurrences", _silver_ads),
+    "silver.ad_conflicts": ("source_file source_offset raw", _ad_conflicts),
+    "silver.visits_with_ads": ("event_hour side visit_id event_time page display_time campaign", _with_ads),
+    "gold.campaign_stats": (
+        f"event_date campaign displays displays_alone events_alone pairs events visits visitors {HOURS}",
+        _campaigns,
     ),
-    (
-        "gold.campaign_stats",
-        (
-            (
-                *("event_date", "campaign", "displays", "displays_alone", "events_alone", "pairs"),
-                *("events", "visits", "visitors", HOURS),
-            ),
-            _campaigns,
-        ),
+}
+RULES: dict[str, Rule] = {
+    "bronze.users": ("load_date raw", _bronze_users),
+    "bronze.devices": ("type version", _bronze_devices),
+    "silver.users": ("user_id valid_from valid_to snapshots", _silver_users),
+    "silver.devices": ("device_type device_version occurrences changed_on valid_from valid_to", _silver_devices),
+    "bronze.visits": (
+        "arrival_hour source_file source_offset raw",
+        lambda landing, lines: ((line.arrival_hour, *line.place, line.raw) for line in lines.all),
     ),
-]
-RULES: list[Rule] = [
-    ("bronze.users", (("load_date", "raw"), _bronze_users)),
-    ("bronze.devices", (("type", "version"), _bronze_devices)),
-    ("silver.users", (("user_id", "valid_from", "valid_to", "snapshots"), _silver_users)),
-    (
-        "silver.devices",
-        (
-            ("device_type", "device_version", "occurrences", "changed_on", "valid_from", "valid_to"),
-            _silver_devices,
-        ),
+    "bronze.dead_letters": (
+        "source_file source_offset raw reasons",
+        lambda landing, lines: ((*line.place, line.raw, brute_force.reasons(line)) for line in lines.dead),
     ),
-    (
-        "bronze.visits",
-        (
-            ("arrival_hour", "source_file", "source_offset", "raw"),
-            lambda landing, lines: ((line.arrival_hour, *line.place, line.raw) for line in lines.all),
-        ),
+    **AD_RULES,
+    "silver.late_visits": ("arrival_hour source_file source_offset", _late),
+    "silver.visits": ("source_file source_offset occurrences", _silver_visits),
+    "silver.visit_conflicts": (
+        "source_file source_offset raw",
+        lambda landing, lines: ((*line.place, line.raw) for line in lines.conflicts),
     ),
-    (
-        "bronze.dead_letters",
-        (
-            ("source_file", "source_offset", "raw", "reasons"),
-            lambda landing, lines: ((*line.place, line.raw, brute_force.reasons(line)) for line in lines.dead),
-        ),
+    "silver.visits_enriched": (
+        "visit_id event_time page user_version_from device_known country place_outcome",
+        _enriched,
     ),
-    *AD_RULES,
-    ("silver.late_visits", (("arrival_hour", "source_file", "source_offset"), _late)),
-    ("silver.visits", (("source_file", "source_offset", "occurrences"), _silver_visits)),
-    (
-        "silver.visit_conflicts",
-        (
-            ("source_file", "source_offset", "raw"),
-            lambda landing, lines: ((*line.place, line.raw) for line in lines.conflicts),
-        ),
+    "silver.places": ("ip country outcome", _places),
+    "gold.visits_cube_daily": (f"event_date {CUBE} {COUNTS}", _counted(brute_force.day, cube)),
+    "gold.visits_cube_weekly": (f"event_week {CUBE} {COUNTS}", _counted(brute_force.week, cube)),
+    "gold.page_stats": (f"event_date page {COUNTS}", _counted(brute_force.day, lambda event: (event["page"],))),
+    "gold.referral_stats": (
+        f"event_date referral_host {COUNTS}",
+        _counted(brute_force.day, lambda event: (brute_force.host(event),)),
     ),
-    (
-        "silver.visits_enriched",
-        (
-            ("visit_id", "event_time", "page", "user_version_from", "device_known", "country", "place_outcome"),
-            _enriched,
-        ),
+    "gold.audience_hourly": ("event_hour dimension value events", _audience),
+    "silver.sessions": (f"event_hour is_completed {SESSION} first_pages new_pages", _sessions),
+    "silver.sessions_pending": (f"event_hour {SESSION} first_pages", _pending),
+    "gold.sessions_daily": (
+        f"event_date {SESSION.removeprefix('user_id ')} path bounced {HOURS}",
+        _daily_sessions,
     ),
-    ("silver.places", (("ip", "country", "outcome"), _places)),
-    (
-        "gold.visits_cube_daily",
-        (("event_date", *CUBE, *COUNTS, HOURS), _counted(brute_force.day, lambda time, event: cube(event))),
-    ),
-    (
-        "gold.visits_cube_weekly",
-        (
-            ("event_week", *CUBE, *COUNTS, HOURS),
-            _counted(brute_force.week, lambda time, event: cube(event)),
-        ),
-    ),
-    (
-        "gold.page_stats",
-        (("event_date", "page", *COUNTS, HOURS), _counted(brute_force.day, lambda time, event: (event["page"],))),
-    ),
-    (
-        "gold.referral_stats",
-        (
-            ("event_date", "referral_host", *COUNTS, HOURS),
-            _counted(brute_force.day, lambda time, event: (brute_force.host(event),)),
-        ),
-    ),
-    ("gold.audience_hourly", (("event_hour", "dimension", "value", "events"), _audience)),
-    (
-        "silver.sessions",
-        (("event_hour", "is_completed", *SESSION, PRIVATE, "first_pages", "new_pages"), _sessions),
-    ),
-    ("silver.sessions_pending", (("event_hour", *SESSION, PRIVATE, "first_pages"), _pending)),
-    ("gold.sessions_daily", (("event_date", *SESSION[1:], "path", "bounced", PRIVATE, HOURS), _daily_sessions)),
-    ("gold.daily_report", (("event_date", "metric", "value", "detail", HOURS), _daily_report)),
-]
+    "gold.daily_report": (f"event_date metric value detail {HOURS}", _daily_report),
+}

@@ -22,12 +22,10 @@ from blogdata.stream.stream import Place
 from blogdata.table.target import RunContext
 from lineage.deployment import Deployment
 from lineage.worker import Forked
-from quality.contracts import streamed_by
-from quality.contracts.live import WRITTEN
 from resources.spark import SparkResource
 
 BRONZE, VISITS = STREAM.datasets
-STREAMED = streamed_by(WRITTEN)
+STREAMED = {contract.dataset: contract for contract in STREAM.contracts}
 """The datasets of the visits stream."""
 HOURS = tuple(f"2026-01-05T{hour:02d}" for hour in (9, 10, 11))
 SPEC = SimulationSpec(

@@ -16,7 +16,7 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.origins import three_hours
 
-DATASETS = tuple(name for name, _ in expected.AD_RULES)
+DATASETS = tuple(expected.AD_RULES)
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.0, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=4000, seed=6, faults=FaultRates(**RATES), ads=True)
 """A day with every fault of a line."""
@@ -33,8 +33,8 @@ def deployment(deploy: Deploy, request: pytest.FixtureRequest) -> Deployment:
 
 
 def test_every_display_is_where_a_recount_in_plain_python_has_it(deployment: Deployment) -> None:
-    for dataset, rule in expected.of(deployment.landing, *DATASETS).items():
-        assert rule.rows, dataset
-        assert expected.found(deployment, dataset) == rule.rows, dataset
+    for dataset, rows in expected.of(deployment.landing, *DATASETS).items():
+        assert rows, dataset
+        assert expected.found(deployment, dataset) == rows, dataset
     assert Counter(deployment.rows("silver.visits_with_ads", "side")).keys() == {"both", "event", "display"}
     assert deployment.problems() == []

@@ -6,7 +6,6 @@ import base64
 import contextlib
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -66,29 +65,18 @@ REFUSED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Servers:
-    """The servers of others: each was shown a secret, and refuses it."""
-
-    settings: str
-    hook: Posted
-
-
 @pytest.fixture
-def refusing(postgres_server: str, tmp_path: Path) -> Iterator[Servers]:
-    """Servers that want other secrets."""
+def refusing(postgres_server: str, tmp_path: Path) -> Iterator[tuple[str, Posted]]:
+    """The settings of servers that want other secrets, and one of these."""
     parts = urlsplit(postgres_server)
-    with (
-        partner(tmp_path / "received", key="another") as api,
-        web_server() as hook,
-    ):
+    with partner(tmp_path / "received", key="another") as api, web_server() as hook:
         hook.answers = [(403, {})] * 2
         addresses = {
             "partner": api.url,
             "hook": hook.channel.removeprefix("json://"),
             "postgres": f"postgresql://blogdata@{parts.hostname}:{parts.port}/blogdata",
         }
-        yield Servers(settings=SETTINGS.format(**addresses), hook=hook)
+        yield SETTINGS.format(**addresses), hook
 
 
 def stored(folder: Path) -> dict[str, str]:
@@ -105,41 +93,39 @@ def stored(folder: Path) -> dict[str, str]:
 
 
 def processes() -> str:
-    shown = []
-    own = {child.pid for child in psutil.Process().children(recursive=True)}
+    lines = []
+    children = {child.pid for child in psutil.Process().children(recursive=True)}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            shown.append(f"{process.cmdline()} {process.environ() if process.pid in own else ''}")
-    return "\n".join(shown)
+            lines.append(f"{process.cmdline()} {process.environ() if process.pid in children else ''}")
+    return "\n".join(lines)
 
 
 def test_the_values_of_secrets_are_nowhere_but_in_their_store(
     deploy: Deploy,
-    refusing: Servers,
+    refusing: tuple[str, Posted],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     made = deploy.published("secretive", three_hours)
     home = made.settings.home
-    values = stored(home / "secrets")
+    values, (settings, hook) = stored(home / "secrets"), refusing
     with (home / "blogdata.toml").open("a", encoding="utf-8") as toml:
-        toml.write(refusing.settings)
+        toml.write(settings)
     monkeypatch.setenv("BLOGDATA_HOME", str(home))
-    said, seen = Said(monkeypatch, capsys), ""
-    told = {}
+    said, seen, outputs = Said(monkeypatch, capsys), "", dict[str, str]()
     for command in COMMANDS:
-        told[" ".join(command)] = said(*command)
+        outputs[" ".join(command)] = str(said(*command))
         seen += processes()
-    for refused in REFUSED:
-        assert refused in str(told), f"nobody was told: {refused}"
+    assert all(refused in str(outputs) for refused in REFUSED), outputs
     # The servers were shown what they were to be shown.
-    assert values["hook"] in str(refusing.hook.paths)
+    assert values["hook"] in str(hook.paths)
     assert not (home / "secrets").rename(tmp_path / "secrets").is_relative_to(home)
 
     for name, value in values.items():
         assert value not in seen, f"{name} is in a process"
-        assert [command for command, output in told.items() if value in str(output)] == [], name
+        assert [command for command, output in outputs.items() if value in output] == [], name
     forms = [form for value in values.values() for form in (value, base64.b64encode(value.encode()).decode())]
     found = search(home, forms)
     assert (found.traces, found.unsearched) == ({}, {})

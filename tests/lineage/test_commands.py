@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import defaultdict
 from typing import Any
 
 import dagster as dg
-import pyarrow.parquet as pq
 import pytest
 
 from blogdata.patterns.quality import schema_migrator
@@ -34,40 +32,20 @@ def deployment(deploy: Deploy) -> Deployment:
     return deploy.published("commands", three_hours)
 
 
-def test_every_table_is_written_with_zstd(deployment: Deployment) -> None:
-    lake, found = deployment.settings.lake, defaultdict[str, set[str]](set)
-    for file in (file for file in lake.rglob("*.parquet") if "_delta_log" not in file.parts):
-        written = pq.ParquetFile(file).metadata
-        groups = [written.row_group(number) for number in range(written.num_row_groups)]
-        used = {group.column(number).compression for group in groups for number in range(group.num_columns)}
-        found["/".join(file.relative_to(lake).parts[:2])] |= used
-    assert {"silver/visits", "bronze/dead_letters", "gold/_visits_weekly", "gold/visits_weekly"} <= set(found)
-    assert {"ops/events", "ops/partition_state"} <= set(found)
-    # Spark leaves a file without columns where there are no rows; it is no part of its table.
-    assert {name: used for name, used in found.items() if used not in ({"ZSTD"}, set())} == {}
-
-
 def test_retiring_columns_are_listed_until_removed(said: Said, deployment: Deployment) -> None:
     """Patterns: Schema Compatibility Enforcer, Schema Migrator, Fine-Grained Tracker."""
 
-    def migration() -> dict[str, object]:
-        code, out, _ = said("schema", "migrations", "--json")
-        (told,) = [one for one in json.loads(out) if one["dataset"] == "gold.referral_stats"]
-        assert (code, told["phase"]) == (0, "both")
-        return {reader["name"]: reader["how"] for reader in told["read_by"]}
-
-    assert migration() == {}
+    code, out, _ = said("schema", "migrations", "--json")
+    (migration,) = [row for row in json.loads(out) if row["dataset"] == "gold.referral_stats"]
+    assert (code, migration["phase"], migration["read_by"]) == (0, "both", [])
     code, out, _ = said("sql", "SELECT `users`, visitors FROM gold.referral_stats_public", "--json")
     rows = json.loads(out)
     assert (code, bool(rows), [row for row in rows if row["users"] != row["visitors"]]) == (0, True, [])
     code, _, err = said("schema", "remove", "gold.referral_stats", "users")
     assert (code, "the contract still has users" in err) == (2, True)
-
     asked = (deployment.lake, deployment.events, DECLARED, "silver.visits_enriched", "referral_host")
-    found = schema_migrator.readers(*asked, landing=str(deployment.landing))
-    datasets = "visits_cube_daily visits_cube_weekly visits_weekly referral_stats daily_report audience_hourly".split()
-    assert {reader.name for reader in found} >= {f"gold.{name}" for name in datasets}
-    assert {reader.owner for reader in found} == {"team:analytics", "team:platform"}
+    names = {reader.name for reader in schema_migrator.readers(*asked, landing=str(deployment.landing))}
+    assert names >= {"gold.visits_cube_daily", "gold.visits_weekly", "gold.referral_stats", "gold.audience_hourly"}
 
 
 def test_the_lineage_asset_exports_each_publication_once_and_shows_the_graph(deployment: Deployment) -> None:
@@ -166,12 +144,11 @@ def test_strange_and_overdue_hours_warn_without_failing(said: Said, deployment: 
     waiting.with_name("_SUCCESS").unlink()
     try:
         told = [
-            "visits: 2 folders are complete and not taken in: 2026-02-30T03 (no hour), "
-            "2099-01-01T00 (in the future, and taken in when its time has come); "
-            "give each the name of the hour in which its data arrived",
+            "visits: 2 folders are complete and not taken in: 2026-02-30T03, 2099-01-01T00; "
+            "give each the name of the hour of its data, from 2000 until now",
             "visits: 2 hours are overdue, due 1 h after the end: 2026-01-05T04 (data without _SUCCESS), "
             "2026-01-05T03 (not there, though a later one is); "
-            "ask the producer, or write _SUCCESS into the folder once its files are whole",
+            "ask the producer, or make it readable and whole, and write _SUCCESS into the folder last",
         ]
         code, out, _ = said("run")
         assert (code, out.splitlines()[1:]) == (0, [f"warning: {line}" for line in told])
@@ -196,11 +173,3 @@ def test_plan_names_access_logs_not_yet_split(said: Said, deployment: Deployment
         assert "nothing to do" not in out
     finally:
         log.unlink()
-
-
-@pytest.mark.campaign
-def test_a_job_profiles_new_partitions(said: Said, deployment: Deployment) -> None:
-    rows = len(deployment.rows("silver.visits_enriched", "page"))
-    code, out, _ = said("job", "profiles", "--json")
-    (enriched,) = [one for one in json.loads(out)["result"]["profiled"] if one["dataset"] == "silver.visits_enriched"]
-    assert (code, enriched["rows"], enriched["new_periods"], enriched["refer_to_nothing"]) == (0, rows, 1, 0)

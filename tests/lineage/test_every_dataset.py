@@ -11,17 +11,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from assets.bronze import visit_lines
 from assets.streams import STREAMS
-from blogdata.patterns.data_flow import local_sequencer
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
-from blogdata.patterns.quality import schema_migrator
 from blogdata.privacy.file_search import search
 from lineage import canaries, found_values, live, odd_lines
 from lineage.canaries import Canaries, Canary
@@ -52,7 +49,9 @@ ODD = (
 )
 """What must come through to silver, or the lines are not odd enough."""
 LOGS = "/_delta_log/"
-DECLARED = {(name, one.name) for name, contract in EVERY.items() for one in contract.columns if one.singles_out}
+DECLARED = {
+    (name, column.name) for name, contract in EVERY.items() for column in contract.columns if column.singles_out
+}
 """The columns that lead to one person."""
 SKETCHES = "visitors"
 TOKENS = {
@@ -66,29 +65,15 @@ ENCRYPTED = {
 """Columns that are stored encrypted."""
 
 
-def _is_certain(place: Place) -> bool:
+def is_certain(place: Place) -> bool:
     """Return whether values can be found in a place by who looks for them: not in sketches, tokens and ciphertexts."""
     hidden = [name for name in place.columns if name == SKETCHES or (place.name, name) in TOKENS | ENCRYPTED]
     return place.always and (not place.columns or len(hidden) < len(place.columns))
 
 
-CERTAIN = [place for place in PLACES if _is_certain(place)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """A deployment and what was planted in its input."""
-
-    made: Deployment
-    planted: Canaries
-
-
 @pytest.fixture(scope="module")
-def world(deploy: Deploy) -> World:
-    """Odd lines of every kind and planted values, with every dataset of the lake published, including streams.
-
-    One hour is refused: among the last ones, which no other one waits for.
-    """
+def world(deploy: Deploy) -> tuple[Deployment, Canaries]:
+    """Odd lines and planted values of every kind, with every dataset published and streamed; a last hour is refused."""
     made = deploy("odd")
     users = odd_lines.drawn(odd_lines.users(), 200)
     devices, header = odd_lines.drawn(odd_lines.devices(), 100), b"type;full_name;version"
@@ -112,12 +97,12 @@ def world(deploy: Deploy) -> World:
     for stream in STREAMS.values():
         live.tick(made, stream)
     found_values.add_derived(made, planted)
-    return World(made=made, planted=planted)
+    return made, planted
 
 
 @pytest.fixture(scope="module")
-def deployment(world: World) -> Deployment:
-    return world.made
+def deployment(world: tuple[Deployment, Canaries]) -> Deployment:
+    return world[0]
 
 
 @pytest.fixture(scope="module", params=[THREE, pytest.param(EVERYTHING, marks=pytest.mark.campaign)])
@@ -125,8 +110,8 @@ def found(request: pytest.FixtureRequest, deploy: Deploy) -> Found:
     if request.param == THREE:
         made = deploy.published("persons", three_hours)
         return found_values.find(made.settings.home, landed(made))
-    world: World = request.getfixturevalue("world")
-    return found_values.find(world.made.settings.home, world.planted)
+    made, planted = request.getfixturevalue("world")
+    return found_values.find(made.settings.home, planted)
 
 
 everywhere = pytest.mark.parametrize("found", [pytest.param(EVERYTHING, marks=pytest.mark.campaign)], indirect=True)
@@ -158,10 +143,6 @@ def came_through(made: Deployment) -> list[str]:
         visits = made.lake.read(spark, ENRICHED)
         came = visits.selectExpr(*[f"coalesce(bool_or({odd}), false) AS `{number}`" for number, odd in enumerate(ODD)])
         return [odd for odd, there in zip(ODD, came.collect()[0], strict=True) if not there]
-
-
-def columns(dataset: str) -> set[str]:
-    return {column.name for column in EVERY[dataset].columns}
 
 
 @pytest.mark.campaign
@@ -199,7 +180,7 @@ def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deploy: Dep
     computed = {name for name, version in made.versions().items() if version != before.get(name)} & EVERY.keys()
     assert computed >= {"bronze.visits", "silver.visits", "silver.places", ENRICHED}
     for dataset in computed:
-        newest = next(dataset_tracker.publications(made.lake, dataset)).commit
+        newest, _ = next(dataset_tracker.publications(made.lake, dataset))
         assert_sourced(dataset, fine_grained_tracker.sources(made.lake, str(made.landing), newest))
 
 
@@ -212,42 +193,19 @@ def assert_sourced(dataset: str, sources: Mapping[str, object]) -> None:
 @pytest.mark.parametrize("dataset", EVERY)
 def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dataset: str) -> None:
     """Pattern: Fine-Grained Tracker."""
-    commits = [each.commit for each in dataset_tracker.publications(deployment.lake, dataset)]
+    commits = [commit for commit, _ in dataset_tracker.publications(deployment.lake, dataset)]
     newest = next((commit for commit in commits if commit.rows_out), commits[0])
     landing = str(deployment.landing)
     read = fine_grained_tracker.read(deployment.lake, landing, newest)
     assert read is not None, "its lineage is lost"
     assert_sourced(dataset, fine_grained_tracker.sources(deployment.lake, landing, newest))
-    known = {ColumnSource(dataset=name, column=column) for name in EVERY for column in columns(name)}
+    known = {
+        ColumnSource(dataset=name, column=column.name)
+        for name, contract in EVERY.items()
+        for column in contract.columns
+    }
     unknown = {source for source in read - known if not source.dataset.startswith("landing.")}
     assert {source.column.startswith("_") for source in unknown} <= {True}, "only columns of Delta itself"
-
-
-@pytest.mark.campaign
-def test_each_dataset_counts_as_a_reader_of_its_columns(deployment: Deployment) -> None:
-    """Pattern: Schema Migrator."""
-    asked = (deployment.lake, deployment.events, EVERY)
-
-    def readers(dataset: str, column: str) -> dict[str, str]:
-        found = schema_migrator.readers(*asked, dataset, column, landing=str(deployment.landing))
-        return {each.name.removeprefix("silver."): each.how for each in found}
-
-    by_sessions = {"sessions": "column lineage", "sessions_pending": "column lineage"}
-    assert by_sessions.items() <= readers("silver.visits", "arrival_hour").items()
-    assert readers("silver.visits", "ip")["places"] == "reads it outside Spark, as its contract says"
-    assert readers("silver.devices", "valid_to")["visits_enriched"] == "column lineage"
-    # A lost lineage would make a dataset a reader of any column of its inputs, even of a missing one.
-    inputs = {read.dataset for contract in EVERY.values() for read in contract.reads if read.dataset in EVERY}
-    assert {name: found for name in inputs if (found := readers(name, "nobody_reads_it"))} == {}
-
-
-@pytest.mark.campaign
-def test_a_program_reads_only_the_columns_that_its_contract_names(deployment: Deployment) -> None:
-    named = {read.dataset: read.columns for read in EVERY["silver.places"].reads}["silver.visits"]
-    assert named is not None
-    with deployment.session() as spark:
-        visits = deployment.lake.read(spark, "silver.visits").where("event_hour = 'none'").select(*named)
-        assert local_sequencer.missing(visits, visits, key="ip") == []
 
 
 def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:
@@ -266,16 +224,9 @@ def test_the_search_of_an_erasure_finds_no_other_place_and_does_not_read_the_sta
 
 
 @everywhere
-@pytest.mark.parametrize("place", CERTAIN, ids=lambda place: place.name)
+@pytest.mark.parametrize("place", [place for place in PLACES if is_certain(place)], ids=lambda place: place.name)
 def test_a_declared_place_has_persons_values(found: Found, place: Place) -> None:
     assert any(place.has(path) for path in found.of_persons)
-
-
-@everywhere
-def test_a_refused_batch_is_found(found: Found) -> None:
-    """It is declared as possible only, as most deployments have none."""
-    (refused,) = [place for place in PLACES if place.name == "refused batches"]
-    assert any(refused.has(path) for path in found.of_persons)
 
 
 def with_identifiers(found: Found) -> set[tuple[str, str]]:

@@ -26,30 +26,22 @@ from lineage import live
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.origins import three_hours
 from quality.contracts import STREAMED
 
 EARLIER, HOUR, NEXT_HOUR, NEXT_DAY = "2026-01-05T01", "2026-01-05T02", "2026-01-05T03", "2026-01-06"
-ADDRESS, MARKED, NOBODYS = "9.77.200.201", "9.77.200.202", "9.77.200.203"
-"""Addresses of visitors who are forgotten by them; of one, the place is only marked as removed in a file."""
+ADDRESS = "9.77.200.201"
+"""Address of a visitor who is forgotten by it."""
 OF_ROWS = (
     "bronze.visits",
     "bronze.dead_letters",
-    "bronze.ads",
     "bronze.users",
     "silver.visits",
     "silver.visit_conflicts",
     "silver.users",
     "silver.users_current",
-    "silver.ads",
-    "silver.sessions",
     "silver.places",
 )
 """Datasets of which each row is about one visit, user or address."""
-LONGER = ("bronze.ads", "silver.ads", "silver.sessions")
-"""Those of them that only `make laws` looks at."""
-MADE = ("bronze.dead_letters", "silver.visit_conflicts", "silver.places")
-"""Those that have rows of theirs only in the hour that is made for it."""
 Landed = dict[str, list[bytes]]
 
 
@@ -82,15 +74,8 @@ class Before:
         visits = {row["visit_id"] for row in rows if row.get("user_id") in self.persons}
         named = {self.users[user].get(name) for user in self.persons for name in ("login", "email")}
         escaped = {user.replace("u", "u0075", 1) for user in self.persons}
-        of_address = {ADDRESS, MARKED, "at-address"}
+        of_address = {ADDRESS, "at-address"}
         return frozenset(map(str, {*self.persons, *escaped, *visits, *named, *of_address} - {None}))
-
-    @cached_property
-    def is_of_an_hour(self) -> bool:
-        return "silver.ads" not in self.rows
-
-    def of_rows(self) -> set[str]:
-        return {*OF_ROWS} - {*(LONGER if self.is_of_an_hour else MADE)}
 
     def are_named_in(self, text: str) -> bool:
         return any(value in text for value in self.values)
@@ -107,19 +92,14 @@ def an_hour(made: Deployment, streams: Sequence[Stream]) -> None:
     registered_in_future(made, user)
     broken = f'{{"visit_id": "v", "user_id": "{user}", "page": "/cut'.encode()
     escaped = broken.replace(b"u0", b"\\u00750")
-    assert escaped != broken
     again = event(f"{HOUR[-2:]}:30", "/conflict", user_id=user, visit_id="of-his")
     made.land(HOUR, [broken, escaped, again, again.replace(b"Firefox", b"Lynx")], name="more.json")
     his, another = event("01:10", "/early", user_id=user, visit_id="of-his"), event("01:20", "/early-other")
     made.land(EARLIER, [his, another])
     tick(made, streams)
-    contexts = [{"technical": {"browser": "Firefox"}, "user": {"ip": ip}} for ip in (ADDRESS, MARKED)]
-    of_addresses = [event("01:30", f"/at-address-{at}", context=context) for at, context in enumerate(contexts)]
-    made.land(EARLIER, of_addresses, name="more.json")
-    assert made.run(for_=[name for name in OF_ROWS if name not in LONGER]).problems == []
-    with made.session() as spark:
-        path = made.lake.path("silver.places")
-        spark.sql(f"UPDATE delta.`{path}` SET ip = '{NOBODYS}' WHERE ip = '{MARKED}'").collect()
+    context = {"technical": {"browser": "Firefox"}, "user": {"ip": ADDRESS}}
+    made.land(EARLIER, [event("01:30", "/at-address", context=context)], name="more.json")
+    assert made.run(for_=OF_ROWS).problems == []
     for file in made.folder(EARLIER).iterdir():
         file.unlink()
 
@@ -151,22 +131,13 @@ def live_rows(made: Deployment, streams: Sequence[Stream]) -> dict[str, list[str
 
 
 LONG = [pytest.mark.campaign, pytest.mark.slow]
-STREAMS = {
-    "an hour": (),
-    "an hour with streams": (live_visits.STREAM, live_sessions.STREAM),
-    "three hours": (),
-}
+STREAMS = (live_visits.STREAM, live_sessions.STREAM)
 
 
-@pytest.fixture(
-    scope="module", params=["an hour", *(pytest.param(name, marks=LONG) for name in STREAMS if name != "an hour")]
-)
+@pytest.fixture(scope="module", params=[(), pytest.param(STREAMS, marks=LONG)], ids=["an hour", "with streams"])
 def before(deploy: Deploy, request: pytest.FixtureRequest) -> Before:
-    streams = STREAMS[request.param]
-    if request.param == "three hours":
-        made = deploy.published(request.param, three_hours)
-    else:
-        an_hour(made := deploy(request.param), streams)
+    streams: Sequence[Stream] = request.param
+    an_hour(made := deploy(f"forget-{len(streams)}"), streams)
     return Before(made, streams, made.contents(), live_rows(made, streams), landed_in(made))
 
 
@@ -177,7 +148,7 @@ def deployment(before: Before) -> Deployment:
 
 def landed_in(made: Deployment) -> Landed:
     """Read the landed files, without what only the simulator knows."""
-    files = [file for table in ("users", "visits", "ads") for file in made.landing.glob(f"{table}/**/*.*")]
+    files = [file for table in ("users", "visits") for file in made.landing.glob(f"{table}/**/*.*")]
     return {file.relative_to(made.landing).as_posix(): file.read_bytes().split(b"\n") for file in files}
 
 
@@ -204,7 +175,7 @@ def parsed(line: bytes) -> dict[str, str]:
 
 
 def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, persons = before.made.settings, (*before.persons, "--address", ADDRESS, "--address", MARKED)
+    home, persons = before.made.settings, (*before.persons, "--address", ADDRESS)
     if live_sessions.STREAM in before.streams:
         code, _, errors = said("forget", *persons)
         assert (code, "--leave silver.sessions_live" in errors) == (2, True)
@@ -231,7 +202,7 @@ def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypa
 
 def test_no_byte_of_the_home_is_a_value_and_a_certificate_says_so(before: Before, said: Said) -> None:
     """Older versions, logs of tables and Dagster's storage, which had none, included."""
-    assert {name for name, rows in before.rows.items() if any(map(before.are_named_in, rows))} >= before.of_rows()
+    assert {name for name, rows in before.rows.items() if any(map(before.are_named_in, rows))} >= {*OF_ROWS}
     found = search(before.made.settings.home, before.values)
     assert (found.traces, found.unsearched) == ({}, {})
     assert found.files > 100
@@ -245,22 +216,17 @@ def test_no_byte_of_the_home_is_a_value_and_a_certificate_says_so(before: Before
 
 def test_lines_of_all_others_are_where_they_were(before: Before) -> None:
     after = landed_in(before.made)
-    assert {file: [len(line) for line in lines] for file, lines in after.items()} == {
-        file: [len(line) for line in lines] for file, lines in before.landed.items()
-    }
-    changed = [
-        line
-        for file, lines in before.landed.items()
-        for line, now in zip(lines, after[file], strict=True)
-        if line != now
-    ]
+    pairs = [pair for file, lines in before.landed.items() for pair in zip(lines, after.pop(file), strict=True)]
+    assert after == {}
+    assert all(len(line) == len(now) for line, now in pairs)
+    changed = [line for line, now in pairs if line != now]
     assert all(before.are_named_in(line.decode(errors="replace")) for line in changed)
-    erased = sum(is_erased(line) for lines in after.values() for line in lines)
+    erased = sum(is_erased(now) for _, now in pairs)
     assert erased == len(changed) > 2 * len(before.persons)
 
 
 def test_rows_of_all_others_are_as_they_were(before: Before) -> None:
-    for dataset in before.of_rows() - {"silver.places"}:
+    for dataset in {*OF_ROWS} - {"silver.places"}:
         others = [row for row in before.rows[dataset] if not before.are_named_in(row)]
         assert before.made.contents_of(dataset) == others, dataset
 
@@ -275,19 +241,12 @@ def test_an_address_stays_only_while_somebody_else_has_it(before: Before) -> Non
 def test_the_ledger_names_what_was_erased(before: Before) -> None:
     assert before.made.problems() == []
     made = before.made
-    without_files = {EARLIER} if before.is_of_an_hour else set()
-    for key in without_files:
-        assert made.published("bronze.visits")[key].settled().reasons == {"erased": 3}
-    counted = {
-        dataset: sum(
-            each.reasons.get("erased", 0) for key, each in made.published(dataset).items() if key not in without_files
-        )
-        for dataset in ("bronze.visits", "bronze.users", "bronze.ads")
-    }
+    assert made.published("bronze.visits")[EARLIER].settled().reasons == {"erased": 2}
     lines = landed_in(before.made)
-    assert counted == {
-        f"bronze.{table}": sum(map(is_erased, each(lines, table))) for table in ("visits", "users", "ads")
-    }
+    for table in ("visits", "users"):
+        entries = made.published(f"bronze.{table}")
+        erased = [entry.reasons.get("erased", 0) for key, entry in entries.items() if key != EARLIER]
+        assert sum(erased) == sum(map(is_erased, each(lines, table)))
     stale = made.outstanding().wanted()
     assert {name: keys for name, keys in stale.items() if made.published(name).keys() & {*keys}} == {}
 
@@ -301,12 +260,10 @@ def test_the_next_delivery_and_a_late_line_bring_nobody_back(before: Before) -> 
     (folder / "_SUCCESS").touch()
     late = [line for line in each(before.landed, "visits") if before.are_named_in(line.decode(errors="replace"))]
     made.land(NEXT_HOUR, late)
-    users, visits = (
-        set(made.rows(name, column)) for name, column in (("silver.users", "user_id"), ("silver.visits", "visit_id"))
-    )
-    assert made.run(for_=["silver.users", "silver.visits"]).problems == []
-    assert set(made.rows("silver.users", "user_id")) == users
-    assert set(made.rows("silver.visits", "visit_id")) == visits
+    columns = {"silver.users": "user_id", "silver.visits": "visit_id"}
+    ids = [set(made.rows(*of)) for of in columns.items()]
+    assert made.run(for_=[*columns]).problems == []
+    assert [set(made.rows(*of)) for of in columns.items()] == ids
     assert made.published("bronze.users")[NEXT_DAY].reasons == {"erased": len(before.persons)}
     arrived = made.published("bronze.visits")[NEXT_HOUR]
     assert (arrived.rows_out, arrived.reasons) == (0, {"erased": len(late)})

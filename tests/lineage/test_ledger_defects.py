@@ -156,37 +156,6 @@ def test_a_deduplicator_miscounting_occurrences_is_noticed(
     refused(deployment, "silver.visits")
 
 
-@pytest.mark.campaign
-def test_a_line_skipped_by_the_reader_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = Landed.rows
-    monkeypatch.setattr(Landed, "rows", lambda landed, reader: rows(landed, reader).where("source_offset > 0"))
-    refused(deployment, "bronze.visits")
-
-
-@pytest.mark.campaign
-def test_a_late_event_overlooked_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    detector = module("blogdata.patterns.error_management.late_data_detector")
-    late = detector.late
-    monkeypatch.setattr(detector, "late", lambda *given, **named: without_one(late(*given, **named)))
-    refused(deployment, "silver.late_visits")
-
-
-@pytest.mark.campaign
-def test_a_join_dropping_unknown_devices_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    enriched = module("assets.silver.enriched")
-    enrich = enriched.enrich
-    monkeypatch.setattr(enriched, "enrich", lambda *given, **named: enrich(*given, **named).where("device_known"))
-    refused(deployment, "silver.visits_enriched")
-
-
-@pytest.mark.campaign
-def test_a_group_that_gold_leaves_out_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = module("assets.gold.page_and_referral_stats")
-    stats = pages.by_referrer
-    monkeypatch.setattr(pages, "by_referrer", lambda visits: stats(visits).where("referral_host <> 'direct'"))
-    refused(deployment, "gold.referral_stats")
-
-
 @pytest.fixture(scope="module")
 def damaged(whole: Deployment, spark: Any) -> Deployment:
     """The same deployment, after somebody has deleted a row of every table outside the platform."""

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections import Counter
 from datetime import datetime, timedelta, timezone
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +37,7 @@ COLUMNS = ("event_hour", "side", "visit_id", "event_time", "page", "display_time
 
 
 @pytest.fixture(scope="module")
-def seen() -> list[Counter[Any]]:
-    """The table's rows after each tick of the world."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory, seen: list[Counter[Any]]) -> Deployment:
+def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     """A simulated day, landed eight hours at a time, a tick for each; the last is interrupted while publishing."""
     source = tmp_path_factory.mktemp("source")
     simulator.simulate(SPEC, source)
@@ -60,7 +53,6 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory, seen: list[C
         if tick:
             interrupted(deployment, tmp_path_factory.mktemp("probe"))
         live.tick(deployment, STREAM)
-        seen.append(Counter(deployment.rows(LIVE, *COLUMNS)))
     return deployment
 
 
@@ -75,15 +67,11 @@ def files(deployment: Deployment) -> list[Path]:
 
 def interrupted(deployment: Deployment, folder: Path) -> None:
     """End the tick after its rows are published and before Spark records the batch as done."""
-    number = max(row[2] for row in _offsets(deployment)) + 1
+    number = max(row[2] for row in stream_offset_rows(deployment.settings.home / "checkpoints")) + 1
     (folder / LIVE / str(number)).mkdir(parents=True)
     (folder / LIVE / str(number) / "committed.fail").touch()
     with pytest.raises(StreamFailed, match="RuntimeError"):
         live.tick(deployment, STREAM, probe=str(folder))
-
-
-def _offsets(deployment: Deployment) -> Any:
-    return stream_offset_rows(deployment.settings.home / "checkpoints")
 
 
 def tick_of(line: brute_force.Line, side: int) -> int:
@@ -91,11 +79,11 @@ def tick_of(line: brute_force.Line, side: int) -> int:
     return (int(line.arrival_hour[11:]) + BEHIND * side) // HOURS
 
 
-def model(landing: Path, ticks: int = TICKS) -> tuple[list[brute_force.Pair], int]:
-    """Compute the rows that the stream has let go of after some ticks, and the number of lines that came too late."""
+def model(landing: Path) -> tuple[list[brute_force.Pair], int]:
+    """Compute the rows that the stream has let go of, and the number of lines that came too late."""
     sides = [brute_force.read(landing, table) for table in ("visits", "ads")]
     kept, late, mark = (brute_force.Lines(), brute_force.Lines()), 0, datetime.min.replace(tzinfo=timezone.utc)
-    for tick in range(ticks):
+    for tick in range(TICKS):
         newest = []
         for side, lines in enumerate(sides):
             mine = [
@@ -117,7 +105,6 @@ def model(landing: Path, ticks: int = TICKS) -> tuple[list[brute_force.Pair], in
 
 
 def _is_over(pair: brute_force.Pair, mark: datetime) -> bool:
-    """Tell whether no partner can arrive any more."""
     if pair.event_time is not None:
         return pair.display_time is not None or pair.event_time < mark
     assert pair.display_time is not None
@@ -125,7 +112,6 @@ def _is_over(pair: brute_force.Pair, mark: datetime) -> bool:
 
 
 def rows_of(pairs: list[brute_force.Pair]) -> Counter[Any]:
-    """Return what pairs are as rows of the table."""
     return Counter(
         (
             pair.hour,
@@ -144,46 +130,19 @@ def test_streamed_rows_are_those_of_plain_python(world: Deployment) -> None:
     pairs, late = model(world.landing)
     assert Counter(world.rows(LIVE, *COLUMNS)) == rows_of(pairs)
     assert {pair.side for pair in pairs} == {"both", "event", "display"}
-    reasons = sum((Counter(commit.reasons) for commit in _commits(world)), Counter[str]())
+    reasons = sum((Counter(entry.reasons) for entry in _entries(world)), Counter[str]())
     assert (reasons["late"], reasons["duplicate"] > 0) == (late, True)
     assert late > 0
-
-
-def test_figure_5_3_the_faster_stream_waits_for_the_slower_one(world: Deployment, seen: list[Counter[Any]]) -> None:
-    """A buffered event leaves in a pair when its display comes, or alone when the displays have passed its time."""
-    assert seen == [rows_of(model(world.landing, ended)[0]) for ended in range(1, len(seen) + 1)]
-    events, displays = (
-        {(key[1], key[0]): tick_of(line, side) for key, line in brute_force.read(world.landing, table).winners.items()}
-        for side, table in enumerate(("visits", "ads"))
-    )
-    reached = max(time for (_, time), tick in displays.items() if tick == 0)
-    assert max(time for (_, time), tick in events.items() if tick == 0) > reached + timedelta(hours=1), "the faster one"
-    alone = [time for _, side, _, time, *_ in seen[0] if side == "event"]
-    assert max(alone) < reached - timedelta(hours=1)
-    waited = Counter(
-        (row["side"], displays.get((row["visit_id"], row["display_time"])) == tick)
-        for tick, (before, after) in enumerate(pairwise(seen), start=1)
-        for row in (dict(zip(COLUMNS, row, strict=True)) for row in after - before)
-        if events.get((row["visit_id"], row["event_time"]), tick) < tick
-    )
-    assert waited["both", True] > 0, "the slower one has caught up"
-    assert waited["event", False] > 0, "no display can come any more"
-
-
-def _commits(deployment: Deployment) -> list[Entry]:
-    return [entry for commit in appended(deployment.lake, LIVE) for entry in commit.entries.values()]
-
-
-def test_the_ledger_of_the_stream_adds_up(world: Deployment) -> None:
     lines = ledger.audit(world.lake, world.events, STREAMED[LIVE])
-    assert [line.problem for line in lines if line.problem] == []
-    assert sum(line.entry.rows_out for line in lines) == len(world.rows(LIVE, "side"))
-    assert all(row[6] for row in _offsets(world))
-    # Both sources are in the checkpoint, each with its own files.
-    assert {Path(file).relative_to(world.landing).parts[0] for row in _offsets(world) for file in row[5]} == {
-        "visits",
-        "ads",
-    }
+    assert ([line.problem for line in lines if line.problem], len(pairs)) == (
+        [],
+        sum(line.entry.rows_out for line in lines),
+    )
+
+
+def _entries(deployment: Deployment, since: int = -1) -> list[Entry]:
+    commits = (commit for commit in appended(deployment.lake, LIVE) if commit.version > since)
+    return [entry for commit in commits for entry in commit.entries.values()]
 
 
 def test_a_new_checkpoint_pairs_nothing_that_was_alone(world: Deployment) -> None:
@@ -200,8 +159,5 @@ def test_a_new_checkpoint_pairs_nothing_that_was_alone(world: Deployment) -> Non
     assert [side for side, alone in sides.items() if len(alone) > 1] == []
     assert before <= Counter(world.rows(LIVE, *COLUMNS)), "nothing is published twice"
     assert max(Counter(after).values()) == 1
-    again = [
-        entry for commit in appended(world.lake, LIVE) if commit.version > version for entry in commit.entries.values()
-    ]
-    assert sum(entry.reasons["conflict"] for entry in again) > 0
+    assert sum(entry.reasons["conflict"] for entry in _entries(world, since=version)) > 0
     assert not [line.problem for line in ledger.audit(world.lake, world.events, STREAMED[LIVE]) if line.problem]

@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import psutil
@@ -48,13 +49,12 @@ def kills(deaths: int) -> list[tuple[str, int, str]]:
 
 def landed(deployment: Deployment) -> list[tuple[str, int, bytes]]:
     """List the landed lines: file, offset and content."""
-    found = []
+    lines = []
     for file in in_order(deployment):
-        offset = 0
-        for raw in file.read_bytes().split(b"\n")[:-1]:
-            found.append((str(file.relative_to(deployment.landing)), offset, raw))
-            offset += len(raw) + 1
-    return sorted(found)
+        raws = file.read_bytes().split(b"\n")[:-1]
+        offsets = accumulate((len(raw) + 1 for raw in raws), initial=0)
+        lines += [(str(file.relative_to(deployment.landing)), at, raw) for at, raw in zip(offsets, raws, strict=False)]
+    return sorted(lines)
 
 
 @pytest.mark.campaign

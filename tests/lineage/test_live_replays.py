@@ -77,11 +77,7 @@ def test_streamed_corrections_are_deduplicated_and_never_late(made: Deployment) 
         replays.land_corrections(corrections, dead, made.landing, letters=CONTRACTS["bronze.dead_letters"])
 
     # New for its closed hour, already in the hour, and in the same batch as the line itself.
-    correct(
-        event("09:06", "/c"),
-        event("09:05", "/a", user_id="corrected"),
-        event("11:06", "/d", user_id="corrected"),
-    )
+    correct(event("09:06", "/c"), event("09:05", "/a", user_id="corrected"), event("11:06", "/d", user_id="corrected"))
     made.land(LAST, [event("11:06", "/d"), event("09:07", "/late")], name="zzz.json")
     tick(made, STREAM)
     published = [(page, f"user-{page}") for page in ("/a", "/b", "/c", "/d")]

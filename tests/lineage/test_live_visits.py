@@ -31,18 +31,7 @@ from blogdata.stream.stream_faults import StreamFailed
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import (
-    BRONZE,
-    HOURS,
-    STREAMED,
-    VISITS,
-    contents,
-    in_order,
-    model,
-    problems,
-    published,
-    tick,
-)
+from lineage.live import BRONZE, HOURS, STREAMED, VISITS, contents, in_order, model, problems, published, tick
 from quality.contracts import CONTRACTS
 
 
@@ -57,11 +46,6 @@ def straight(world: Deployment, deploy: Deploy) -> Deployment:
     made = live.land(deploy("live-straight"), world)
     tick(made)
     return made
-
-
-@pytest.fixture(scope="module")
-def expected(straight: Deployment) -> dict[str, list[tuple[Any, ...]]]:
-    return contents(straight)
 
 
 @pytest.mark.campaign
@@ -88,9 +72,9 @@ CUTS = ((BRONZE, 0, "committed"), (VISITS, 1, "written"), (VISITS, 1, "committed
 
 @pytest.mark.campaign
 def test_an_interrupted_stream_ends_in_the_same_tables(
-    world: Deployment, deploy: Deploy, expected: dict[str, Any], tmp_path: Path
+    world: Deployment, deploy: Deploy, straight: Deployment, tmp_path: Path
 ) -> None:
-    begun = live.land(deploy("live-begun"), world)
+    begun, expected = live.land(deploy("live-begun"), world), contents(straight)
     for dataset, number, phase in CUTS:
         probe = tmp_path / f"{dataset}-{number}-{phase}"
         (probe / dataset / str(number)).mkdir(parents=True)
@@ -159,16 +143,8 @@ def test_a_missing_file_stops_the_stream_until_restored(deploy: Deploy, tmp_path
 def test_stream_command_publishes_landed_files_until_terminated(deploy: Deploy) -> None:
     made = deploy("live-command")
     environment = {**os.environ, "BLOGDATA_HOME": str(made.settings.home)}
-    command = [
-        sys.executable,
-        "-c",
-        "from blogdata.cli.main import main; main()",
-        "stream",
-        "silver.visits_live",
-        "--every",
-        "1",
-        "--json",
-    ]
+    command = [sys.executable, "-c", "from blogdata.cli.main import main; main()"]
+    command += ["stream", "silver.visits_live", "--every", "1", "--json"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         # It may start before anything has landed.

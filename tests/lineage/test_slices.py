@@ -229,8 +229,8 @@ def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) 
 
 def equals_plain_python(world: World, *datasets: str) -> None:
     """Compare tables with what plain Python computes of all lines at once."""
-    for dataset, rule in expected.of(world.deployment.landing, *datasets).items():
-        assert expected.found(world.deployment, dataset) == rule.rows, dataset
+    for dataset, rows in expected.of(world.deployment.landing, *datasets).items():
+        assert expected.found(world.deployment, dataset) == rows, dataset
     assert world.deployment.problems() == []
 
 

@@ -39,7 +39,7 @@ def deployment(deploy: Deploy) -> Deployment:
 @pytest.fixture(scope="module")
 def buttons(deployment: Deployment) -> Iterator[Buttons]:
     home = deployment.settings.home
-    served = Served(home=home, environ=environment(home), days=())
+    served = Served(home=home, environ=environment(home))
     try:
         served.start()
         yield Buttons(served)

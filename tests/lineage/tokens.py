@@ -7,7 +7,7 @@ from typing import Any
 
 from blogdata.ledger.events import EventLog
 from lineage.deployment import Deployment
-from quality.contracts.keys import VISITOR_KEY
+from quality.keys import VISITOR_KEY
 
 OF_USERS = ["silver.identities", "silver.users", "silver.users_current"]
 VISITS, WEEKLY = "silver.visits", "gold.visits_weekly"

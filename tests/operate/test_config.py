@@ -33,13 +33,8 @@ def test_without_settings_everything_lies_under_the_home(tmp_path: Path) -> None
 def test_settings_prefer_environment_then_file_then_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path.parent)
     text = """
-        [spark]
-        heap = "3g"
-        master = "local[1]"
-        conf = {"spark.sql.ansi.enabled" = false}
-        [paths]
-        lake = "tables"
-        landing = "elsewhere"
+        spark = {heap = "3g", master = "local[1]", conf = {"spark.sql.ansi.enabled" = false}}
+        paths = {lake = "tables", landing = "elsewhere"}
     """
     settings = load(tmp_path, text, BLOGDATA_SPARK_HEAP="4g", BLOGDATA_LANDING="landed", master="1", BLOGDATA_JARS="")
     assert (settings.spark.heap, settings.spark.master) == ("4g", "local[1]")
@@ -49,31 +44,18 @@ def test_settings_prefer_environment_then_file_then_defaults(tmp_path: Path, mon
 
 def test_values_are_read_in_their_normal_form(tmp_path: Path) -> None:
     text = """
-        [automation]
-        on = true
-        [history]
-        begins = 2024-01-01
-        [landing]
-        ready = "next_exists"
-        longest_line = "500k"
-        largest_file = "1G"
-        [site]
-        hosts = ["Blog.example.org"]
+        automation.on = true
+        history.begins = 2024-01-01
+        landing = {ready = "next_exists", longest_line = "500k", largest_file = "1G"}
+        site.hosts = ["Blog.example.org"]
+        alerting.repeat_after = "4h"
+        partner = {url = "https://example.com", secret = "shop.key-1"}
         [logs]
         format = "$host $request"
         zone = "Europe/Berlin"
         proxies = ["10.0.0.2", "2001:DB8:0::/32", "::ffff:192.0.2.0/120", "unix:"]
-        [logs.exclude]
-        agents = ["My-Check"]
-        paths = ["/admin/", "*.php"]
-        [logs.crawlers]
-        addresses = ["198.51.100.0/24"]
-        robots_txt = false
-        [alerting]
-        repeat_after = "4h"
-        [partner]
-        url = "https://example.com"
-        secret = "shop.key-1"
+        exclude = {agents = ["My-Check"], paths = ["/admin/", "*.php"]}
+        crawlers = {addresses = ["198.51.100.0/24"], robots_txt = false}
     """
     settings = load(tmp_path, text, BLOGDATA_AUTOMATIC="false")
     assert (settings.run_automatically, settings.first_day, settings.ready) == (False, "2024-01-01", "next_exists")
@@ -144,7 +126,7 @@ def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable
         (f'[postgres]\nurl = "http://u:{PRIVATE}@db"', "postgres.url", "url is no address"),
         ('[tables]\ndevices = "a.b.c"', "tables.devices", "'a.b.c' is not the name of a table"),
         ('[tables]\nusers = "v"', "tables.users", "has no first day to load"),
-        ('[copies.analyst]\nfolder = "x"', "copies.analyst.group", "group is missing"),
+        ('[staging]\nfolder = "x"', "staging.group", "group is missing"),
         ('[logs]\nproxies = ["10.0.0.2", "10.0.0.1/8"]', "logs.proxies", "'10.0.0.1/8' is no address or network"),
         ('[logs]\nzone = "Berlin"', "logs.zone", "'Berlin' is not a time zone"),
         ('[logs]\nexclude = "x"', "logs.exclude", "exclude is a section"),
@@ -156,6 +138,7 @@ def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable
         ('[alerting]\nrepeat_after = "5s"', "alerting.repeat_after", "'5s' is not a number and a unit"),
         ('[alerts]\nname = "a"', "alerts", "alerts is a section"),
         ('alerts = "log"', "alerts", "alerts is a section"),
+        ('[[alerts]]\nname = "a"\naddress = "json://h"\n' * 2, "alerts", "two channels with the name a"),
     ],
 )
 def test_an_unusable_key_is_refused_with_its_place(tmp_path: Path, text: str, place: str, what: str) -> None:
@@ -186,11 +169,6 @@ def test_an_unusable_channel_is_refused(tmp_path: Path, table: str, what: str) -
     assert what in caught.value.what
     assert "blogdata.toml, [[alerts]] number 2" in caught.value.where
     assert PRIVATE not in str(caught.value)
-
-
-def test_two_channels_with_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="two channels with the name a"):
-        load(tmp_path, '[[alerts]]\nname = "a"\naddress = "json://h"\n' * 2)
 
 
 def test_a_home_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

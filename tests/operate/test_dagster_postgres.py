@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import psycopg
@@ -39,29 +37,14 @@ def stored(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Se
     return config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")})
 
 
-@pytest.fixture
-def instance(stored: Settings) -> Iterator[dg.DagsterInstance]:
-    with dagster_home.open_instance(stored) as found:
-        yield found
-
-
-def elsewhere(program: str, stored: Settings) -> subprocess.Popen[str]:
-    environment = {**os.environ, "BLOGDATA_HOME": str(stored.home)}
-    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
-
-
-def tables(database: str) -> dict[str, set[str]]:
-    """List the tables of a database by schema."""
+def tables(database: str) -> set[str]:
     with psycopg.connect(database) as connection:
-        rows: list[tuple[Any, ...]] = connection.execute(
-            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
-        ).fetchall()
-    return {schema: {table for other, table in rows if other == schema} for schema, _ in rows}
+        return {name for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
 
 
-def test_one_processs_run_is_read_by_another(stored: Settings, database: str) -> None:
-    with elsewhere(RUNS, stored) as process:
-        run_id = process.communicate(timeout=300)[0].strip()
+def test_one_processs_run_is_read_by_another_and_no_file_holds_the_password(stored: Settings, database: str) -> None:
+    environment = {**os.environ, "BLOGDATA_HOME": str(stored.home)}
+    run_id = subprocess.check_output([sys.executable, "-c", RUNS], env=environment, text=True, timeout=300).strip()
     with dagster_home.open_instance(stored) as instance:
         assert isinstance(instance.run_storage, PostgresRunStorage)
         assert isinstance(instance.event_log_storage, PostgresEventLogStorage)
@@ -71,15 +54,8 @@ def test_one_processs_run_is_read_by_another(stored: Settings, database: str) ->
         assert run.status == dg.DagsterRunStatus.SUCCESS
         (materialized,) = instance.fetch_materializations(KEY, limit=9).records
         assert materialized.run_id == run_id
-    found = tables(database)
-    assert {"runs", "event_logs", "job_ticks", "asset_keys"} <= found["public"]
+        password = str(make_url(database).password)
+        assert password not in f"{instance.get_ref().to_dict()} {dagster_home.storage(stored)}"
+    assert {"runs", "event_logs", "job_ticks", "asset_keys"} <= tables(database)
     assert not [file for file in stored.home.rglob("*.db") if "compute_logs" not in file.parts]
-
-
-def test_no_file_or_instance_reference_holds_the_password(
-    stored: Settings, database: str, instance: dg.DagsterInstance
-) -> None:
-    password = str(make_url(database).password)
-    assert password not in str(instance.get_ref().to_dict())
-    assert password not in dagster_home.storage(stored)
     assert not [file for file in stored.home.rglob("*") if file.is_file() and password.encode() in file.read_bytes()]

@@ -9,7 +9,7 @@ import grp
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,17 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from blogdata.deliver import exports
-from blogdata.deliver.copies import READER, ROLES
+from blogdata.table.lake import Lake
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment
 from lineage.tokens import OF_USERS, deliver, joined, marks, refused, replace_key, tokens
-from quality.contracts.keys import VISITOR_KEY
+from quality.keys import VISITOR_KEY
 
 __all__ = ["deploy", "said"]
 PERSON, OTHER, THEIR_LOGIN = "user-zq4711canary", "user-zq4712canary", "login-zq4711canary"
 SAME = "user-zq4710"
+Started = Callable[..., tuple[bool, dict[str, Any], str]]
 GROUP = grp.getgrgid(os.getgid()).gr_name
 
 
@@ -50,21 +50,15 @@ def stats(deployment: Deployment) -> Iterator[str]:
     shutil.rmtree(folder)
 
 
-class Started:
-    def __init__(self, said: Said) -> None:
-        self._said = said
-
-    def __call__(self, *words: str) -> tuple[bool, dict[str, Any], str]:
-        code, out, errors = self._said("job", *words, "--json")
-        assert errors == ""
-        answer = json.loads(out)
-        assert code == (not answer["ok"])
-        return answer["ok"], answer["result"], "\n".join(answer["problems"])
-
-
 @pytest.fixture
 def started(said: Said) -> Started:
-    return Started(said)
+    def start(*words: str) -> tuple[bool, dict[str, Any], str]:
+        code, out, errors = said("job", *words, "--json")
+        answer = json.loads(out)
+        assert (errors, code) == ("", not answer["ok"])
+        return answer["ok"], answer["result"], "\n".join(answer["problems"])
+
+    return start
 
 
 def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: Said) -> None:
@@ -85,21 +79,15 @@ def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: 
 def test_copies_go_where_the_settings_say_and_nowhere_else(
     deployment: Deployment, started: Started, stats: str, tmp_path: Path
 ) -> None:
-    done, _, why = started("export")
+    done, _, why = started("replicate")
     assert (done, "a run cannot choose where copies go" in why) == (False, True)
-    *_, role = ROLES
     file = deployment.settings.home / "blogdata.toml"
     before = file.read_text() if file.exists() else ""
-    sections = [f'[copies.{reader}]\nfolder = "{tmp_path / reader}"\ngroup = "{GROUP}"\n' for reader in (role, READER)]
-    file.write_text("\n".join([before, *sections]))
-    for job, reader in (("export", role), (f"replicate datasets={stats}", READER)):
-        done, result, why = started(*job.split())
-        assert (done, why, result["written"]) == (True, "", 1)
-        assert {copy["folder"] for copy in result["copies"]} == {str(tmp_path / reader)}
+    file.write_text(f'{before}\n[staging]\nfolder = "{tmp_path}"\ngroup = "{GROUP}"\n')
+    done, result, why = started("replicate", f"datasets={stats}")
+    assert (done, why, result["copies"]) == (True, "", [{"dataset": stats, "written": True}])
+    assert Lake(root=str(tmp_path)).version(stats) == 0
     file.write_text(before)
-    for job in ("export", "replicate"):
-        assert started(job)[1]["files_withdrawn"] > 0
-    assert exports.known(deployment.settings) == ()
 
 
 def test_a_dataset_is_shared(deployment: Deployment, started: Started, stats: str) -> None:
@@ -128,11 +116,9 @@ def test_joins_and_histories_are_the_same_by_another_key(deployment: Deployment,
     logins = [(SAME, "carl"), (PERSON, THEIR_LOGIN), (PERSON, "ann"), (OTHER, "bob"), (OTHER, THEIR_LOGIN)]
     assert [row[:2] for row in known["history"]] == logins
     assert [row[2] for row in known["current"]] == ["2026-01-05", "2026-01-06", "2026-01-06"]
-    _, planned, _ = started("rotate", f"key={VISITOR_KEY}", "only_plan=true")
-    assert {name for row in planned["plan"] for name in row["datasets"].split(", ")} >= {"silver.users"}
-    assert {version for name in OF_USERS for version in marks(deployment, name)} == {"1"}
-    done, _, why = started("rotate", f"key={VISITOR_KEY}")
+    done, result, why = started("rotate", f"key={VISITOR_KEY}")
     assert (done, why) == (True, "")
+    assert {name for row in result["plan"] for name in row["datasets"].split(", ")} >= {"silver.users"}
     assert {version for name in OF_USERS for version in marks(deployment, name)} == {"2"}
     assert joined(deployment) == known
     new = tokens(deployment)

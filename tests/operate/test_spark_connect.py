@@ -9,28 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.errors import PlatformError, TransientError
+from blogdata.errors import TransientError
 from blogdata.operate import processes, spark_attached, spark_connect, spark_launch
 from blogdata.operate.config import Settings
-from blogdata.operate.spark_connect import SparkServer
+from blogdata.operate.spark_connect import SparkServer, SparkServerUnreachable
 from kills import kill
 from resources.spark import SparkResource
 
 
 def starter(settings: Settings) -> subprocess.Popen[str]:
     """Start a process that requests the server of the same deployment, prints its process number and ends."""
-    program = (
-        "import sys\n"
-        "from dataclasses import replace\n"
-        "from pathlib import Path\n"
-        "from blogdata.operate import config, spark_connect\n"
-        "home, jars = sys.argv[1:]\n"
-        "settings = config.load({**__import__('os').environ, 'BLOGDATA_HOME': home, 'BLOGDATA_JARS': jars,\n"
-        "    'BLOGDATA_SPARK_HEAP': '600m'})\n"
-        "print(spark_connect.running_server(settings).pid)\n"
-    )
-    command = [sys.executable, "-c", program, str(settings.home), str(settings.jars)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    program = "from blogdata.operate import config, spark_connect as s; print(s.running_server(config.load()).pid)"
+    own = {"BLOGDATA_HOME": str(settings.home), "BLOGDATA_JARS": str(settings.jars), "BLOGDATA_SPARK_HEAP": "600m"}
+    command = [sys.executable, "-c", program]
+    return subprocess.Popen(command, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True)
 
 
 def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
@@ -97,6 +89,13 @@ def test_a_changed_configuration_restarts_the_server(own: Settings, caplog: pyte
     spark_attached.release(session)
 
 
+def test_spark_finds_its_own_copy_of_a_class_first_in_any_file_system(settings: Settings) -> None:
+    words = spark_launch.command(settings, ["org.apache.spark.deploy.SparkSubmit", "--class", "Any", "spark-internal"])
+    path = words[words.index("-cp") + 1].split(os.pathsep)
+    assert Path(path[0]).name.startswith("spark-catalyst_")
+    assert any(place.endswith("jars/*") for place in path[1:])
+
+
 def test_changed_readers_of_lines_need_another_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module = tmp_path / "some_readers" / "__init__.py"
     module.parent.mkdir()
@@ -129,9 +128,7 @@ def test_a_server_that_hangs_is_replaced(
     assert again.pid != server.pid
 
 
-def test_a_failed_start_reports_its_log_and_ends(
-    fresh: Settings,
-) -> None:
+def test_a_failed_start_reports_its_log_and_ends(fresh: Settings) -> None:
     wrong = replace(fresh, spark=replace(fresh.spark, master="nonsense"))
     with pytest.raises(TransientError, match="Master must") as caught:
         spark_connect.running_server(wrong)
@@ -146,11 +143,7 @@ def test_a_remote_server_is_used_and_never_stopped(fresh: Settings, spark_server
     assert spark_connect.running_server(theirs) == SparkServer(url=spark_server.url, process=None)
     assert not spark_connect.stop(theirs)
     spark_connect.probe(spark_server.url)
-
-
-def test_a_silent_remote_server_is_a_transient_error(fresh: Settings) -> None:
-    address = f"sc://localhost:{processes.free_port()}"
-    theirs = replace(fresh, spark=replace(fresh.spark, remote=address))
-    with pytest.raises(PlatformError, match="does not answer") as caught:
-        spark_connect.running_server(theirs)
+    silent = replace(fresh, spark=replace(fresh.spark, remote=f"sc://localhost:{processes.free_port()}"))
+    with pytest.raises(SparkServerUnreachable, match="does not answer") as caught:
+        spark_connect.running_server(silent)
     assert caught.value.transient

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
-from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from blogdata.deliver import page_files
 from blogdata.patterns.data_flow.parallel_split import Writer
 from published import deployment, publish
-from sensors.missing_page_files import page_files_due, write_page_files
+from sensors.missing_page_files import write_page_files
 
 DAY = "2026-01-05"
 DAYS = dg.DailyPartitionsDefinition("2025-12-01", end_offset=500)
@@ -43,61 +42,40 @@ class Files:
             assets=[page_files.page_files(DAYS)], jobs=[write_page_files], resources={"lake": self.access}
         )
 
-    def publish(self, *days: str, views: int = 1, pages: Sequence[str] = PAGES) -> None:
+    def publish(self, *days: str, views: int = 1) -> None:
         """Publish days of gold.page_stats, or publish them again with other counts."""
-        there = self.access.lake.caught_up(DATASET)
-        if there is not None:
-            there.delete(" OR ".join(f"event_date = '{day}'" for day in days))
-        total = sum(range(1, len(pages) + 1)) * views
+        table = self.access.lake.caught_up(DATASET)
+        if table is not None:
+            table.delete(" OR ".join(f"event_date = '{day}'" for day in days))
+        total = sum(range(1, len(PAGES) + 1)) * views
         rows = [
-            {
-                "event_date": day,
-                "page": page,
-                "events": number * views,
-                "visits": number * views,
-                "users": 1,
-                "share": number * views / total,
-                "hours_present": 24,
-            }
+            (day, page, number * views, number * views, 1, number * views / total, 24)
             for day in days
-            for number, page in enumerate(pages, 1)
+            for number, page in enumerate(PAGES, 1)
         ]
-        content = pa.Table.from_pylist(rows, schema=COLUMNS)
-        publish(self.access.lake, DATASET, "event_date", dict.fromkeys(days, len(pages)), content=content)
+        content = pa.Table.from_arrays([*map(pa.array, zip(*rows, strict=True))], schema=COLUMNS)
+        publish(self.access.lake, DATASET, "event_date", dict.fromkeys(days, len(PAGES)), content=content)
 
     def run(self, day: str) -> dg.ExecuteInProcessResult:
-        """Run the job for a day."""
         job = self.definitions.resolve_job_def(write_page_files.name)
         return job.execute_in_process(instance=self.instance, partition_key=day, raise_on_error=False)
 
     def due(self) -> list[str]:
         return [*page_files.due(self.access.lake, self.access.events, self.folder)]
 
-    def asked(self) -> SensorExecutionData:
-        """Evaluate the sensor."""
-        context = dg.build_sensor_context(
-            instance=self.instance, definitions=self.definitions, resources={"lake": self.access}
-        )
-        return page_files_due().evaluate_tick(context)
-
     def file(self, writer: Writer, day: str = DAY) -> Path:
         return writer.path(self.folder, day)
 
-    def written(self, day: str) -> set[str]:
-        return {writer.name for writer in (page_files.CSV, page_files.PARQUET) if self.file(writer, day).is_file()}
-
     def receipt(self, day: str = DAY) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = json.loads((self.folder / "receipts" / f"date={day}.json").read_bytes())
-        return found
+        receipt: Mapping[str, Any] = json.loads((self.folder / "receipts" / f"date={day}.json").read_bytes())
+        return receipt
 
 
 def fault(run: dg.ExecuteInProcessResult) -> str:
-    """Return what has failed the run's step."""
-    (event,) = [one for one in run.all_events if one.event_type is dg.DagsterEventType.STEP_FAILURE]
+    (event,) = [event for event in run.all_events if event.event_type is dg.DagsterEventType.STEP_FAILURE]
     return str(event.step_failure_data.user_failure_data or event.step_failure_data.error)
 
 
 def metadata(run: dg.ExecuteInProcessResult) -> Mapping[str, Any]:
-    """Return the metadata of the run's materialization."""
     (event,) = run.get_asset_materialization_events()
     return {name: value.value for name, value in event.materialization.metadata.items()}

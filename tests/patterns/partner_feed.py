@@ -32,14 +32,13 @@ def partner(file: Path, faults: PartnerFaults | None = None, **more: Any) -> Ite
         server.server_close()
 
 
-def rows(keys: int, each: int) -> list[Row]:
+def rows(keys: int, per_key: int) -> list[Row]:
     """Build rows of several keys with interleaved times; one key has five times as many."""
-    counts = {f"user-{number:03d}": each * (5 if number == 0 else 1) for number in range(keys)}
+    counts = {f"user-{number:03d}": per_key * (5 if number == 0 else 1) for number in range(keys)}
     return [row(key, position) for key, count in counts.items() for position in range(count)]
 
 
 def row(key: str, position: int, **payload: object) -> Row:
-    """Build the row of a key at a position in time."""
     return Row(identity=[key, str(position)], key=key, at=position, payload={"at": position, **payload})
 
 
@@ -58,17 +57,17 @@ def target(server: Partner, timeout: float = 0.1) -> Iterator[HttpTarget]:
         yield made
 
 
-def as_it_is(one: Delivery) -> dict[str, Any]:
+def as_it_is(record: Delivery) -> dict[str, Any]:
     """What is sent of a record, without tokens."""
-    return {"key": one.key, "sequence": one.sequence, "payload": json.loads(one.payload)}
+    return {"key": record.key, "sequence": record.sequence, "payload": json.loads(record.payload)}
 
 
 def expected(taken: Sequence[Row]) -> dict[str, list[tuple[int, int]]]:
     """Compute the expected deliveries: numbers and times of the records by key, in order."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for one in sorted(taken, key=lambda one: one.at):
-        found[one.key].append(one.at)
-    return {key: [*enumerate(times, 1)] for key, times in found.items()}
+    times: dict[str, list[int]] = defaultdict(list)
+    for pending in sorted(taken, key=lambda pending: pending.at):
+        times[pending.key].append(pending.at)
+    return {key: [*enumerate(at, 1)] for key, at in times.items()}
 
 
 def token(home: Path, name: str, value: str) -> str:
@@ -80,10 +79,10 @@ def token(home: Path, name: str, value: str) -> str:
 
 def by_key(records: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, int]]]:
     """Group the records that a partner received by key, in order of receipt."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for one in records:
-        found[one["key"]].append((one["sequence"], one["payload"]["at"]))
-    return dict(found)
+    groups: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for record in records:
+        groups[record["key"]].append((record["sequence"], record["payload"]["at"]))
+    return dict(groups)
 
 
 def received(file: Path) -> list[dict[str, Any]]:

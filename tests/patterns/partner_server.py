@@ -21,27 +21,19 @@ _PATH = "/v1/events:batch"
 
 @dataclass(frozen=True, kw_only=True)
 class PartnerFaults:
-    """How often the partner fails, as shares of the requests, 0 to 1.
-
-    Args:
-        rate_limit: Answers 429; nothing is taken.
-        unavailable: Answers 503; nothing is taken.
-        late_error: Takes the request, and answers 500.
-        crash: Takes the request, and ends the connection without an answer.
-        partial: Share of the *records* of a batch that are not taken.
-        latency: Seconds that every request takes.
-    """
+    """Shares of the requests, 0 to 1; `partial` is the share of records not taken, `latency` seconds a request."""
 
     rate_limit: float = 0.0
     unavailable: float = 0.0
     late_error: float = 0.0
+    """It takes the request, and answers 500."""
     crash: float = 0.0
+    """It takes the request, and ends the connection without an answer."""
     partial: float = 0.0
     latency: float = 0.0
 
     @classmethod
     def every(cls, share: float) -> PartnerFaults:
-        """Return faults that all have the same share."""
         return cls(rate_limit=share, unavailable=share, late_error=share, crash=share, partial=share)
 
 
@@ -51,13 +43,7 @@ class Partner(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(
-        self,
-        *,
-        file: Path,
-        faults: PartnerFaults,
-        seed: int = 0,
-        key: str | None = None,
-        naive: bool = False,
+        self, *, file: Path, faults: PartnerFaults, seed: int = 0, key: str | None = None, naive: bool = False
     ) -> None:
         self.file, self.faults, self.key = file, faults, key
         self.requests = self.repeated = 0
@@ -76,15 +62,13 @@ class Partner(ThreadingHTTPServer):
         """Ignore clients that are gone."""
 
     def chance(self, share: float) -> bool:
-        """Draw whether a fault happens."""
         with self._lock:
             return self._random.random() < share
 
     def take(self, body: bytes) -> Mapping[str, Any]:
-        """Take records, and return the answer."""
         records = json.loads(body)["records"]
         assert 1 <= len(records) <= MOST_RECORDS
-        assert all(one.keys() == {"key", "sequence", "payload"} for one in records)
+        assert all(record.keys() == {"key", "sequence", "payload"} for record in records)
         with self._lock:
             self.requests += 1
             lost = {index for index in range(len(records)) if self._random.random() < self.faults.partial}
@@ -108,20 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        self.respond(self.rfile.read(int(self.headers["Content-Length"])))
-
-    def answer(self, status: int, content: object) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
-    def respond(self, body: bytes) -> None:
-        """Answer a request, or fail as configured."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
         faults, chance = self.server.faults, self.server.chance
         time.sleep(faults.latency)
         if self.server.key is not None and self.headers.get("Authorization") != f"Bearer {self.server.key}":
@@ -140,3 +111,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self.answer(500, {"error": "internal"})
             else:
                 self.answer(200, answer)
+
+    def answer(self, status: int, content: object) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""

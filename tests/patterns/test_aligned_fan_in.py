@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.gold.fan_in import not_taken_in
+from assets.gold.page_views import not_taken_in
 from blogdata.contract.partitions import Grain, finer
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.data_flow.aligned_fan_in import completeness
@@ -20,9 +20,7 @@ HOURS = finer(DAY, Grain.DAY, Grain.HOUR)
 
 
 def test_an_hour_whose_own_delivery_is_held_is_not_there(tmp_path: Path) -> None:
-    """Early rows that arrived with the hour before published it; rows alone do not prove that its own delivery was
-    read.
-    """
+    """Early rows that arrived with the hour before published it; they do not prove that its own delivery was read."""
     lake = Lake(root=str(tmp_path / "lake"))
     before, hour, after = HOURS[:3]
 

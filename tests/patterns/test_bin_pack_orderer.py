@@ -1,7 +1,4 @@
-"""Bins keep the order of each key through a bulk API that accepts a request partly.
-
-Pattern: Bin Pack Orderer.
-"""
+"""Bins keep the order of each key through a bulk API that accepts a request partly."""
 
 from __future__ import annotations
 

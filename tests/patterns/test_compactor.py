@@ -1,13 +1,9 @@
-"""Small files become few, at rest or beside a stream; a publication that meets a compaction loses nothing.
-
-Pattern: Compactor (:mod:`blogdata.table.compactor`).
-"""
+"""Small files become few, at rest or beside a stream; a publication that meets a compaction loses nothing."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -16,11 +12,10 @@ from typing import Any
 import pytest
 
 from blogdata.errors import PlatformError
-from blogdata.ledger import ledger
 from blogdata.ledger.claims import Claims
 from blogdata.ledger.events import EventLog
 from blogdata.runs import turns, upkeep
-from blogdata.runs.upkeep import BUSY, Done, Upkeep, compact
+from blogdata.runs.upkeep import BUSY, Done, Fault, Upkeep, compact
 from blogdata.table import compactor, rewriting
 from blogdata.table.changes import AppendBatch
 from blogdata.table.compactor import AT_REST, CROWDED, MANY, DataFile
@@ -30,51 +25,57 @@ from blogdata.table.reads import rows_of_files
 from blogdata.table.target import Provenance
 from blogdata.table.unneeded import READABLE
 from laws.stepping import Held, Probe
-from tidied import whole
-from toy import CONTRACT, HOURS, clicks, resting, target
+from toy import CONTRACT, HOURS, clicks, copies_of, problems, resting, run_context, target
 
 NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
-LONG_AGO = NOW - timedelta(days=1)
 BATCHES, ROWS, FILES = 2, 60, 3
 """Batches that are appended, with so many rows each, in so many files of each hour."""
 LIVE = replace(CONTRACT, reasons={}, stands_for="count(1)", audits=())
 
 
-def some(number: int, *, partition: str = HOURS[0], size: int = 1000, at: datetime = LONG_AGO) -> list[DataFile]:
-    return [DataFile(partition=partition, bytes=size, written_at=at)] * number
+def whole(outcomes: Iterable[Done | Fault]) -> list[Done]:
+    """Return what was done; no error ended any of it."""
+    outcomes = list(outcomes)
+    assert [outcome.error for outcome in outcomes if isinstance(outcome, Fault)] == []
+    return [outcome for outcome in outcomes if isinstance(outcome, Done)]
 
 
-def due(found: list[DataFile], *, final: bool = True) -> dict[str, int]:
-    return {key: len(small) for key, small in compactor.due(found, NOW, is_final=lambda key: final).items()}
+def small(number: int, *, partition: str = HOURS[0], at: datetime = NOW - timedelta(days=1)) -> list[DataFile]:
+    return [DataFile(partition=partition, bytes=1000, written_at=at)] * number
 
 
-def test_partitions_with_many_small_files_are_due() -> None:
-    assert due([]) == {}
-    assert due(some(MANY - 1) + some(MANY, partition=HOURS[1])) == {HOURS[1]: MANY}
+LATEST = small(1, at=NOW - AT_REST + timedelta(seconds=1))
 
 
-def test_a_partition_that_is_added_to_is_left_until_it_is_crowded() -> None:
-    latest = some(1, at=NOW - AT_REST + timedelta(seconds=1))
-    assert due(some(CROWDED - 2) + latest) == {}
-    assert due(some(CROWDED - 1) + latest) == {HOURS[0]: CROWDED}
-    assert due(some(MANY) + some(1, at=NOW - AT_REST)) == {HOURS[0]: MANY + 1}
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ([], {}),
+        (small(MANY - 1) + small(MANY, partition=HOURS[1]), {HOURS[1]: MANY}),
+        # A partition that is added to is left until it is crowded.
+        (small(CROWDED - 2) + LATEST, {}),
+        (small(CROWDED - 1) + LATEST, {HOURS[0]: CROWDED}),
+        (small(MANY) + small(1, at=NOW - AT_REST), {HOURS[0]: MANY + 1}),
+    ],
+)
+def test_partitions_with_many_small_files_are_due(files: list[DataFile], expected: dict[str, int]) -> None:
+    assert {key: len(due) for key, due in compactor.due(files, NOW, is_final=lambda key: True).items()} == expected
 
 
-def append(spark: Any, root: Path, batch: int, probe: Probe | None = None, files: int = 1) -> None:
+def append(spark: Any, root: Path, batch: int, files: int = 1) -> None:
     """Append a batch, half of it to each hour, as a stream does."""
-    aim = target(root, f"batch-{batch}", contract=LIVE, probe=str(probe.folder) if probe else None)
     change = AppendBatch(stream="clicks", batch=batch, turn=batch)
     rows = clicks(spark, ROWS, first=batch * ROWS, tasks=files)
-    publish(rows, aim, change=change, partitions=HOURS, provenance=Provenance())
+    into = target(root, f"batch-{batch}", contract=LIVE)
+    publish(rows, into, change=change, partitions=HOURS, provenance=Provenance())
 
 
-@pytest.fixture(scope="module")
-def appended(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with the table after some batches."""
-    root = tmp_path_factory.mktemp("appended") / "lake"
+def append_all(spark: Any, root: Path) -> None:
     for batch in range(BATCHES):
         append(spark, root, batch, files=FILES)
-    return root
+
+
+appended = copies_of(append_all)
 
 
 class Table:
@@ -85,15 +86,14 @@ class Table:
         self.events = EventLog(self.lake)
 
     def upkeep(self, probe: Probe | None = None, *, later: timedelta = 2 * AT_REST) -> Upkeep:
-        @contextmanager
-        def session() -> Iterator[Any]:
-            yield self.spark
-
-        aim = target(self.root, "maintain", contract=LIVE)
-        now = datetime.now(timezone.utc) + later
-        folder = str(probe.folder) if probe else None
         return Upkeep(
-            lake=self.lake, events=self.events, contracts=[LIVE], run=aim.run, spark=session, now=now, probe=folder
+            lake=self.lake,
+            events=self.events,
+            contracts=[LIVE],
+            run=run_context("maintain"),
+            spark=lambda: nullcontext(self.spark),
+            now=datetime.now(timezone.utc) + later,
+            probe=str(probe.folder) if probe else None,
         )
 
     def maintain(self, probe: Probe | None = None) -> list[Done]:
@@ -110,13 +110,11 @@ class Table:
     def expected(self, batches: int) -> list[tuple[Any, ...]]:
         return sorted((HOURS[n % 2], n, 1 + n % 3, f"/page{n % 5}") for n in range(batches * ROWS))
 
-    def problems(self) -> list[str]:
-        return [line.problem for line in ledger.audit(self.lake, self.events, LIVE) if line.problem]
-
 
 @pytest.fixture
-def table(spark: Any, appended: Path, tmp_path: Path) -> Table:
-    return Table(spark, shutil.copytree(appended, tmp_path / "lake"))
+def table(spark: Any, appended: Path) -> Table:
+    """The table after some batches."""
+    return Table(spark, appended)
 
 
 def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
@@ -129,7 +127,7 @@ def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
     read = [tuple(row) for row in table.lake.read(table.spark, LIVE.dataset).collect()]
     assert sorted(read) == table.rows() == table.rows(version) == table.expected(BATCHES)
     assert table.events.history(LIVE.dataset) == history, "it is no publication"
-    assert table.problems() == []
+    assert problems(table.lake, LIVE) == []
     assert table.maintain() == []
     assert not Claims(table.lake, LIVE.dataset, alive=lambda claim: True).held()
 
@@ -146,7 +144,7 @@ def test_the_small_files_go_when_no_reader_can_need_them(table: Table) -> None:
     assert whole(upkeep.maintain(table.upkeep(later=READABLE + timedelta(days=3)))) == []
     append(table.spark, table.root, BATCHES)
     assert table.rows() == table.expected(BATCHES + 1)
-    assert table.problems() == []
+    assert problems(table.lake, LIVE) == []
 
 
 def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> None:
@@ -156,7 +154,7 @@ def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> Non
     assert held.error is None
     assert len(table.files()) == 2 * len(HOURS), "those of the compaction, and of the batch beside it"
     assert table.rows() == table.expected(BATCHES + 1)
-    assert table.problems() == []
+    assert problems(table.lake, LIVE) == []
 
 
 def test_a_dataset_that_is_being_published_is_left(table: Table) -> None:
@@ -175,7 +173,7 @@ def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
         probe.end(phase)
         with pytest.raises(Exception, match=f"the write was ended at {phase}"):
             table.maintain(probe)
-        assert (table.rows(), table.problems()) == (table.expected(BATCHES), [])
+        assert (table.rows(), problems(table.lake, LIVE)) == (table.expected(BATCHES), [])
     assert len(table.files()) == len(HOURS)
     assert table.maintain() == []
 
@@ -183,7 +181,7 @@ def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
 def test_a_compaction_that_would_change_rows_is_refused(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     version = table.lake.version(LIVE.dataset)
     monkeypatch.setattr(rewriting, "rows_of_files", lambda *files: rows_of_files(*files).where("click <> 7"))
-    aim = target(table.root, "maintain", contract=LIVE)
+    into = target(table.root, "maintain", contract=LIVE)
     with pytest.raises(PlatformError, match="a compaction would change the rows"):
-        rewriting.compact(table.spark, aim, HOURS, small=1 << 20, most=1 << 20)
+        rewriting.compact(table.spark, into, HOURS, small=1 << 20, most=1 << 20)
     assert table.lake.version(LIVE.dataset) == version

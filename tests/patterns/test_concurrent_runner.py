@@ -29,7 +29,7 @@ from quality.contracts import CONTRACTS
 NOWHERE = Path("/nowhere")
 BACKFILL = {BACKFILL_ID_TAG: "year"}
 DAYS = tuple((date(2026, 1, 1) + timedelta(days=count)).isoformat() for count in range(12))
-LAUNCHER = "\nrun_launcher:\n  module: data_flow.held_runs\n  class: HeldRuns\n"
+LAUNCHER = "\nrun_launcher:\n  module: dagster._core.test_utils\n  class: MockedRunLauncher\n"
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +41,10 @@ class Queue:
     """A deployment's queue of runs."""
 
     def __init__(self, instance: dg.DagsterInstance, definitions: dg.Definitions) -> None:
-        self.instance, self.definitions = instance, definitions
+        self.instance, self.job = instance, definitions.resolve_job_def
         self.daemon = QueuedRunCoordinatorDaemon(interval_seconds=1)
         assets = definitions.resolve_implicit_global_asset_job_def()
         self.files = assets.get_subset(asset_selection={page_files.KEY})
-        self.assets = assets
-
-    def job(self, name: str) -> dg.JobDefinition:
-        return self.definitions.resolve_job_def(name)
 
     def add(self, job: dg.JobDefinition, tags: Mapping[str, str] | None = None) -> str:
         place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("blogdata"), "blogdata")
@@ -63,28 +59,23 @@ class Queue:
     def tick(self) -> None:
         """Run one iteration of the queue's daemon."""
         workspace: Any = SimpleNamespace(instance=self.instance, create_request_context=lambda: None)
-        for _ in self.daemon.run_iteration(workspace):
-            pass
+        list(self.daemon.run_iteration(workspace))
 
     def running(self) -> list[dg.DagsterRun]:
-        return list(self.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])))
+        return list(self.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING])))
 
-    def end(self, run: dg.DagsterRun, *, failed: bool = False) -> None:
-        if failed:
-            self.instance.report_run_failed(run)
-        else:
-            event = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_SUCCESS.value, job_name=run.job_name)
+    def count(self, status: dg.DagsterRunStatus) -> int:
+        return self.instance.get_runs_count(dg.RunsFilter(statuses=[status]))
+
+    def succeed(self, *runs: dg.DagsterRun) -> None:
+        for run in runs:
+            event = dg.DagsterEvent(dg.DagsterEventType.RUN_SUCCESS.value, job_name=run.job_name)
             self.instance.report_dagster_event(event, run_id=run.run_id)
-
-    def end_all(self) -> None:
-        for run in self.running():
-            self.end(run)
 
 
 @pytest.fixture
 def queue(tmp_path: Path, deployed: dg.Definitions) -> Iterator[Queue]:
-    settings = load({"BLOGDATA_HOME": str(tmp_path)})
-    home = dagster_home.render(settings)
+    home = dagster_home.render(load({"BLOGDATA_HOME": str(tmp_path)}))
     with (home / "dagster.yaml").open("a", encoding="utf-8") as file:
         file.write(LAUNCHER)
     with dg.DagsterInstance.from_config(str(home)) as instance:
@@ -102,18 +93,18 @@ def test_a_backfill_leaves_slots_to_new_data(queue: Queue) -> None:
     hour = queue.add(queue.job(JOB))
     queue.tick()
     assert hour in [run.run_id for run in queue.running()]
-    queue.end(first, failed=True)
-    queue.end(second)
+    queue.instance.report_run_failed(first)
+    queue.succeed(second)
 
     files = [queue.add(queue.job("page_files"), {PARTITION_NAME_TAG: day}) for day in DAYS[:3]]
-    while queue.instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED])):
+    while queue.count(dg.DagsterRunStatus.QUEUED):
         queue.tick()
         tags = [run.tags for run in queue.running()]
         assert len(tags) <= 5
-        assert sum(BACKFILL_ID_TAG in each for each in tags) <= 2
-        assert sum(each.get("blogdata/lane") == "background" for each in tags) <= 1
-        queue.end_all()
-    done = queue.instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS]))
+        assert sum(BACKFILL_ID_TAG in run for run in tags) <= 2
+        assert sum(run.get("blogdata/lane") == "background" for run in tags) <= 1
+        queue.succeed(*queue.running())
+    done = queue.count(dg.DagsterRunStatus.SUCCESS)
     assert done == len(DAYS) - 1 + len(files) + 1, "a failed run stops no other"
 
 

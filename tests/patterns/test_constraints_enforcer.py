@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,29 +49,18 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(root=str(tmp_path / "lake"))
 
 
-@pytest.fixture(scope="module")
-def orders(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with an empty table that enforces its contract."""
-    root = tmp_path_factory.mktemp("orders") / "lake"
-    enforce(spark, Lake(root=str(root)), ORDERS)
-    return root
-
-
-@pytest.fixture
-def enforced(orders: Path, tmp_path: Path) -> Lake:
-    """A copy of that lake for each test."""
-    return Lake(root=str(shutil.copytree(orders, tmp_path / "enforced")))
-
-
-@pytest.mark.parametrize(
-    ("key", "amount", "said"), [(None, 5, "NOT_NULL_CONSTRAINT"), (1, None, "DELTA_VIOLATE_CONSTRAINT")]
-)
-def test_the_table_refuses_nulls_and_rules_that_are_null(
-    spark: Any, enforced: Lake, key: int | None, amount: int | None, said: str
-) -> None:
-    plain = spark.createDataFrame([("2026-01-05", key, None, amount)], ROWS).write.format("delta").mode("append")
-    with pytest.raises(PySparkException, match=said):
-        plain.save(enforced.path(ORDERS.dataset))
+def test_the_table_refuses_nulls_and_rules_that_are_null(spark: Any, lake: Lake) -> None:
+    enforce(spark, lake, ORDERS)
+    for key, amount, said in ((None, 5, "NOT_NULL_CONSTRAINT"), (1, None, "DELTA_VIOLATE_CONSTRAINT")):
+        plain = spark.createDataFrame([("2026-01-05", key, None, amount)], ROWS).write.format("delta").mode("append")
+        with pytest.raises(PySparkException, match=said):
+            plain.save(lake.path(ORDERS.dataset))
+    # A dropped constraint is restored before the next write.
+    spark.sql(f"ALTER TABLE delta.`{lake.path(ORDERS.dataset)}` DROP CONSTRAINT positive")
+    enforce(spark, lake, ORDERS)
+    table = lake.caught_up(ORDERS.dataset)
+    assert table is not None
+    assert table.metadata().configuration["delta.constraints.positive"] == "amount > 0"
 
 
 @pytest.mark.matrix(100)
@@ -89,26 +77,13 @@ def test_generated_columns_are_computed_and_wrong_values_refused(spark: Any, lak
     assert lake.read(spark, ORDERS.dataset).count() == 1
 
 
-def test_a_dropped_constraint_is_restored_before_writing(spark: Any, enforced: Lake) -> None:
-    spark.sql(f"ALTER TABLE delta.`{enforced.path(ORDERS.dataset)}` DROP CONSTRAINT positive")
-    enforce(spark, enforced, ORDERS)
-    table = enforced.caught_up(ORDERS.dataset)
-    assert table is not None
-    assert table.metadata().configuration["delta.constraints.positive"] == "amount > 0"
-
-
 def test_audit_lists_all_violations_with_their_counts(spark: Any, lake: Lake) -> None:
     rows = [("2026-01-05", 1, None, -1), ("2026-01-05", 1, None, 5000), ("2026-01-05", None, None, None)]
+    aim = target(Path(lake.root), contract=ORDERS)
     with pytest.raises(AuditFailed) as refused:
-        overwrite_partitions(
-            spark.createDataFrame(rows, ROWS), target(Path(lake.root), contract=ORDERS), ["2026-01-05"], Provenance()
-        )
-    assert {(item.rule, item.partition, item.found) for item in refused.value.violations} == {
-        ("positive", "2026-01-05", 2),
-        ("small", "2026-01-05", 2),
-        ("not_null.id", "2026-01-05", 1),
-        ("unique.id", "2026-01-05", 1),
-    }
+        overwrite_partitions(spark.createDataFrame(rows, ROWS), aim, ["2026-01-05"], Provenance())
+    counts = {violation.rule: violation.found for violation in refused.value.violations}
+    assert counts == {"positive": 2, "small": 2, "not_null.id": 1, "unique.id": 1}
 
 
 def test_orphans_are_found_and_null_references_ignored(spark: Any) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,7 @@ from pyspark.sql import functions as F
 
 from assets.gold import returning_visitors
 from assets.gold.returning_visitors import AUDIENCE
-from blogdata.contract.publication import WHOLE_TABLE, Account, Commit, Entry
+from blogdata.contract.publication import WHOLE_TABLE, Account, Entry
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.storage import dataset_materializer
 from blogdata.patterns.storage.dataset_materializer import Followed
@@ -28,44 +25,38 @@ from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
 
 DATASET = "gold.returning_visitors"
-WEEKS = tuple(f"2026-01-{day:02}" for day in (5, 12, 19, 26))
+WEEKS = tuple(f"2026-01-{day:02}" for day in (5, 12, 19))
 CLICKS = Followed(dataset="gold.clicks", partition="hour", columns=("page", "n"), where="page = 'all'")
 COLUMNS = [column.name for column in CONTRACTS[DATASET].columns]
 
 
-@dataclass
 class Blog:
     """Sketches of the visitors of some hours, as gold.audience_hourly has them, and the table that is made of them."""
 
-    spark: Any
-    access: LakeResource
-    visitors: dict[str, set[str]] = field(default_factory=dict)
-    runs: int = 0
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.runs = spark, 0
+        self.access = LakeResource(root=str(root), landing=str(root / "landing"))
 
-    @classmethod
-    def of(cls, spark: Any, root: Path) -> Blog:
-        return cls(spark, LakeResource(root=str(root), landing=str(root / "landing")))
-
-    def come(self, visitors: dict[str, Iterable[str]]) -> None:
-        """Publish some hours with these visitors; one without any has no rows."""
-        self.visitors.update({hour: set(names) for hour, names in visitors.items()})
-        rows = [(hour, name) for hour in visitors for name in sorted(self.visitors[hour])]
-        frame = self.spark.createDataFrame(rows, "event_hour STRING, user STRING")
+    def come(self, visitors: dict[str, range]) -> None:
+        """Publish some hours with these visitors."""
+        frame = self.spark.createDataFrame(
+            [(hour, f"u{number}") for hour, numbers in visitors.items() for number in numbers],
+            "event_hour STRING, user STRING",
+        )
         dimensions = F.explode(F.array(*map(F.lit, AUDIENCE_DIMENSIONS))).alias("dimension")
         sketch = F.hll_sketch_agg("user", LG_K).alias("visitors")
         groups = frame.select("*", dimensions).groupBy("event_hour", "dimension")
         hours = groups.agg(F.lit(ALL).alias("value"), F.count("user").alias("events"), sketch)
-        accounts = {hour: Account(rows_in=len(self.visitors[hour]) * len(AUDIENCE_DIMENSIONS)) for hour in visitors}
-        overwrite_partitions(hours, self.target(), sorted(visitors), Provenance(accounts=accounts))
-
-    def target(self) -> Target:
-        return Target(lake=self.access.lake, contract=CONTRACTS[AUDIENCE], run=self.run())
+        accounts = {hour: Account(rows_in=len(of) * len(AUDIENCE_DIMENSIONS)) for hour, of in visitors.items()}
+        aim = Target(lake=self.access.lake, contract=CONTRACTS[AUDIENCE], run=self.run())
+        overwrite_partitions(hours, aim, sorted(visitors), Provenance(accounts=accounts))
 
     def run(self) -> RunContext:
         self.runs += 1
         return RunContext(run_id=f"run-{self.runs}", job="tests", code_version="v1")
 
-    def refresh(self) -> Commit:
+    def refreshed(self) -> str:
+        """Refresh the table; return how much of it was computed."""
         step: Any = Step(
             contract=CONTRACTS[DATASET],
             partitions=(),
@@ -74,12 +65,7 @@ class Blog:
             deployment=None,  # type: ignore[arg-type]
             run=self.run(),
         )
-        return returning_visitors.returning_visitors.compute(step)[DATASET]
-
-    def refreshed(self) -> str:
-        """Refresh the table; return how much of it was computed."""
-        found: str = self.refresh().info["refreshed"]
-        return found
+        return str(returning_visitors.returning_visitors.compute(step)[DATASET].info["refreshed"])
 
     def is_stale(self) -> bool:
         planner = Staleness(graph=GRAPH, look=Snapshot(self.access.landing_zone, self.access.events))
@@ -90,52 +76,35 @@ class Blog:
 
     def view(self) -> list[tuple[Any, ...]]:
         rows = self.access.lake.read(self.spark, AUDIENCE)
-        return self.sorted(dataset_materializer.shown(self.spark, CONTRACTS[DATASET].view, {AUDIENCE: rows}))
+        return self.sorted(dataset_materializer.evaluate(self.spark, CONTRACTS[DATASET].view, {AUDIENCE: rows}))
 
     def sorted(self, frame: Any) -> list[tuple[Any, ...]]:
         return sorted(tuple(row) for row in frame.select(*COLUMNS).collect())
 
 
-@pytest.fixture
-def blog(spark: Any, lake_root: Path) -> Blog:
-    return Blog.of(spark, lake_root)
-
-
-def people(first: int, last: int) -> list[str]:
-    return [f"u{number}" for number in range(first, last)]
-
-
-def test_late_rows_of_a_week_are_taken_from_its_feed(blog: Blog) -> None:
-    hours = [f"{week}T00" for week in WEEKS[:3]]
-    blog.come({hour: people(at * 100, at * 100 + 300) for at, hour in enumerate(hours)})
+def test_late_rows_of_a_week_are_taken_from_its_feed(spark: Any, lake_root: Path) -> None:
+    blog, hours = Blog(spark, lake_root), [f"{week}T00" for week in WEEKS]
+    blog.come({hour: range(at * 100, at * 100 + 300) for at, hour in enumerate(hours)})
     assert blog.refreshed() == "all weeks, since the table is new"
     before = blog.table()
-    blog.come({hours[0]: people(0, 350)})
+    blog.come({hours[0]: range(350)})
     assert blog.is_stale()
     assert blog.refreshed().partition(", since")[0] == WEEKS[0]
     assert not blog.is_stale()
     assert blog.table() == blog.view() != before
 
 
-@pytest.fixture(scope="module")
-def two_hours(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def clicks(spark: Any, tmp_path: Path) -> Lake:
     """The lake of a table by hour with a change feed, which has two hours."""
-    root = tmp_path_factory.mktemp("two-hours") / "lake"
-    lake = Lake(root=str(root))
-    columns = "hour STRING, page STRING, n INT"
+    lake = Lake(root=str(tmp_path))
     spark.sql(
-        f"CREATE TABLE delta.`{lake.path(CLICKS.dataset)}` ({columns}) USING delta PARTITIONED BY (hour) "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        f"CREATE TABLE delta.`{lake.path(CLICKS.dataset)}` (hour STRING, page STRING, n INT) USING delta "
+        "PARTITIONED BY (hour) TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     )
     write(spark, lake, "00", [("all", 1), ("other", 1)])
     write(spark, lake, "01", [("all", 1)])
-    return root
-
-
-@pytest.fixture
-def clicks(two_hours: Path, tmp_path: Path) -> Lake:
-    """A copy of that lake for each test."""
-    return Lake(root=str(shutil.copytree(two_hours, tmp_path / "lake")))
+    return lake
 
 
 def write(spark: Any, lake: Lake, hour: str, rows: list[tuple[str, int]]) -> None:
@@ -144,51 +113,40 @@ def write(spark: Any, lake: Lake, hour: str, rows: list[tuple[str, int]]) -> Non
     how.save(lake.path(CLICKS.dataset))
 
 
-def found(spark: Any, lake: Lake, since: int, **more: Any) -> set[str] | str:
+def changed(spark: Any, lake: Lake, since: int, **more: Any) -> set[str] | str:
     """Return the hours that changed since a version that was read; the reason if that is not known."""
     until = lake.version(CLICKS.dataset)
     assert until is not None
-    named: Any = {"code_version": "v1", "committed_at": datetime.now(timezone.utc), **more}
-    before = Entry(
-        dataset="gold.view",
-        partition=WHOLE_TABLE,
-        version=0,
-        rows_in=1,
-        rows_out=1,
-        reasons={},
-        inputs={CLICKS.dataset: since},
-        **named,
-    )
-    refresh = dataset_materializer.changes(spark, lake, CLICKS, before, until=until, code_version="v1")
-    return refresh.why if refresh.changed is None else set(refresh.changed)
+    known: Any = {"code_version": "v1", "committed_at": datetime.now(timezone.utc), **more}
+    known |= {"dataset": "gold.view", "partition": WHOLE_TABLE, "version": 0, "rows_in": 1, "rows_out": 1}
+    before = Entry(reasons={}, inputs={CLICKS.dataset: since}, **known)
+    hours, why = dataset_materializer.changes(spark, lake, CLICKS, before, until=until, code_version="v1")
+    return why if hours is None else set(hours)
 
 
 def test_only_other_rows_that_the_view_reads_are_changes(spark: Any, clicks: Lake) -> None:
-    assert found(spark, clicks, 0) == {"00", "01"}
-    assert found(spark, clicks, 2) == set()
+    assert changed(spark, clicks, 0) == {"00", "01"}
+    assert changed(spark, clicks, 2) == set()
     write(spark, clicks, "00", [("all", 1), ("other", 9)])
     spark.sql(f"OPTIMIZE delta.`{clicks.path(CLICKS.dataset)}`")
-    assert found(spark, clicks, 2) == set(), "computed again, with another row that the view does not read"
+    assert changed(spark, clicks, 2) == set(), "computed again, with another row that the view does not read"
     write(spark, clicks, "00", [("all", 2)])
     write(spark, clicks, "01", [])
-    assert found(spark, clicks, 2) == {"00", "01"}
+    assert changed(spark, clicks, 2) == {"00", "01"}
     write(spark, clicks, "00", [("all", 1)])
-    assert found(spark, clicks, 2) == {"01"}, "as it was read"
+    assert changed(spark, clicks, 2) == {"01"}, "as it was read"
 
 
 def test_a_feed_that_does_not_tell_everything_is_not_followed(spark: Any, clicks: Lake) -> None:
-    assert found(spark, clicks, 1, code_version="v0") == "other code has computed the table"
-    later = "is another table than the one that was read"
-    assert later in str(found(spark, clicks, 9))
-    assert later in str(found(spark, clicks, 1, committed_at=datetime(2026, 1, 1, tzinfo=timezone.utc)))
-    gone = "does not reach back to version 1"
+    assert changed(spark, clicks, 1, code_version="v0") == "other code has computed the table"
+    another = "is another table than the one that was read"
+    assert another in str(changed(spark, clicks, 9))
+    assert another in str(changed(spark, clicks, 1, committed_at=datetime(2026, 1, 1, tzinfo=timezone.utc)))
     (file,) = Path(clicks.path(CLICKS.dataset)).glob("hour=01/*.parquet")
     write(spark, clicks, "01", [("all", 5)])
     file.unlink()
-    assert gone in str(found(spark, clicks, 1))
-    alter = f"ALTER TABLE delta.`{clicks.path(CLICKS.dataset)}` SET TBLPROPERTIES "
+    assert "does not reach back to version 1" in str(changed(spark, clicks, 1))
     for value in ("false", "true"):
-        spark.sql(f"{alter} (delta.enableChangeDataFeed = {value})")
-    assert gone.replace("1", "3") in str(found(spark, clicks, 3)), "it was off for a while"
-    write(spark, clicks, "00", [("all", 7)])
-    assert found(spark, clicks, 5) == {"00"}
+        table = f"ALTER TABLE delta.`{clicks.path(CLICKS.dataset)}`"
+        spark.sql(f"{table} SET TBLPROPERTIES (delta.enableChangeDataFeed = {value})")
+    assert "does not reach back to version 3" in str(changed(spark, clicks, 3)), "it was off for a while"

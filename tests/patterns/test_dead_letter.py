@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,35 +63,25 @@ def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
         land_commands._letters_of([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
 
 
-def test_a_replay_is_idempotent_until_a_better_correction(landing: Path) -> None:
-    first = land([CORRECTION], DEAD, landing)
-    assert landed(landing) == {first[0][0]: b'{"visit_id":"v"}\n'}
-    (before,) = scan(landing / "visits", Grain.HOUR)
-    assert (before.ready, len(before.files)) == (True, 2)
-    again = land([CORRECTION], DEAD, landing)
-    assert (first, again) == ((first[0], first[0]), (first[0], ()))
-    assert [hour.files for hour in scan(landing / "visits", Grain.HOUR)] == [before.files]
-    better = Correction(source_file=FILE, source_offset=17, payload='{"visit_id":"w"}')
-    renamed, _ = land([better], DEAD, landing)
-    assert renamed != first[0], "a stream reads no name twice"
-    assert list(landed(landing).values()) == [b'{"visit_id":"w"}\n']
-
-
 @pytest.mark.parametrize("name", ["visits-0000.json", "access.log"])
-def test_the_last_correction_of_a_line_lands(landing: Path, name: str) -> None:
+def test_the_last_correction_of_a_line_lands_once(landing: Path, name: str) -> None:
     file = (landing / FILE).with_name(name)
     file.touch()
-    position = (str(file.relative_to(landing)), 17)
-    lines = [
-        json.dumps({"source_file": position[0], "source_offset": 17, "payload": payload}).encode()
-        for payload in ("worse", "better", "better")
-    ]
-    given = [Correction(source_file=position[0], source_offset=17, payload=text) for text in ("worse", "better")]
-    (better,) = dead_letter.read_corrections(lines, "corrections.jsonl")
-    assert better == given[-1]
-    results = [land(corrections, [position], landing) for corrections in (given, [better], given)]
-    assert [len(changed) for _, changed in results] == [1, 0, 0]
-    assert landed(landing) == {results[0][0][0]: b"better\n"}
+    position: dict[str, Any] = {"source_file": str(file.relative_to(landing)), "source_offset": 17}
+    lines = [json.dumps({**position, "payload": payload}).encode() for payload in ("worse", "better", "better")]
+    worse, better = (Correction(**position, payload=text) for text in ("worse", "better"))
+    assert [*dead_letter.read_corrections(lines, "corrections.jsonl")] == [better]
+    dead = [(better.source_file, 17)]
+    first, _ = land([worse], dead, landing)
+    assert landed(landing) == {first[0]: b"worse\n"}
+    (before,) = scan(landing / "visits", Grain.HOUR)
+    assert before.ready
+    assert land([worse], dead, landing) == (first, ())
+    assert [hour.files for hour in scan(landing / "visits", Grain.HOUR)] == [before.files]
+    renamed, _ = land([worse, better], dead, landing)
+    assert renamed != first, "a stream reads no name twice"
+    assert [*landed(landing).values()] == [b"better\n"]
+    assert land([better], dead, landing)[1] == ()
 
 
 def test_a_corrected_line_of_a_log_has_the_columns_of_the_header_above_it(landing: Path) -> None:
@@ -118,22 +109,14 @@ def test_a_correction_without_a_dead_letter_is_refused(landing: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "message"),
-    [
-        (
-            "visits-0000.json",
-            r"1 file\(s\) with dead letters are not in the landing zone any more, .*visits-0000\.json",
-        ),
-        ("_SUCCESS", r"the hour of .*hour=03/visits-0000\.json has no _SUCCESS"),
-    ],
+    ("gone", "message"), [("visits-0000.json", "not in the landing zone any more"), ("_SUCCESS", "no _SUCCESS")]
 )
 def test_a_correction_for_an_incomplete_hour_is_refused(landing: Path, gone: str, message: str) -> None:
     """Bronze is computed from landed files: the other lines of the hour would be lost without the ledger noticing."""
     (landing / FILE).with_name(gone).unlink()
-    before = sorted(landing.rglob("*"))
-    with pytest.raises(PlatformError, match=message):
+    with pytest.raises(PlatformError, match=f"{message}|{FILE}.*{message}"):
         land([CORRECTION], DEAD, landing)
-    assert sorted(landing.rglob("*")) == before
+    assert landed(landing) == {}
 
 
 def test_an_interrupted_replay_is_finished_by_the_next(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,28 +152,28 @@ def test_an_invalid_correction_is_refused_with_its_line(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hours", "said", "selection"),
+    ("hours", "share", "selection"),
     [
-        ({"T03": (100, 100), "T04": (7, 500)}, "100 of 100 rows (100.0%)", "hour = 'T03'"),
+        ({"T03": (100, 100), "T04": (7, 500)}, "100 of 100 rows (100.0%)", "= 'T03'"),
         (
-            {"T00": (9, 9), "T01": (40, 40), "T02": (40, 40), "T03": (40, 40)},
+            {"T00": (9, 9), **dict.fromkeys(("T01", "T02", "T03"), (40, 40))},
             "120 of 120 rows",
-            "hour BETWEEN 'T01' AND 'T03'",
+            "BETWEEN 'T01' AND 'T03'",
         ),
         (
-            {"T00": (40, 40), "T01": (40, 40), "T02": (1, 900), "T03": (40, 40)},
+            {**dict.fromkeys(("T00", "T01", "T03"), (40, 40)), "T02": (1, 900)},
             "120 of 120 rows",
-            "hour BETWEEN 'T00' AND 'T03'",
+            "BETWEEN 'T00' AND 'T03'",
         ),
     ],
 )
 def test_a_share_over_the_bound_is_an_error_with_the_query_of_the_judged_hours(
-    hours: dict[str, tuple[int, int]], said: str, selection: str
+    hours: dict[str, tuple[int, int]], share: str, selection: str
 ) -> None:
     fault = dead_letter.error_for_partition(
         "T03", hours, max_share=0.75, dataset="bronze.dead_letters", column="hour", then=Remedy("go on")
     )
     assert fault is not None
-    assert said in fault.what
-    query = f"SELECT reasons, count(*) FROM bronze.dead_letters WHERE {selection} GROUP BY reasons"
+    assert share in fault.what
+    query = f"SELECT reasons, count(*) FROM bronze.dead_letters WHERE hour {selection} GROUP BY reasons"
     assert f'blogdata sql "{query}"; mend the producer, then go on' in fault.next_step

@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from assets.gold import visits_snowflake
+from assets.gold import visits_model
 from blogdata.contract.contract import ANSWERS
 from blogdata.contract.schema import Column
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.storage import denormalizer
-from blogdata.patterns.storage.denormalizer import Dimension
 from lineage.conftest import Deploy, deploy
-from lineage.deployment import Deployment
-from patterns import modelled as weeks
-from patterns.modelled import NEXT_WEEK, NORMALIZED, OBT, WEEK, first_named, named_devices, rows_of
+from lineage.deployment import Deployment, event
+from lineage.origins import three_hours
 from plans import plan_of
 from quality.contracts import CONTRACTS, EVERY
-from quality.contracts.visits_model import DEVICE, STAR_HOSTS, VIEWS
+from quality.contracts.visits_model import DEVICE, DEVICES, STAR_HOSTS, VIEWS
 from tools import contract_pages
 
 __all__ = ("deploy",)
 
+WEEK, NEXT_WEEK = "2026-01-05", "2026-01-12"
+OBT = "gold.visits_obt"
 BIG = CONTRACTS[OBT]
 COLUMNS = tuple(column.name for column in BIG.columns)
-EVERYTHING = f"SELECT * FROM {OBT}"
-
-
-@pytest.fixture(scope="module")
-def modelled(deploy: Deploy) -> Deployment:
-    return weeks.modelled(deploy, "denormalized")
-
-
-@pytest.fixture(scope="module")
-def renamed(deploy: Deploy) -> Deployment:
-    return weeks.renamed(deploy, "renamed")
 
 
 def test_both_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
-    told = "event_week STRING, event_hour STRING, page STRING, referral_host STRING, browser STRING"
     hour = f"{WEEK}T10"
     visits = [
         (WEEK, hour, "/a", "www.google.com", "Firefox", "phone", "1", True),
@@ -49,35 +38,56 @@ def test_both_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
         (WEEK, hour, None, "blog.example", None, "tablet", "9", False),
         (NEXT_WEEK, f"{NEXT_WEEK}T11", "/b", None, "Lynx", None, None, False),
     ]
-    of_visits = f"{told}, device_type STRING, device_version STRING, device_known BOOLEAN"
-    counted = visits_snowflake.views(spark.createDataFrame(visits, of_visits))
+    texts = ("event_week", "event_hour", "page", "referral_host", "browser", *DEVICE)
+    ddl = f"{', '.join(f'{name} STRING' for name in texts)}, device_known BOOLEAN"
+    counted = visits_model.views(spark.createDataFrame(visits, ddl))
     names = [("phone", "1", "Phone", "2026-01-01"), ("phone", "1", "Renamed", "2026-01-02")]
-    reference = spark.createDataFrame(
-        names, "device_type STRING, device_version STRING, full_name STRING, changed_on STRING"
-    )
-    devices, hosts = visits_snowflake.devices(counted, reference), visits_snowflake.hosts(counted)
-    known = [Dimension(rows=hosts, key=["referral_host"]), Dimension(rows=devices, key=DEVICE)]
-    big, of_facts = denormalizer.flatten(counted, BIG, known), counted.join(devices, [*DEVICE])
-    found, joined = (
-        Counter(map(tuple, frame.select(*COLUMNS).collect())) for frame in (big, of_facts.join(hosts, "referral_host"))
-    )
-    assert joined == found
-    named = {(row[COLUMNS.index("page")], row[COLUMNS.index("device_name")], row[-1]) for row in found}
+    reference = spark.createDataFrame(names, [*DEVICE, "full_name", "changed_on"])
+    devices, hosts = visits_model.devices(counted, reference), visits_model.hosts(counted)
+    known = [(hosts, ["referral_host"]), (devices, DEVICE)]
+    flat = denormalizer.flatten(counted, BIG, known)
+    joined = counted.join(devices, [*DEVICE]).join(hosts, "referral_host")
+    assert plan_of(flat).count("BroadcastHashJoin") >= 2, "dimensions are sent to the facts"
+    big, normalized = (Counter(map(tuple, frame.select(*COLUMNS).collect())) for frame in (flat, joined))
+    assert big == normalized
+    named = {(row[COLUMNS.index("page")], row[COLUMNS.index("device_name")], row[-1]) for row in big}
     assert named == {("/a", "Renamed", 2), ("unknown", None, 1), ("/b", None, 1)}
 
 
+def modelled_weeks(made: Deployment) -> None:
+    """Publish two weeks of few hours that a person asks for, with late rows; the second one has no known device."""
+    made.land(f"{NEXT_WEEK}T10", [event("10:05", "/next").replace(WEEK.encode(), NEXT_WEEK.encode())])
+    assert made.run(for_=["silver.visits_enriched"]).problems == []
+    assert made.run(for_=[OBT]).runs == 0, "no week is complete"
+    assert made.replay(VIEWS, WEEK, NEXT_WEEK).problems == []
+
+
+def devices_of(made: Deployment) -> dict[tuple[str, str], str]:
+    return {(kind, version): name for kind, version, name in made.rows(DEVICES, *DEVICE, "device_name")}
+
+
 @pytest.mark.campaign
-def test_a_renamed_device_rewrites_the_weeks_that_show_it(modelled: Deployment, renamed: Deployment) -> None:
-    before, after = modelled.published(OBT), renamed.published(OBT)
-    assert {key for key, entry in after.items() if entry.version != before[key].version} == {WEEK}
+def test_a_renamed_device_rewrites_the_weeks_that_show_it(deploy: Deploy) -> None:
+    made = deploy.published("renamed", modelled_weeks, three_hours)
+    before, versions, devices = made.published(OBT), made.versions(), devices_of(made)
+    device = min(device for device, name in devices.items() if name)
+    folder = made.landing / "devices" / "date=2026-01-13"
+    folder.mkdir(parents=True)
+    delivered = [row for row in made.rows("bronze.devices", "type", "version", "full_name") if row[0]]
+    lines = [
+        {"type": kind, "version": version, "full_name": "Renamed" if (kind, version) == device else name}
+        for kind, version, name in delivered
+    ]
+    (folder / "devices.json").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (folder / "_SUCCESS").touch()
+    assert made.run(for_=[OBT]).problems == []
+    after = made.published(OBT)
     assert before.keys() == {WEEK, NEXT_WEEK}
-    found = rows_of(renamed, EVERYTHING, *COLUMNS)
-    assert found == rows_of(renamed, NORMALIZED, *COLUMNS)
-    assert {row[COLUMNS.index("device_name")] for row in found} >= {"Renamed"}
+    assert {key for key, entry in after.items() if entry.version != before[key].version} == {WEEK}
+    assert "Renamed" in made.rows(OBT, "device_name")
     # In the normalized model it is one row of one table.
-    names, versions, device = named_devices(modelled), modelled.versions(), first_named(modelled)
-    assert named_devices(renamed) == {**names, device: "Renamed"}
-    assert [renamed.versions()[name] - versions[name] for name in (VIEWS, STAR_HOSTS)] == [0, 0]
+    assert devices_of(made) == {**devices, device: "Renamed"}
+    assert [made.versions()[name] - versions[name] for name in (VIEWS, STAR_HOSTS)] == [0, 0]
 
 
 def test_a_column_that_answers_no_question_is_refused() -> None:
@@ -93,17 +103,6 @@ def test_a_column_that_answers_no_question_is_refused() -> None:
 
 
 def test_no_table_of_a_model_has_a_person() -> None:
-    models = [one for one in CONTRACTS.values() if {"Normalizer", "Denormalizer"} & {*one.patterns}]
-    assert len(models) == 4
-    assert [column.name for one in models for column in one.columns if column.of_a_person or column.personal] == []
-
-
-def test_dimensions_are_sent_to_the_facts_and_no_fact_is_lost(spark: Any) -> None:
-    facts = spark.createDataFrame(
-        [(kind, "1", views) for kind, views in (("a", 1), ("b", 2))], "t STRING, v STRING, n INT"
-    )
-    names = spark.createDataFrame([("a", "1", "A")], "t STRING, v STRING, name STRING")
-    columns = tuple(Column(name=name, type="INT", description="", answers="?") for name in ("t", "n", "name"))
-    flat = denormalizer.flatten(facts, replace(BIG, columns=columns), [Dimension(rows=names, key=("t", "v"))])
-    assert sorted(map(tuple, flat.collect())) == [("a", 1, "A"), ("b", 2, None)]
-    assert "BroadcastHashJoin" in plan_of(flat)
+    models = [contract for contract in CONTRACTS.values() if {"Normalizer", "Denormalizer"} & {*contract.patterns}]
+    columns = [column for contract in models for column in contract.columns]
+    assert (len(models), [column for column in columns if column.of_a_person or column.personal]) == (4, [])

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import functions as F
 
 from blogdata.patterns.data_value import distributed_aggregator
-from blogdata.patterns.data_value.distributed_aggregator import DEFAULT_LG_K, SET, How, Measure
+from blogdata.patterns.data_value.distributed_aggregator import SET, How, Measure
 from plans import plan_of
 
 ROWS = "a STRING, b STRING, who STRING, amount BIGINT"
-ERROR = 1.04 / 2 ** (DEFAULT_LG_K / 2)
+ERROR = 1.04 / 2**6
 """Relative standard error of an approximate count."""
 EXACT = (
     Measure(name="n"),

@@ -29,7 +29,7 @@ DYING = """
 import os, signal, socket, sys
 from pathlib import Path
 import uvicorn
-from blogdata.cli import event_route as external_events as module
+from blogdata.cli import event_route as module
 kept = module.keep
 def dies(event, landing):
     if sys.argv[1] == "after":

@@ -1,7 +1,4 @@
-"""Records are forwarded in order, each acknowledged before the next one.
-
-Pattern: FIFO Orderer.
-"""
+"""Records are forwarded in order, each acknowledged before the next one."""
 
 from __future__ import annotations
 

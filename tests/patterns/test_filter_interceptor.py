@@ -6,10 +6,10 @@ from collections import Counter
 
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
 
-FILTERS = [
-    Filter[int](name="small", removes=lambda number: number < 100),
-    Filter[int](name="odd", removes=lambda number: number % 2 == 1),
-    Filter[int](name="fives", removes=lambda number: number % 5 == 0),
+FILTERS: list[Filter[int]] = [
+    ("small", lambda number: number < 100),
+    ("odd", lambda number: number % 2 == 1),
+    ("fives", lambda number: number % 5 == 0),
 ]
 
 

@@ -26,25 +26,16 @@ def read(came: Sequence[datetime], now: datetime, spec: Flow = IRREGULAR) -> Rea
     return detector.detect("silver.views", spec, came, least=2 * HOUR, now=now)
 
 
-def entry(key: str, rows: int, at: datetime, *, appended: bool = False) -> Entry:
+def entry(key: str, rows: int, at: datetime) -> Entry:
     return Entry(
-        dataset="silver.views",
-        partition=key,
-        version=0,
-        rows_in=rows,
-        rows_out=rows,
-        reasons={},
-        committed_at=at,
-        appended=appended,
+        dataset="silver.views", partition=key, version=0, rows_in=rows, rows_out=rows, reasons={}, committed_at=at
     )
 
 
-def landed(key: str, written: datetime, *, files: int = 1) -> LandedPartition:
+def landed(key: str, written: datetime) -> LandedPartition:
     at = int(written.timestamp() * 1e9)
-    there = [LandedFile(name=f"{n}.json", size=1, mtime_ns=at, ctime_ns=at) for n in range(files)]
-    return LandedPartition(
-        key=key, folder=Path(key), lacks=None, files=tuple(there), links=(), fingerprint="", flag=None
-    )
+    files = (LandedFile(name="0.json", size=1, mtime_ns=at, ctime_ns=at),)
+    return LandedPartition(key=key, folder=Path(key), lacks=None, files=files, links=(), fingerprint="", flag=None)
 
 
 def test_silence_beyond_the_usual_pause_is_found() -> None:
@@ -80,10 +71,10 @@ def test_the_same_rows_again_are_no_data() -> None:
 
 
 def test_a_daily_copy_of_hours_is_usual() -> None:
-    keys = [START + HOUR * number for number in range(24 * 30)]
     # The day's hours arrive at three in the following night.
     partitions = [
-        landed(f"{key:%Y-%m-%dT%H}", key.replace(hour=0) + 27 * HOUR + timedelta(seconds=key.hour)) for key in keys
+        landed(f"{key:%Y-%m-%dT%H}", key.replace(hour=0) + 27 * HOUR + timedelta(seconds=key.hour))
+        for key in hourly(24 * 30)
     ]
     now = START + 24 * 30 * HOUR + 26 * HOUR
     assert not read(detector.landed(partitions, Grain.HOUR, now), now).stands

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
-import io
 import re
-from contextlib import redirect_stdout
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import Column, Partitioning
+from blogdata.contract.schema import Partitioning
 from blogdata.errors import ConfigurationError
 from blogdata.table.tables import partition_column
+from plans import plan_of
+from toy import declared
 
 FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
 
@@ -25,34 +26,16 @@ def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
-def read(spark: Any, path: str) -> Any:
-    return spark.read.format("delta").load(path)
-
-
-def pruned_partitions(frame: Any) -> list[str]:
-    """List the partition filters of each scan of the physical plan that has any."""
-    shown = io.StringIO()
-    with redirect_stdout(shown):
-        frame.explain()
-    return [match["filters"] for match in FILTERS.finditer(shown.getvalue()) if match["filters"].strip()]
-
-
 def test_a_partition_predicate_becomes_a_partition_filter(spark: Any, table: str) -> None:
-    query = read(spark, table).where("day = '2026-01-02' and user > 10")
-    (filters,) = pruned_partitions(query)
+    plan = plan_of(spark.read.format("delta").load(table).where("day = '2026-01-02' and user > 10"))
+    (filters,) = [match["filters"] for match in FILTERS.finditer(plan) if match["filters"].strip()]
     assert re.search(r"day#\d+ = 2026-01-02", filters)
     assert "user" not in filters
 
 
 def hourly(days: int) -> Contract:
-    return Contract(
-        dataset="silver.toys",
-        description="Toys",
-        owner="team:toys",
-        columns=(Column(name="hour", type="STRING", description="Hour"),),
-        partitioning=Partitioning(column="hour", grain=Grain.HOUR),
-        retention_days=days,
-    )
+    by_hour = Partitioning(column="hour", grain=Grain.HOUR)
+    return replace(declared("silver.toys", "hour STRING", partitioning=by_hour), retention_days=days)
 
 
 def test_ten_years_of_hourly_partitions_are_refused() -> None:

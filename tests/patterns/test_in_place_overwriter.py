@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from blogdata.errors import PlatformError, TransientError
+from blogdata.errors import TransientError
 from blogdata.landing import sizes, vanished_lines
 from blogdata.landing.in_place_overwriter import overwrite
 from blogdata.landing.landed_formats import MARK, content, stored_as
@@ -61,9 +61,8 @@ def test_lines_are_overwritten_and_no_other_byte_moves(tmp_path: Path, packed: s
     assert list(tmp_path.iterdir()) == [file]
 
 
-@pytest.mark.parametrize("packed", PACKED)
-def test_a_second_call_writes_nothing(tmp_path: Path, packed: str | None) -> None:
-    file = put(tmp_path, packed)
+def test_a_second_call_writes_nothing(tmp_path: Path) -> None:
+    file = put(tmp_path, "gzip")
     overwrite(file, of_alice)
     before = file.stat()
     assert overwrite(file, lambda lines: [offset for offset, raw in lines if b"bob" not in raw]) == 0
@@ -82,26 +81,21 @@ def test_the_naive_way_moves_the_lines_of_others(tmp_path: Path) -> None:
     assert places(put(tmp_path, text=TEXT.replace(ALICE, b""))) != before
 
 
-def test_erased_lines_are_counted_and_are_no_rows(tmp_path: Path) -> None:
+def test_erased_lines_are_counted_and_are_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = put(tmp_path)
     before = sizes.measure(file)
     overwrite(file, of_alice)
-    assert sizes.measure(file) == LandedSize(lines=before.lines, bytes=before.bytes, erased=3, erased_bytes=64)
+    for chunk in (sizes.CHUNK, 17):
+        monkeypatch.setattr(sizes, "CHUNK", chunk)
+        assert sizes.measure(file) == LandedSize(lines=before.lines, bytes=before.bytes, erased=3, erased_bytes=64)
     assert [line.raw for line in vanished_lines.landed_lines([file], tmp_path)] == [BOB, b"", BOB]
-
-
-def test_erased_lines_are_counted_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "CHUNK", 17)
-    overwrite(file := put(tmp_path), of_alice)
-    assert sizes.measure(file).erased == 3
 
 
 def test_a_link_keeps_leading_to_its_file(tmp_path: Path) -> None:
     link = tmp_path / "link.json"
     link.symlink_to(file := put(tmp_path))
     overwrite(link, of_alice)
-    assert link.is_symlink()
-    assert file.read_bytes() == KEPT
+    assert (link.is_symlink(), file.read_bytes()) == (True, KEPT)
 
 
 def test_a_file_that_grows_meanwhile_keeps_its_new_lines(tmp_path: Path) -> None:
@@ -114,12 +108,6 @@ def test_a_file_that_grows_meanwhile_keeps_its_new_lines(tmp_path: Path) -> None
     with pytest.raises(TransientError, match="changed by somebody else"):
         overwrite(file, of_alice, before=grow)
     assert file.read_bytes() == TEXT + b"\nmore"
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / ".visits.json.erasing").mkdir()
-    with pytest.raises(PlatformError, match="cannot be overwritten"):
-        overwrite(put(tmp_path), of_alice)
 
 
 KILLED = """

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import random
-import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from blogdata.landing.incremental_loader import UNTIMED, DeltaTable, Load
 from blogdata.landing.lines import FILLER
 
 NOW = datetime(2026, 1, 5, 13, 30, tzinfo=timezone.utc)
+Source = psycopg.Connection
 FIRST, LAST = "2026-01-05T10", "2026-01-05T12"
 TABLE = DeltaTable(
     name="legacy",
@@ -39,7 +39,7 @@ MADE = """
 
 
 @pytest.fixture
-def source(database: str) -> Iterator[psycopg.Connection]:
+def source(database: str) -> Iterator[Source]:
     """A database with an empty table; a connection of its owner."""
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(MADE)
@@ -52,52 +52,63 @@ def landed(tmp_path: Path) -> Path:
     return tmp_path / "landing" / "visits"
 
 
-def add(source: psycopg.Connection, number: int, at: str | None, text: str = "") -> None:
+def add(source: Source, number: int, at: str | None, text: str = "") -> None:
     source.execute("INSERT INTO legacy VALUES (%s, %s, %s)", [number, text, at and f"2026-01-05 {at}+00"])
 
 
-def load(source: psycopg.Connection, landed: Path, first: str = FIRST, last: str = LAST, **more: Any) -> Load:
+def load(source: Source, landed: Path, first: str = FIRST, last: str = LAST, **more: Any) -> Load:
     with psycopg.connect(source.info.dsn, password=source.info.password) as connection:
         return incremental_loader.load(
             connection, TABLE, landed, first, last, **{"now": NOW, "untimed_in": FIRST, **more}
         )
 
 
-def lines(landed: Path, pattern: str = "legacy-[0-9]*") -> list[tuple[str, dict[str, Any]]]:
+TIMED, UNTIMED_FILES = "legacy-[0-9]*", "legacy-untimed-*"
+
+
+def lines(landed: Path, pattern: str = TIMED) -> list[tuple[str, dict[str, Any]]]:
     """Return the landed rows, each with its hour."""
     return [
-        (f"{file.parts[-3][5:]}T{file.parts[-2][5:]}", json.loads(line))
+        (file.parts[-2][5:], json.loads(line))
         for file in sorted(landed.glob(f"date=*/hour=*/{pattern}"))
         for line in file.read_bytes().splitlines()
         if line.strip(FILLER)
     ]
 
 
-def numbers(landed: Path, pattern: str = "legacy-[0-9]*") -> list[tuple[str, str]]:
-    return [(hour[-2:], row["id"]) for hour, row in lines(landed, pattern)]
+def numbers(landed: Path, pattern: str = TIMED) -> list[tuple[str, str]]:
+    return [(hour, row["id"]) for hour, row in lines(landed, pattern)]
 
 
-def test_incremental_loader_windows_are_half_open(source: psycopg.Connection, landed: Path) -> None:
+def test_windows_are_half_open(source: Source, landed: Path) -> None:
     """Rows that share the instant of a boundary are neither lost nor doubled, whichever windows are loaded first."""
-    for number, at in enumerate(
-        ["09:59:59.999999", "10:00", "10:59:59.999999", "11:00", "11:00", "12:59:59.999999", "13:00"]
-    ):
+    times = ["09:59:59.999999", "10:00", "10:59:59.999999", "11:00", "11:00", "12:59:59.999999", "13:00"]
+    for number, at in enumerate(times):
         add(source, number, at)
     load(source, landed, "2026-01-05T11", "2026-01-05T12")
     load(source, landed, "2026-01-05T10", "2026-01-05T10")
     load(source, landed, "2026-01-05T10", "2026-01-05T12")
     assert numbers(landed) == [("10", "1"), ("10", "2"), ("11", "3"), ("11", "4"), ("12", "5")]
-    assert lines(landed)[0][1] == {
-        "id": "1",
-        "context": {"text": ""},
-        "at": "2026-01-05T10:00:00+00:00",
-        "is_deleted": False,
-    }
+    first = {"id": "1", "context": {"text": ""}, "at": "2026-01-05T10:00:00+00:00", "is_deleted": False}
+    assert lines(landed)[0][1] == first
 
 
-def test_incremental_loader_reads_the_present_day_up_to_now_and_again(
-    source: psycopg.Connection, database: str, landed: Path
-) -> None:
+def test_rows_land_beside_a_value_that_cannot_be_read(source: Source, landed: Path) -> None:
+    for number, (at, text) in enumerate([("10:00", "a"), ("11:00", ""), ("11:10", "b"), ("12:00", "bb"), (None, "")]):
+        add(source, number, at, text)
+    source.execute("ALTER TABLE legacy RENAME TO made")
+    source.execute("CREATE VIEW legacy AS SELECT id, (6 / length(text))::text AS text, at, is_deleted FROM made")
+    assert load(source, landed).new == {FIRST: 1, "2026-01-05T11": 2, LAST: 1, UNTIMED: 1}
+    broken = {"sqlstate": "22012"}
+    assert [row["context"]["text"] for _, row in lines(landed)] == ["6", broken, "6", "3"]
+    assert [row["context"]["text"] for _, row in lines(landed, UNTIMED_FILES)] == [broken]
+    assert load(source, landed).new == {}
+    source.execute("UPDATE made SET text = 'abc' WHERE id = 1")
+    assert load(source, landed).new == {"2026-01-05T11": 1}
+    assert [row["context"]["text"] for _, row in lines(landed, "legacy-2*")] == ["2"]
+
+
+def test_the_present_day_is_read_up_to_now_and_again(source: Source, database: str, landed: Path) -> None:
     """Windows of days are half-open, too, and what has no time lands in the folder of a day."""
     source.execute("INSERT INTO legacy VALUES (1, '', '2026-01-04 23:59:59.999999+00'), (2, '', '2026-01-04 00:00+00')")
     add(source, 3, "00:00")
@@ -121,7 +132,7 @@ def test_incremental_loader_reads_the_present_day_up_to_now_and_again(
     assert [json.loads(line)["id"] for file in files for line in file.read_text().splitlines()] == list("21344")
 
 
-def test_incremental_loader_reads_the_rows_of_its_window_only(source: psycopg.Connection, landed: Path) -> None:
+def test_only_the_rows_of_the_window_are_read(source: Source, landed: Path) -> None:
     """The condition is seen on the server: an index scan that fetches the window's rows, and no scan of the table."""
     source.execute(
         "INSERT INTO legacy SELECT n, 'x', '2025-01-01 00:00+00'::timestamptz + n * interval '1 minute', false"
@@ -136,19 +147,17 @@ def test_incremental_loader_reads_the_rows_of_its_window_only(source: psycopg.Co
         return row
 
     before = read()
-    found = load(source, landed, "2025-01-03T05", "2025-01-03T05")
+    loaded = load(source, landed, "2025-01-03T05", "2025-01-03T05")
     deadline = time.monotonic() + 20
     # The server reports within a second of the end of a session.
     while (after := read()) == before and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert found.rows == {"2025-01-03T05": 60}
+    assert loaded.rows == {"2025-01-03T05": 60}
     assert after[0] == before[0]
     assert 60 <= after[1] - before[1] <= 120
 
 
-def test_incremental_loader_finds_rows_that_are_committed_late_with_an_early_time(
-    source: psycopg.Connection, landed: Path
-) -> None:
+def test_rows_that_are_committed_late_with_an_early_time_are_found(source: Source, landed: Path) -> None:
     add(source, 1, "10:10")
     with psycopg.connect(source.info.dsn, password=source.info.password) as slow:
         slow.execute("INSERT INTO legacy VALUES (2, '', '2026-01-05 10:05+00')")
@@ -165,37 +174,36 @@ def test_incremental_loader_finds_rows_that_are_committed_late_with_an_early_tim
     assert load(source, landed).new == {"2026-01-05T10": 1}
 
 
-def test_incremental_loader_lands_rows_without_a_usable_time_apart_and_once(
-    source: psycopg.Connection, landed: Path
-) -> None:
+def test_rows_without_a_usable_time_land_apart_and_once(source: Source, landed: Path) -> None:
     add(source, 1, None)
     add(source, 2, "23:00")
     # Within what clocks may differ.
     add(source, 3, "14:00")
     add(source, 4, "12:00")
     for _ in range(3):
-        found = load(source, landed)
-    assert (found.rows, found.new) == ({LAST: 1, UNTIMED: 2}, {})
-    assert numbers(landed, "legacy-untimed-*") == [("10", "2"), ("10", "1")]
+        loaded = load(source, landed)
+    assert (loaded.rows, loaded.new) == ({LAST: 1, UNTIMED: 2}, {})
+    assert numbers(landed, UNTIMED_FILES) == [("10", "2"), ("10", "1")]
     assert numbers(landed) == [("12", "4")]
     # One whose time has come is in its window, too.
     load(source, landed, last="2026-01-05T23", now=NOW + timedelta(days=1))
     assert numbers(landed) == [("12", "4"), ("14", "3"), ("23", "2")]
 
 
-def test_incremental_loader_lands_times_that_are_none(source: psycopg.Connection, landed: Path) -> None:
-    before = ("0044-03-15 BC", "1970-01-01 00:00+00", "2026-01-05 09:59:59.999999+00")
-    for number, at in enumerate(("-infinity", "infinity", *before)):
+def test_rows_before_all_windows_are_counted(source: Source, landed: Path) -> None:
+    none = ("-infinity", "infinity")
+    before = ("0044-03-15 BC", "0001-01-01 00:00+00", "1970-01-01 00:00+00", "2026-01-05 09:59:59.999999+00")
+    for number, at in enumerate((*none, *before)):
         source.execute("INSERT INTO legacy VALUES (%s, '', %s)", [number, at])
     for _ in range(2):
-        assert load(source, landed).rows == {UNTIMED: 2}
-    assert (numbers(landed), sorted(numbers(landed, "legacy-untimed-*"))) == ([], [("10", "0"), ("10", "1")])
+        loaded = load(source, landed, count_before=True)
+    assert (loaded.rows, loaded.before, numbers(landed)) == ({UNTIMED: len(none)}, len(before), [])
+    assert sorted(numbers(landed, UNTIMED_FILES)) == [("10", str(number)) for number in range(len(none))]
+    assert load(source, landed).before is None
 
 
-def test_incremental_loader_writes_over_no_file_when_earlier_ones_are_removed(
-    source: psycopg.Connection, landed: Path
-) -> None:
-    """As by who clears up old hours, or takes one file out; a copy under another name is not read."""
+def test_no_file_is_overwritten_when_earlier_ones_are_removed(source: Source, landed: Path) -> None:
+    """A copy under another name is not read."""
     day = landed / "date=2026-01-05"
     hour = day / "hour=10"
     add(source, 1, None)
@@ -217,22 +225,7 @@ def test_incremental_loader_writes_over_no_file_when_earlier_ones_are_removed(
     assert load(source, landed).new == {}
 
 
-def test_incremental_loader_does_not_bring_back_rows_of_forgotten_persons(
-    source: psycopg.Connection, landed: Path
-) -> None:
-    def forget(file: Path) -> None:
-        read = file.read_bytes().splitlines(keepends=True)
-        file.write_bytes(b"".join(FILLER * (len(line) - 1) + b"\n" if b'"id" : "1"' in line else line for line in read))
-
-    add(source, 1, "10:00")
-    add(source, 2, "10:00")
-    for _ in range(3):
-        load(source, landed, prepare=forget)
-    assert numbers(landed) == [("10", "2")]
-    assert len(list(landed.rglob("legacy-*"))) == 1
-
-
-def test_incremental_loader_says_what_a_table_lacks(source: psycopg.Connection, landed: Path) -> None:
+def test_a_table_without_a_usable_column_is_refused(source: Source, landed: Path) -> None:
     # A mark that is no boolean would be taken for none.
     source.execute("ALTER TABLE legacy ALTER is_deleted DROP DEFAULT, ALTER is_deleted TYPE int USING is_deleted::int")
     with pytest.raises(ConfigurationError, match="is_deleted integer, which has to be boolean"):
@@ -254,70 +247,55 @@ def _loads(database: str, landed: Path) -> None:
         incremental_loader.load(connection, TABLE, landed, FIRST, LAST, now=NOW, untimed_in=FIRST)
 
 
-def _change(draw: random.Random, source: psycopg.Connection, made: list[int], slow: list[psycopg.Connection]) -> None:
-    """Change the table as its writers do: with new times, but for hard deletes."""
+INSERT = "INSERT INTO legacy VALUES (%(new)s, '', %(at)s)"
+CHANGES = (
+    *(INSERT, INSERT, "INSERT INTO legacy VALUES (%(new)s, '', NULL)"),
+    "UPDATE legacy SET text = text || 'x', at = %(at)s WHERE id = %(old)s AND NOT is_deleted",
+    "UPDATE legacy SET is_deleted = true, at = %(at)s WHERE id = %(old)s",
+    "UPDATE legacy SET id = %(new)s, at = %(at)s WHERE id = %(old)s",
+    "DELETE FROM legacy WHERE id = %(old)s",
+)
+"""What writers do: with new times, but for hard deletes."""
+
+
+def _change(draw: random.Random, source: Source, new: int, slow: list[Source]) -> None:
     at = f"2026-01-05 {draw.choice(('10', '11', '12'))}:{draw.choice(('00:00', '30:00', '59:59.999999'))}+00"
-    some = draw.choice(made) if made else 0
-    kind = draw.choice(("insert", "insert", "update", "soft", "hard", "key", "begin", "end", "null"))
-    if kind == "insert":
-        made.append(len(made) + 1)
-        source.execute("INSERT INTO legacy VALUES (%s, '', %s)", [made[-1], at])
-    elif kind == "null":
-        made.append(len(made) + 1)
-        source.execute("INSERT INTO legacy VALUES (%s, '', NULL)", [made[-1]])
-    elif kind == "update":
-        source.execute("UPDATE legacy SET text = text || 'x', at = %s WHERE id = %s AND NOT is_deleted", [at, some])
-    elif kind == "soft":
-        source.execute("UPDATE legacy SET is_deleted = true, at = %s WHERE id = %s", [at, some])
-    elif kind == "hard":
-        source.execute("DELETE FROM legacy WHERE id = %s", [some])
-    elif kind == "key":
-        made.append(len(made) + 1)
-        source.execute("UPDATE legacy SET id = %s, at = %s WHERE id = %s", [made[-1], at, some])
-    elif kind == "begin" and len(slow) < 3:
+    values = {"new": new, "old": draw.randint(1, new), "at": at}
+    if draw.random() < 0.8:
+        source.execute(draw.choice(CHANGES), values)
+    elif len(slow) < 3:
         slow.append(psycopg.connect(source.info.dsn, password=source.info.password))
-        made.append(len(made) + 1)
-        slow[-1].execute("INSERT INTO legacy VALUES (%s, 'slow', %s)", [made[-1], at])
-    elif kind == "end" and slow:
+        slow[-1].execute(INSERT, values)
+    else:
         _commit(slow.pop(0))
 
 
-def _commit(connection: psycopg.Connection) -> None:
+def _commit(connection: Source) -> None:
     connection.commit()
     connection.close()
 
 
-def _killed(database: str, landed: Path, after: float) -> None:
-    process = multiprocessing.get_context("fork").Process(target=_loads, args=(database, landed))
-    process.start()
-    time.sleep(after)
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-
-
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_incremental_loader_has_every_row_once_whatever_writers_do_and_however_often_it_is_killed(
-    source: psycopg.Connection, database: str, landed: Path
-) -> None:
-    draw, made, kills = random.Random("5"), list[int](), 0
-    slow: list[psycopg.Connection] = []
+def test_every_row_is_there_once_however_often_a_load_is_killed(source: Source, database: str, landed: Path) -> None:
+    draw, number, kills, slow = random.Random("5"), count(1), 0, list[Source]()
     end = time.monotonic() + 5
     while time.monotonic() < end:
         for _ in range(draw.randint(1, 40)):
-            _change(draw, source, made, slow)
+            _change(draw, source, next(number), slow)
+        process = multiprocessing.get_context("fork").Process(target=_loads, args=(database, landed))
+        process.start()
         if draw.random() < 0.7:
-            _killed(database, landed, draw.uniform(0, 0.08))
+            time.sleep(draw.uniform(0, 0.08))
+            process.kill()
             kills += 1
-        else:
-            _loads(database, landed)
+        process.join()
     for connection in slow:
         _commit(connection)
     load(source, landed)
     assert kills > 5
-    there = source.execute("SELECT id::text, text, at, is_deleted FROM legacy").fetchall()
-    now = {(key, text, at and at.astimezone(timezone.utc).isoformat(), gone) for key, text, at, gone in there}
-    rows = [row for _, row in [*lines(landed), *lines(landed, "legacy-untimed-*")]]
+    table = source.execute("SELECT id::text, text, at, is_deleted FROM legacy").fetchall()
+    now = {(key, text, at and at.astimezone(timezone.utc).isoformat(), gone) for key, text, at, gone in table}
+    rows = [row for _, row in [*lines(landed), *lines(landed, UNTIMED_FILES)]]
     every = [(row["id"], row["context"]["text"], row["at"], row["is_deleted"]) for row in rows]
     # Every row of the table once; besides them only earlier states of rows, and rows that are gone.
     assert now <= set(every)

@@ -32,25 +32,13 @@ class View:
     hour: str = "2026-01-05T10"
 
 
-def ids(spark: Any, views: Sequence[View], around: Sequence[View] = ()) -> dict[tuple[str, int], str]:
+def ids(spark: Any, views: Sequence[View]) -> dict[tuple[str, int], str]:
     """Map visitor and minute to visit id, for page views computed together."""
-    frames = [
-        spark.createDataFrame(
-            [
-                (view.user, NINE + timedelta(minutes=view.minute), None, view.hour, view.file, view.offset)
-                for view in found
-            ],
-            VIEWS,
-        )
-        for found in (views, around)
-    ]
-    rows = log_visits.with_visit_ids(frames[0], frames[1], "k").collect()
-    return {
-        (row["user_id"], int((row["event_time"].astimezone(timezone.utc) - NINE).total_seconds() // 60)): row[
-            "visit_id"
-        ]
-        for row in rows
-    }
+    rows = [(it.user, NINE + timedelta(minutes=it.minute), None, it.hour, it.file, it.offset) for it in views]
+    nothing = spark.createDataFrame([], VIEWS)
+    found = log_visits.with_visit_ids(spark.createDataFrame(rows, VIEWS), nothing, "k").collect()
+    minutes = [(row["event_time"].astimezone(timezone.utc) - NINE) // timedelta(minutes=1) for row in found]
+    return {(row["user_id"], minute): row["visit_id"] for row, minute in zip(found, minutes, strict=True)}
 
 
 def test_figure_4_8_late_records_keep_the_id(spark: Any) -> None:
@@ -77,14 +65,13 @@ minutes = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 300)), min_si
 
 def visits(views: Sequence[View]) -> list[list[View]]:
     """Compute visits in plain Python: a new one begins after 30 minutes of silence."""
-    found: list[list[View]] = []
-    for view in sorted(views, key=lambda view: (view.user, view.minute)):
-        last = found[-1][-1] if found else None
-        if last is not None and last.user == view.user and view.minute - last.minute <= 30:
-            found[-1].append(view)
-        else:
-            found.append([view])
-    return found
+    in_order = sorted(views, key=lambda view: (view.user, view.minute))
+    grouped: list[list[View]] = []
+    for before, view in zip([None, *in_order], in_order, strict=False):
+        if before is None or before.user != view.user or view.minute - before.minute > 30:
+            grouped.append([])
+        grouped[-1].append(view)
+    return grouped
 
 
 @hypothesis(max_examples=12, deadline=None)
@@ -101,7 +88,7 @@ def test_visit_ids_never_change_however_runs_are_split(
         for view in views[:stop]:
             first.setdefault((view.user, view.minute), known[view.user, view.minute])
     for visit in visits(views):
-        (found,) = {known[view.user, view.minute] for view in visit}
+        (visit_id,) = {known[view.user, view.minute] for view in visit}
         oldest = min(visit, key=lambda view: view.offset)
-        assert found == first[oldest.user, oldest.minute], "the id of its first appended line since its first run"
+        assert visit_id == first[oldest.user, oldest.minute], "the id of its first appended line since its first run"
     assert len({*known.values()}) == len(visits(views))

@@ -15,11 +15,11 @@ WITHIN = timedelta(minutes=10)
 
 def topic(waits: Sequence[float]) -> Offsets:
     """Return the offsets of a message broker's topic: seconds that each of its partitions waits."""
-    found = [
+    positions = [
         Position(partition=str(number), behind=int(wait), since=NOW - timedelta(seconds=wait) if wait else None)
         for number, wait in enumerate(waits)
     ]
-    return Offsets(unit="records", remedy=Remedy("start the reader"), positions=found)
+    return Offsets(unit="records", remedy=Remedy("start the reader"), positions=positions)
 
 
 def test_one_slow_partition_is_not_averaged_away() -> None:

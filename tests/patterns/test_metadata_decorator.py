@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
 from blogdata.contract.privacy import consumer_view, require_subjects, visible
 from blogdata.contract.schema import NOBODY, Classification, Column, Partitioning
@@ -20,19 +20,13 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance, RunContext, Target
 from quality.contracts import DECLARED, EVERY, SERVED
+from toy import declared
 
-PAGES = Contract(
-    dataset="silver.pages",
-    description="Pages",
-    owner="team:analytics",
-    columns=(
-        Column(name="day", type="STRING", nullable=False, description="Day"),
-        Column(name="page", type="STRING", nullable=False, description="Page"),
-        Column(name="login", type="STRING", classification=Classification.PERSONAL, description="Login"),
-        Column(name="raw", type="BINARY", description="As received"),
-        Column(name="source_file", type="STRING", description="File"),
-        Column(name="occurrences", type="BIGINT", description="Rows it stands for"),
-    ),
+LOGIN = Column(name="login", type="STRING", classification=Classification.PERSONAL, description="Login")
+PAGES = declared("silver.pages", "day STRING NOT NULL, page STRING NOT NULL, raw BINARY, source_file STRING")
+PAGES = replace(
+    PAGES,
+    columns=(*PAGES.columns[:2], LOGIN, *PAGES.columns[2:]),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
 )
 PERSONAL = frozenset({"ip", "login", "email", "user_id", "referral", "raw", "country"})
@@ -50,51 +44,40 @@ SECOND = RunContext(
 
 
 def publish(spark: Any, lake: Lake, run: RunContext, *days: str) -> None:
-    rows = [(day, f"/{run.run_id}", "ann", bytearray(b"{}"), "a.json", 1) for day in days]
+    rows = [(day, f"/{run.run_id}", "ann", bytearray(b"{}"), "a.json") for day in days]
     frame = spark.createDataFrame(rows, PAGES.ddl.replace(" NOT NULL", ""))
-    commit = overwrite_partitions(frame, Target(lake=lake, contract=PAGES, run=run), days, Provenance())
-    EventLog(lake).record(commit)
+    EventLog(lake).record(overwrite_partitions(frame, Target(lake=lake, contract=PAGES, run=run), days, Provenance()))
 
 
-@pytest.fixture(scope="module")
-def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Two days published by the first run; the second run published one of them again."""
-    lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
+def test_a_row_joins_to_the_run_that_wrote_it_and_to_those_it_replaced(spark: Any, lake_root: Path) -> None:
+    """Two days are published by the first run; the second run publishes one of them again."""
+    lake = Lake(root=str(lake_root))
     publish(spark, lake, FIRST, "2026-01-05", "2026-01-06")
     publish(spark, lake, SECOND, "2026-01-06")
-    return lake
-
-
-def test_a_row_joins_to_its_runs_event(spark: Any, lake: Lake) -> None:
-    rows = context_table(spark, lake).where("current").orderBy("partition").collect()
-    assert [(row["trigger"], row["event"]) for row in rows] == [
-        ("sensor:landed", None),
-        ("event:shop/release-42", json.dumps(EVENT, separators=(",", ":"))),
+    rows = context_table(spark, lake).orderBy("table_version", "partition").collect()
+    assert [(row["partition"], row["run_id"], row["trigger"], row["current"]) for row in rows] == [
+        ("2026-01-05", "run-1", "sensor:landed", True),
+        ("2026-01-06", "run-1", "sensor:landed", False),
+        ("2026-01-06", "run-2", "event:shop/release-42", True),
     ]
-
-
-def test_the_context_table_keeps_what_was_replaced(spark: Any, lake: Lake) -> None:
-    (replaced,) = context_table(spark, lake).where("not current").collect()
-    assert (replaced["partition"], replaced["run_id"]) == ("2026-01-06", "run-1")
-
-
-def test_a_personal_key_and_an_undeclared_column_are_hidden(spark: Any, lake: Lake) -> None:
+    assert rows[-1]["event"] == json.dumps(EVENT, separators=(",", ":"))
     frame = lake.read(spark, "silver.pages").selectExpr("*", "'x' AS debug")
-    assert consumer_view(frame, replace(PAGES, key=("login",))).columns == ["day", "page"]
+    consumed = consumer_view(frame, replace(PAGES, key=("login",)))
+    assert consumed.columns == ["day", "page"], "neither a personal key nor an undeclared column"
 
 
 def test_no_view_of_the_lake_shows_a_person_or_a_line() -> None:
     """Columns are classified by hand: a dataset that forgets a classification would publish personal data."""
     for dataset, contract in EVERY.items():
-        personal = {each.name for each in contract.columns if each.personal}
+        personal = {column.name for column in contract.columns if column.personal}
         held = PERSONAL - NOT_PERSONAL.get(dataset, set())
-        assert held & {each.name for each in contract.columns} <= personal, dataset
+        assert held & {column.name for column in contract.columns} <= personal, dataset
         assert not set(visible(contract)) & held, dataset
         # The counts in commits and in the ledger are not personal either.
         counted = {name for names in contract.breakdowns.values() for name in names}
-        assert not counted & {each.name for each in contract.columns if each.of_a_person}, dataset
+        assert not counted & {column.name for column in contract.columns if column.of_a_person}, dataset
         # Fields of a nested column are hidden only by the column's own classification.
-        nested = {name for name in PERSONAL for each in contract.columns if f"{name}: " in each.type}
+        nested = {name for name in PERSONAL for column in contract.columns if f"{name}: " in column.type}
         assert nested == set(), dataset
 
 
@@ -110,23 +93,17 @@ def test_the_bucket_of_a_person_is_shown_to_nobody_who_does_not_see_the_person()
 
 def test_every_contract_decides_whom_its_columns_identify() -> None:
     require_subjects(DECLARED.values())
-
-
-def test_a_column_without_a_subject_is_refused() -> None:
+    decided = [replace(it, subject=None if it.name in ("login", "raw") else NOBODY) for it in PAGES.columns]
     with pytest.raises(ConfigurationError, match="whom these columns identify: login, raw\n") as refused:
-        require_subjects([replace(PAGES, columns=tuple(_decided(each) for each in PAGES.columns))])
+        require_subjects([replace(PAGES, columns=tuple(decided))])
     assert "silver.pages" in str(refused.value)
-
-
-def _decided(column: Column) -> Column:
-    return column if column.name in ("login", "raw") else replace(column, subject=NOBODY)
 
 
 def test_a_database_serves_no_personal_column() -> None:
     served = [contract for contract in SERVED.values() if isinstance(contract.write, Serve)]
     assert served
     for read in {read.dataset for contract in served for read in contract.reads}:
-        assert not [each.name for each in EVERY[read].columns if each.personal or each.of_a_person], read
+        assert not [column.name for column in EVERY[read].columns if column.personal or column.of_a_person], read
 
 
 def test_a_partner_gets_only_what_a_consumer_sees() -> None:
@@ -137,5 +114,5 @@ def test_a_partner_gets_only_what_a_consumer_sees() -> None:
         source, write = EVERY[read.dataset], contract.write
         assert isinstance(write, Feed)
         assert set(write.payload) <= set(visible(source))
-        unless = next(each for each in source.columns if each.name == write.unless)
+        unless = next(column for column in source.columns if column.name == write.unless)
         assert (unless.type, unless.nullable) == ("BOOLEAN", False), "an unknown answer would not count as a refusal"

@@ -16,6 +16,7 @@ from blogdata.contract.publication import WHOLE_TABLE, Entry
 from blogdata.contract.schema import Classification, Column, Partitioning
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.quality.offline_observer import (
+    BEFORE_WEEKDAYS,
     Drift,
     Profile,
     comparable,
@@ -61,19 +62,17 @@ def growing(random: Random, rows: int, days: int) -> list[Profile]:
 @pytest.mark.parametrize("rows", [200, 5_000, 1_000_000])
 def test_only_a_changed_distribution_is_a_drift(rows: int) -> None:
     days = growing(Random(f"a quarter of {rows}"), rows, 60)
-    assert [drift for at, one in enumerate(days) for drift in drifts(one, days[:at], VISITS)] == []
+    assert [drift for at, new in enumerate(days) for drift in drifts(new, days[:at], VISITS)] == []
     of_one = replace(days[-1], counts={"browser": {"Chrome": days[-1].rows}})
     assert [drift.column for drift in drifts(of_one, days[:-1], VISITS)] == ["browser"]
 
 
-def test_a_day_is_compared_with_its_weekday() -> None:
+def test_a_day_is_compared_with_its_weekday_or_else_with_a_week() -> None:
     days = growing(Random(1), 100, 90)
-    assert [one.period for one in comparable(days[89], days[:89], Grain.HOUR)] == [
-        days[89 - 7 * back].period for back in range(1, 5)
-    ]
-    assert [one.period for one in comparable(days[10], days[:10], Grain.HOUR)] == [one.period for one in days[3:10]]
+    assert comparable(days[89], days[:89], Grain.HOUR) == ([days[89 - 7 * back] for back in range(1, 5)], 1.0)
+    assert comparable(days[10], days[:10], Grain.HOUR) == (days[3:10], BEFORE_WEEKDAYS)
     whole = [looked("", version) for version in range(9)]
-    assert [one.version for one in comparable(whole[8], whole[:8], None)] == [4, 5, 6, 7]
+    assert comparable(whole[8], whole[:8], None) == (whole[4:8], 1.0)
 
 
 def test_personal_columns_cannot_be_profiled() -> None:
@@ -84,11 +83,8 @@ def test_personal_columns_cannot_be_profiled() -> None:
 
 
 def published(versions: Mapping[str, int]) -> dict[str, Entry]:
-    of = "silver.visits"
-    return {
-        key: Entry(dataset=of, partition=key, version=version, rows_in=1, rows_out=1, reasons={})
-        for key, version in versions.items()
-    }
+    usual = Entry(dataset="silver.visits", partition="", version=0, rows_in=1, rows_out=1, reasons={})
+    return {key: replace(usual, partition=key, version=version) for key, version in versions.items()}
 
 
 def looked(period: str, version: int) -> Profile:
@@ -96,19 +92,15 @@ def looked(period: str, version: int) -> Profile:
 
 
 def test_only_periods_with_something_new_are_profiled() -> None:
-    there = published({f"{DAY}T10": 3, f"{DAY}T11": 7, f"{NEXT}T00": 5})
+    entries = published({f"{DAY}T10": 3, f"{DAY}T11": 7, f"{NEXT}T00": 5})
     hours = {DAY: [f"{DAY}T10", f"{DAY}T11"], NEXT: [f"{NEXT}T00"]}
-    assert unseen(there, [], Grain.HOUR) == hours
-    assert unseen(there, [looked(DAY, 7), looked(NEXT, 7)], Grain.HOUR) == {}
+    assert unseen(entries, [], Grain.HOUR) == hours
+    assert unseen(entries, [looked(DAY, 7), looked(NEXT, 7)], Grain.HOUR) == {}
     # A late hour makes its day one to be looked at again, with all of its hours; the newest look counts.
     looks = [looked(DAY, 4), looked(NEXT, 5), looked(NEXT, 2)]
-    assert unseen(there, looks, Grain.HOUR) == {DAY: hours[DAY]}
-
-
-def test_a_table_that_is_written_whole_is_one_period() -> None:
-    there = published({WHOLE_TABLE: 4})
-    assert unseen(there, [looked(WHOLE_TABLE, 3)], None) == {WHOLE_TABLE: [WHOLE_TABLE]}
-    assert unseen(there, [looked(WHOLE_TABLE, 4)], None) == {}
+    assert unseen(entries, looks, Grain.HOUR) == {DAY: hours[DAY]}
+    # A table that is written whole is one period.
+    assert unseen(published({WHOLE_TABLE: 4}), [looked(WHOLE_TABLE, 3)], None) == {WHOLE_TABLE: [WHOLE_TABLE]}
 
 
 def test_a_drift_stands_until_a_newer_period_without_one_is_looked_at() -> None:

@@ -8,10 +8,8 @@ import pytest
 from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Account
 from blogdata.contract.schema import Partitioning
-from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.online_observer import Point, observed, rates, series
-from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
 from toy import declared, target
 
@@ -26,27 +24,6 @@ VIEWS = declared(
 DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 
 
-@pytest.fixture
-def written(spark: Any, tmp_path: Path) -> EventLog:
-    """Publish two days with rows and one without, as for any dataset."""
-    lake = Lake(root=str(tmp_path / "lake"))
-    rows = [
-        (DAYS[0], "ann", None, None, 3),
-        (DAYS[0], "bob", "news", ["a"], 1),
-        (DAYS[0], "bob", "news", ["a"], 1),
-        (DAYS[0], "eve", None, ["a"], 1),
-        (DAYS[1], "ann", "mail", ["a"], 1),
-    ]
-    frame = spark.createDataFrame(rows, VIEWS.ddl.replace(" NOT NULL", ""))
-    accounts = {DAYS[0]: Account(rows_in=6), DAYS[1]: Account(rows_in=1), DAYS[2]: Account(rows_in=0)}
-    commit = overwrite_partitions(
-        frame, target(tmp_path / "lake", contract=observed(VIEWS)), DAYS, Provenance(accounts=accounts)
-    )
-    events = EventLog(lake)
-    events.record(commit)
-    return events
-
-
 def test_every_nullable_column_is_measured_and_no_other() -> None:
     assert observed(VIEWS).measures == {
         "null_share.referral": "avg(cast(`referral` is null as double))",
@@ -56,14 +33,25 @@ def test_every_nullable_column_is_measured_and_no_other() -> None:
 
 
 @pytest.mark.matrix(100)
-def test_committed_measures_are_read_as_a_series(written: EventLog) -> None:
-    published = written.publications("silver.views")
+def test_committed_measures_are_read_as_a_series(spark: Any, tmp_path: Path) -> None:
+    rows = [
+        (DAYS[0], "ann", None, None, 3),
+        (DAYS[0], "bob", "news", ["a"], 1),
+        (DAYS[0], "bob", "news", ["a"], 1),
+        (DAYS[0], "eve", None, ["a"], 1),
+        (DAYS[1], "ann", "mail", ["a"], 1),
+    ]
+    frame = spark.createDataFrame(rows, VIEWS.ddl.replace(" NOT NULL", ""))
+    accounts = {day: Account(rows_in=rows) for day, rows in zip(DAYS, (6, 1, 0), strict=True)}
+    commit = overwrite_partitions(
+        frame, target(tmp_path, contract=observed(VIEWS)), DAYS, Provenance(accounts=accounts)
+    )
+    published = commit.entries
     assert series(published, "null_share.referral") == [
         Point(partition=DAYS[0], value=0.5, rows=4),
         Point(partition=DAYS[1], value=0.0, rows=1),
         Point(partition=DAYS[2], value=None, rows=0),
     ]
     assert [point.value for point in series(published, "null_share.tags")] == [0.25, 0.0, None]
-    # A measure that was never taken has no points.
-    assert series(published, "null_share.user") == []
+    assert series(published, "null_share.user") == [], "a measure that was never taken"
     assert [(point.value, point.rows) for point in rates(published, "duplicates")] == [(2 / 6, 6), (0.0, 1), (None, 0)]

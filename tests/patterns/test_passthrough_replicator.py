@@ -30,16 +30,13 @@ def test_a_corrupt_copy_never_gets_its_name(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("blogdata.landing.passthrough_replicator.sha256_of", lambda path: "0" * 64)
     with pytest.raises(TransientError, match="does not read back"):
         replicate(tmp_path / "source", tmp_path / "target")
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
-        "source": b"new",
-        "target": b"old",
-    }
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"source": b"new", "target": b"old"}
 
 
 def test_landing_a_log_twice_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "._a.log").write_bytes(line(0))
     landed = [land(tmp_path / "._a.log", tmp_path / "access_logs") for _ in range(2)]
-    assert [one.outcome for one in landed] == ["new", "same"]
+    assert [copy.outcome for copy in landed] == ["new", "same"]
     assert [file.name for file in (tmp_path / "access_logs").glob("[!.]*")] == ["a.log"], "no name is hidden"
 
 
@@ -70,11 +67,11 @@ def test_a_log_that_is_truncated_while_it_is_copied_does_not_land_and_one_that_g
     )
     first, second, third = (b"".join(line(at) for at in range(begin, begin + 40)) for begin in (0, 100, 200))
     assert landed(first[:-500], first) == first
-    there = sorted(folder.iterdir())
+    before = sorted(folder.iterdir())
     for truncated in (line(300), third):
         with pytest.raises(TransientError, match="truncated or rewritten"):
             landed(second, truncated)
-        assert sorted(folder.iterdir()) == there, "never the beginning of one log and the end of another"
+        assert sorted(folder.iterdir()) == before, "never the beginning of one log and the end of another"
 
 
 def test_processes_that_land_one_log_at_the_same_time_land_it_once(tmp_path: Path) -> None:
@@ -86,5 +83,5 @@ def test_processes_that_land_one_log_at_the_same_time_land_it_once(tmp_path: Pat
         subprocess.Popen([sys.executable, "-c", program, str(log), str(folder)], stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    assert sorted(one.communicate()[0].strip() for one in started) == ["new", "same", "same"]
+    assert sorted(process.communicate()[0].strip() for process in started) == ["new", "same", "same"]
     assert [file.name for file in folder.glob("[a-z]*")] == ["a.log"]

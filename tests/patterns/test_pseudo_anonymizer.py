@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 
 from assets.gold import visits_weekly
-from blogdata.patterns.security import fine_grained_accessor_for_tables
-from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, masked_email, token
-from quality.contracts.page_views import USER_BUCKETS
-from quality.contracts.users import USERS_DELIVERED
 
 SECRET = "s" * 32
 USERS = [f"u{number}" for number in range(60)]
@@ -40,12 +35,8 @@ def visits(spark: Any) -> Any:
     )
 
 
-@pytest.fixture(scope="module")
-def weekly(visits: Any) -> list[Any]:
-    return list(visits_weekly.for_analysts(visits, USER_BUCKETS, SECRET).collect())
-
-
-def test_a_private_page_view_leads_to_nobody_by_its_visit(weekly: list[Any]) -> None:
+def test_a_private_page_view_leads_to_nobody_by_its_visit(visits: Any) -> None:
+    weekly = visits_weekly.for_analysts(visits, SECRET).collect()
     owners = {row["visit_id"]: row["user_id"] for row in weekly if row["user_id"]}
     private = [row for row in weekly if row["keep_private"]]
     assert (len(private), len(owners)) == (30, 60)
@@ -70,29 +61,17 @@ def test_a_dictionary_finds_every_unkeyed_hash_and_no_token(spark: Any) -> None:
     assert len({row["token"] for row in rows}) == len(USERS)
 
 
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        ("ann@mail.example", "a***@mail.example"),
-        ("\u00f6zil@mail.example", "\u00f6***@mail.example"),
-        ("Ann Smith <ann@mail.example>", "***"),
-        ("ann@smith@mail.example", "***"),
-        ("ann@mail.example\nann", "***"),
-        ("", "***"),
-        (None, None),
-    ],
-)
-def test_a_mask_leaves_the_first_sign_and_the_domain(spark: Any, given: str | None, shown: str | None) -> None:
-    (row,) = spark.createDataFrame([(given,)], "email STRING").selectExpr(masked_email("email")).collect()
-    assert row[0] == shown
+MASKS = [
+    ("ann@mail.example", "a***@mail.example"),
+    ("\u00f6zil@mail.example", "\u00f6***@mail.example"),
+    ("Ann Smith <ann@mail.example>", "***"),
+    ("ann@smith@mail.example", "***"),
+    ("ann@mail.example\nann", "***"),
+    ("", "***"),
+    (None, None),
+]
 
 
-def test_an_engineer_sees_e_mails_as_delivered_by_their_mask(spark: Any) -> None:
-    contract = replace(
-        USERS_DELIVERED,
-        columns=tuple(one for one in USERS_DELIVERED.columns if one.name in ("email", "load_date")),
-    )
-    rows = spark.createDataFrame([("2026-01-05", "ann@mail.example")], contract.ddl)
-    seen = fine_grained_accessor_for_tables.restricted(rows, contract, Role.ENGINEER).collect()
-    assert [row.asDict() for row in seen] == [{"email": "a***@mail.example", "load_date": "2026-01-05"}]
-    assert sight_of(USERS_DELIVERED, Role.ANALYST) is None
+def test_a_mask_leaves_the_first_letter_and_the_domain(spark: Any) -> None:
+    rows = spark.createDataFrame(MASKS, "email STRING, masked STRING").selectExpr(masked_email("email"), "masked")
+    assert [row for row in rows.collect() if row[0] != row[1]] == []

@@ -40,7 +40,7 @@ def test_unflagged_data_is_overdue_after_its_deadline(tmp_path: Path) -> None:
     land(tmp_path, "2026-01-05T99", "a.json")
     partitions = scan(tmp_path, Grain.HOUR)
     late = overdue(partitions, Grain.HOUR, now=NOW, deadline=timedelta(hours=1))
-    assert [one.key for one in late] == ["2026-01-05T09"]
+    assert [partition.key for partition in late] == ["2026-01-05T09"]
     assert overdue(partitions, Grain.HOUR, now=NOW, deadline=timedelta(hours=2)) == []
 
 
@@ -58,7 +58,7 @@ def test_a_file_after_the_flag_changes_the_fingerprint(tmp_path: Path) -> None:
 def without_flags(table: Path, *, minutes: float = 60) -> dict[str, Lack | None]:
     """Return what each hour lacks if its producer writes no flag, at a number of minutes from now."""
     now = datetime.now(timezone.utc) + timedelta(minutes=minutes)
-    return {one.key: one.lacks for one in scan(table, Grain.HOUR, convention="next_exists", now=now)}
+    return {partition.key: partition.lacks for partition in scan(table, Grain.HOUR, convention="next_exists", now=now)}
 
 
 def test_without_flags_a_later_hour_completes_an_hour(tmp_path: Path) -> None:

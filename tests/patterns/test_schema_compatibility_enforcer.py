@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -23,7 +20,6 @@ from blogdata.contract.writes import Copy, Merge
 from blogdata.errors import PlatformError
 from blogdata.patterns.quality import schema_compatibility_enforcer as enforcer
 from blogdata.table.incompatibilities import hold_member, hold_table, incompatibilities
-from docs.pages import ROOT
 from quality.contracts import EVERY, RELEASED
 from toy import CONTRACT
 
@@ -66,15 +62,10 @@ def test_a_table_refuses_all_faults_before_a_write(clicks: DeltaTable) -> None:
     hold_table(clicks, with_column(CONTRACT))
     hold_table(clicks, with_column(CONTRACT, nullable=False, default="'none'"))
     columns = (*CONTRACT.columns[:1], replace(CONTRACT.columns[1], type="STRING"), CONTRACT.columns[3])
-    with pytest.raises(PlatformError) as refused:
+    with pytest.raises(PlatformError, match=r"3 place\(s\)") as refused:
         hold_table(clicks, with_column(replace(CONTRACT, columns=columns), nullable=False))
-    for fault in (
-        "click: changed its type from bigint to string",
-        "stands_for: was removed",
-        "host: was added and may not be null",
-    ):
-        assert fault in refused.value.what
-    assert "3 place(s)" in refused.value.what
+    faults = ("click: changed its type from bigint to string", "stands_for: was removed", "host: was added")
+    assert all(fault in refused.value.what for fault in faults)
 
 
 def test_only_a_replaced_table_retires_a_column(clicks: DeltaTable) -> None:
@@ -88,21 +79,8 @@ def test_only_a_replaced_table_retires_a_column(clicks: DeltaTable) -> None:
 
 
 def test_the_contracts_are_compatible_with_what_was_released() -> None:
-    started = subprocess.run(
-        [sys.executable, "-c", CHECK], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert (started.returncode, started.stderr) == (0, ""), started.stdout
-
-
-CHECK = """
-import sys
-from blogdata.cli.main import app
-try:
-    app(["schema", "check"])
-except SystemExit as ended:
-    assert not {"pyspark", "dagster"} & {name.partition(".")[0] for name in sys.modules}
-    raise
-"""
+    ran = CliRunner().invoke(app, ["check"])
+    assert ran.exit_code == 0, ran.output
 
 
 def test_a_breaking_release_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +96,6 @@ def test_a_breaking_release_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     assert isinstance(CliRunner().invoke(app, ["release"]).exception, PlatformError)
     assert file.read_bytes() == RELEASED.read_bytes()
 
-    told = CliRunner().invoke(app, ["check", "--json"])
-    assert [one["dataset"] for one in json.loads(told.stdout) if one["breaks"]] == [stats.dataset]
     forced = CliRunner().invoke(app, ["release", "--breaking", stats.dataset])
     assert (forced.exit_code, forced.output) == (0, f"released: {stats.dataset}\n")
     assert CliRunner().invoke(app, ["check"]).exit_code == 0
@@ -130,9 +106,8 @@ def test_a_column_goes_only_after_its_announced_grace() -> None:
     gone = replace(retiring, columns=CONTRACT.columns[:3])
 
     def breaks(days: int, released: Contract = retiring) -> list[str]:
-        return [
-            one.column for one in enforcer.breaks(enforcer.release_of(released), gone, TODAY + timedelta(days=days))
-        ]
+        faults = enforcer.breaks(enforcer.release_of(released), gone, TODAY + timedelta(days=days))
+        return [fault.column for fault in faults]
 
     assert breaks(29) == ["page"]
     assert breaks(30) == []

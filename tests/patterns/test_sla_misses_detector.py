@@ -17,17 +17,14 @@ MINUTE = timedelta(minutes=1)
 
 def delivery(input_at: int | None, published_at: int | None) -> Delivery:
     """Build the delivery of an hour, with times in minutes since its end."""
+    read, published = (None if at is None else END + at * MINUTE for at in (input_at, published_at))
     return Delivery(
-        partition="2026-01-05T00",
-        ended=END,
-        input_at=None if input_at is None else END + input_at * MINUTE,
-        published_at=None if published_at is None else END + published_at * MINUTE,
-        waits_for="bronze.visits",
+        partition="2026-01-05T00", ended=END, input_at=read, published_at=published, waits_for="bronze.visits"
     )
 
 
-def read(one: Delivery, minutes: int, history: Sequence[float] = ()) -> Reading:
-    return detect("silver.visits", [one], promise=PROMISE, now=END + minutes * MINUTE, jobs=history)
+def read(late: Delivery, minutes: int, history: Sequence[float] = ()) -> Reading:
+    return detect("silver.visits", [late], promise=PROMISE, now=END + minutes * MINUTE, jobs=history)
 
 
 @pytest.mark.parametrize(

@@ -1,200 +1,165 @@
-"""Stateful Merger: an old delivery is merged into the table's earlier state, on Spark and Delta, row by row.
-
-A permanently failing merge leaves the table as it was before its restoration.
-"""
+"""Stateful Merger: an old delivery is merged into the table's earlier state, on Spark and Delta, row by row."""
 
 from __future__ import annotations
 
-import shutil
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import functions as F
 
 from blogdata.contract.partitions import Grain
-from blogdata.contract.publication import Account
+from blogdata.contract.publication import COMPACTED, Account, Commit
 from blogdata.contract.schema import Column
 from blogdata.contract.writes import InOrder
 from blogdata.errors import PlatformError
-from blogdata.ledger.executions import ReplayTooLong, due
+from blogdata.ledger.events import EventLog
+from blogdata.ledger.executions import due, state
 from blogdata.ledger.held_versions import held_versions
-from blogdata.patterns.idempotency.stateful_merger import restorable
-from blogdata.runs.step import FullDelivery
+from blogdata.patterns.idempotency.stateful_merger import execute, restorable
 from blogdata.runs.upkeep import unneeded_data
 from blogdata.table import unneeded
 from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.compactor import SMALL_BYTES, TARGET_BYTES
+from blogdata.table.lake import Lake
+from blogdata.table.rewriting import compact
+from blogdata.table.target import Provenance
 from blogdata.table.write_faults import AuditFailed
-from laws.stepping import Probe
-from patterns.executing import CONTRACT, DAILY, DAYS, Table, step
+from toy import LETTERS, copies_of, problems, resting, target
 
-IN_DAYS = replace(CONTRACT, write=InOrder(period=Grain.DAY))
+CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.DAY))
+DAILY: dict[str, Sequence[tuple[Any, ...]]] = {
+    "2024-10-05": [("A", "5th", False), ("B", "5th", False)],
+    "2024-10-06": [("B", None, True), ("C", "6th", False)],
+    "2024-10-07": [("A", "7th", False), ("D", "7th", False)],
+    "2024-10-08": [("C", None, True), ("E", "8th", False)],
+    "2024-10-09": [("A", "9th", False)],
+    "2024-10-10": [("B", "10th", False)],
+}
+DAYS = tuple(DAILY)[:4]
 
 
-@pytest.fixture(scope="module")
-def four_days(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lake of table 4-4: four executions of a daily job."""
-    root = tmp_path_factory.mktemp("four-days") / "lake"
-    root.mkdir()
-    Table(spark, root, DAILY, contract=IN_DAYS).execute(*DAYS, run="before")
-    return root
+class Table:
+    """A table into which deliveries are merged, each by its own run."""
+
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.root, self.contract = spark, root, CONTRACT
+        self.deliveries = dict(DAILY)
+        self.lake = Lake(root=str(root))
+        self.events = EventLog(self.lake)
+        self.runs = 0
+
+    def execute(
+        self, period: str, run: str | None = None, rows: int | None = None, changes: Callable[[Any], Any] | None = None
+    ) -> Commit:
+        self.runs += 1
+        into = target(self.root, run or f"run-{self.runs}", self.contract)
+        frame = self.spark.createDataFrame(self.deliveries[period], "letter STRING, says STRING, is_deleted BOOLEAN")
+        provenance = Provenance(accounts={} if rows is None else {"": Account(rows_in=rows)})
+        return execute(self.spark, into, self.events, period, changes or (lambda _: frame), provenance)
+
+    def rows(self, version: int | None = None) -> list[Any]:
+        return resting(self.root, CONTRACT.dataset, version)
+
+    def versions(self) -> dict[str, int]:
+        """Return the executions that the table consists of, with their versions."""
+        lines = state(self.events.history(CONTRACT.dataset)).values()
+        return {line.execution: line.version for line in lines if line.applied}
+
+    def operations(self) -> list[str]:
+        opened = self.lake.caught_up(CONTRACT.dataset)
+        assert opened is not None
+        return [_operation(commit) for _, commit in reversed(list(self.lake.commits(opened)))]
+
+
+def _operation(commit: dict[str, Any]) -> str:
+    info = json.loads(commit.get("userMetadata", "{}"))
+    kind = "OPTIMIZE" if COMPACTED in info else "MERGE" if "execution" in info else commit["operation"]
+    return str(kind)
+
+
+four_days = copies_of(lambda spark, root: [Table(spark, root).execute(day, run="before") for day in DAYS])
 
 
 @pytest.fixture
-def daily(spark: Any, four_days: Path, tmp_path: Path) -> Table:
-    """A copy of that lake for each test."""
-    return Table(spark, shutil.copytree(four_days, tmp_path / "daily"), DAILY, contract=IN_DAYS)
+def daily(spark: Any, four_days: Path) -> Table:
+    """The table of table 4-4: four executions of a daily job."""
+    return Table(spark, four_days)
 
 
-def test_table_4_5_no_restoration_follows_a_backfill(daily: Table) -> None:
-    """A corrected third day runs again, and then the run of all days for the fourth.
-
-    The book does not count the restoration as a version; here it is a commit of its own, number 5.
-    """
+def test_table_4_5_a_corrected_day_runs_again_and_then_the_days_after_it(daily: Table) -> None:
     daily.deliveries[DAYS[2]] = [("A", None, True), ("Z", "corrected", False)]
+    with pytest.raises(AuditFailed, match="account"):
+        daily.execute(DAYS[2], rows=99)
+    assert daily.versions() == dict(zip(DAYS, (1, 2, 3, 4), strict=True)), "a refused execution undoes nothing"
     daily.execute(DAYS[2], run="theirs")
-    assert (daily.versions(), daily.gone()) == (dict(zip(DAYS, (1, 2, 6), strict=False)), [DAYS[3]])
-    assert not daily.execute(DAYS[3], run="before").repeated, "a run that was restored over is executed again"
-    assert daily.operations() == ["CREATE TABLE", *["MERGE"] * 4, "RESTORE", "MERGE", "MERGE"]
-    assert daily.rows(5) == daily.rows(2), "restored to the second day's state"
-    assert daily.versions() == dict(zip(DAYS, (1, 2, 6, 7), strict=True))
-    assert (daily.gone(), daily.problems()) == ([], [])
+    assert daily.versions() == dict(zip(DAYS, (1, 2, 5), strict=False))
+    assert daily.rows() == [("C", "6th"), ("Z", "corrected")], "merged into the second day's state"
+    assert due(CONTRACT, daily.events.history(CONTRACT.dataset), []) == [DAYS[3]]
+    assert set(held_versions(daily.lake, daily.events, CONTRACT, CONTRACT.dataset)) == {0, 1, 2}
+    assert not daily.execute(DAYS[3], run="before").repeated, "a run that was undone is executed again"
+    assert daily.execute(DAYS[3], run="before").repeated
+    assert (daily.rows(), problems(daily.lake, daily.contract)) == ([("E", "8th"), ("Z", "corrected")], [])
+    assert daily.operations() == ["CREATE TABLE", *["MERGE"] * 6]
+    assert daily.versions() == dict(zip(DAYS, (1, 2, 5, 6), strict=True))
+
+
+def test_an_execution_is_refused_if_another_run_merges_meanwhile(daily: Table) -> None:
+    def contended(before: Any) -> Any:
+        daily.execute("2024-10-09")
+        return before.withColumn("is_deleted", F.lit(False))
+
+    with pytest.raises(ConcurrentWrite):
+        daily.execute(DAYS[2], changes=contended)
+    assert daily.versions() == dict(zip([*DAYS, "2024-10-09"], range(1, 6), strict=True))
 
 
 def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Table) -> None:
     size = Column(name="size", type="INT", description="Its size", default="length(letter) + 6")
-    daily.contract = replace(daily.contract, columns=(*daily.contract.columns, size))
-    before = daily.rows(2)
-    changes = daily.frame([("Z", "sized", False)]).withColumn("size", F.lit(1))
-    daily.execute(DAYS[2], changes=lambda _: changes)
-    after: list[Any] = [*((*row, 7) for row in before), ("Z", "sized", 1)]
-    assert list[Any](daily.rows()) == sorted(after)
-    assert (daily.gone(), daily.problems()) == ([DAYS[3]], [])
+    daily.contract = replace(CONTRACT, columns=(*CONTRACT.columns, size))
+    daily.execute(DAYS[2], changes=lambda before: before.where("letter = 'A'").selectExpr("*", "false AS is_deleted"))
+    assert (daily.rows(), problems(daily.lake, daily.contract)) == ([("A", "5th", 7), ("C", "6th", 7)], [])
 
 
 def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
     """The first compaction of the figure: the version before that of an execution, not that of the day before it."""
     fifth, sixth = "2024-10-09", "2024-10-10"
-    daily.deliveries.update({day: [(day, "new", False)] for day in (fifth, sixth)})
     daily.execute(fifth)
-    # Added rows are in files of their own: there is something to compact.
-    daily.compact()
+    into = target(daily.root, "compaction", CONTRACT)
+    assert compact(daily.spark, into, (), small=SMALL_BYTES, most=TARGET_BYTES) is not None
+    compacted = daily.rows(6)
     for _ in range(2):
         daily.execute(sixth)
-    assert daily.operations()[5:] == ["MERGE", "OPTIMIZE", "MERGE", "RESTORE", "MERGE"]
-    assert daily.rows(8) == daily.rows(6) == daily.rows(5)
-    assert (daily.versions()[fifth], daily.versions()[sixth], daily.problems()) == (5, 9, [])
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("phase", ["committed", "audited"])
-def test_a_restoration_cut_off_is_atomic_and_retried(daily: Table, probe: Probe, phase: str) -> None:
-    before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
-    assert version is not None
-    probe.end(phase)
-    with pytest.raises(Exception, match=f"the write was ended at {phase}"):
-        daily.execute(DAYS[2], run="cut off", lost=True, probe=str(probe.folder))
-    restored = phase == "committed"
-    assert daily.lake.version(CONTRACT.dataset) == version + restored
-    assert daily.rows() == (daily.rows(2) if restored else before)
-    assert daily.problems() == [], "between restoration and merge the table has the second day's state"
-    assert daily.gone() == (list(DAYS[2:]) if restored else [])
-    daily.execute(DAYS[2], run="cut off")
-    assert daily.backfill() == [DAYS[3]]
-    assert (daily.rows(), daily.versions()) == (before, dict(zip(DAYS, (1, 2, 6, 7), strict=True)))
+    assert daily.operations()[5:] == ["MERGE", "OPTIMIZE", "MERGE", "MERGE"]
+    assert daily.rows() == sorted([*compacted, ("B", "10th")])
+    assert set(held_versions(daily.lake, daily.events, CONTRACT, CONTRACT.dataset)) >= {6}
+    assert (daily.versions()[fifth], daily.versions()[sixth], problems(daily.lake, daily.contract)) == (5, 8, [])
 
 
 def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:
-    table = daily.lake.caught_up(CONTRACT.dataset)
+    table, before = daily.lake.caught_up(CONTRACT.dataset), daily.rows()
     assert table is not None
-    before = daily.rows()
-    assert restorable(daily.lake, CONTRACT.dataset, 2)
     assert table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    assert not restorable(daily.lake, CONTRACT.dataset, 2)
     version = daily.lake.version(CONTRACT.dataset)
     with pytest.raises(PlatformError, match="version 2, on which 2024-10-07") as refused:
         daily.execute(DAYS[2])
-    (advised,) = [part for part in refused.value.next_step.split(": ") if part.startswith("blogdata")]
-    assert advised == f"blogdata job replay dataset={CONTRACT.dataset} partitions=all", "no other day is suggested"
+    assert f"blogdata job replay dataset={CONTRACT.dataset} partitions=all" in refused.value.next_step
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
-    assert due(daily.contract, daily.events.executions(CONTRACT.dataset), DAYS) == list(DAYS)
     daily.execute(DAYS[0])
-    assert (daily.letters(), daily.gone()) == ("AB", list(DAYS[1:]))
+    assert daily.rows() == [("A", "5th"), ("B", "5th")]
+    assert due(CONTRACT, daily.events.history(CONTRACT.dataset), []) == list(DAYS[1:])
 
 
 def test_maintenance_keeps_the_restore_points_of_the_executions_that_may_run_again(daily: Table) -> None:
-    contract = replace(daily.contract, write=InOrder(period=Grain.DAY, replay_limit=1))
-    held = [daily.lake.at(contract.dataset, version) for version in (2, 3, 4)]
-    rows_then = [one.to_pyarrow_table().num_rows for one in held]
+    contract = replace(CONTRACT, write=InOrder(period=Grain.DAY, replay_limit=1))
     now = datetime.now(timezone.utc) + timedelta(days=60)
     assert set(held_versions(daily.lake, daily.events, contract, contract.dataset)) == {2, 3}
-    found = unneeded_data(daily.lake, daily.events, contract, now)
-    assert found == unneeded.data_files(daily.lake, contract.dataset, {2, 3}, now) != []
-    unneeded.remove(found)
+    files = unneeded_data(daily.lake, daily.events, contract, now)
+    assert files
+    unneeded.remove(files)
     assert [restorable(daily.lake, contract.dataset, version) for version in (1, 2, 3, 4)] == [False, True, True, True]
     assert unneeded_data(daily.lake, daily.events, contract, now) == []
-    assert [one.to_pyarrow_table().num_rows for one in held] == rows_then
-
-
-def test_too_many_executions_are_replayed_only_when_named(daily: Table) -> None:
-    contract = replace(daily.contract, write=InOrder(period=Grain.DAY, replay_limit=2))
-    marks = daily.events.executions(CONTRACT.dataset)
-    assert due(contract, marks, [DAYS[1]]) == list(DAYS[1:])
-    with pytest.raises(ReplayTooLong, match="3 later executions") as refused:
-        due(contract, marks, [DAYS[0]])
-    assert f"{DAYS[0]}..{DAYS[3]}" in refused.value.next_step
-    assert due(contract, marks, DAYS) == list(DAYS)
-
-
-def overflowing(table: Table) -> Any:
-    return table.frame([("A", "new", False)]).withColumn("says", F.expr("CAST(length(says) + 2147483647 AS STRING)"))
-
-
-def test_a_permanent_error_undoes_the_restoration(daily: Table) -> None:
-    before, versions = daily.rows(), daily.versions()
-    with pytest.raises(ArithmeticException):
-        daily.execute(DAYS[2], changes=lambda _: overflowing(daily))
-    assert daily.operations()[5:] == ["RESTORE", "RESTORE"]
-    assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
-    assert daily.problems() == []
-
-
-def contended(before: Any) -> Any:
-    raise ConcurrentWrite(what="another run was first", where=CONTRACT.dataset, next_step="it is retried")
-
-
-@pytest.fixture
-def tried(spark: Any, daily: Table) -> Table:
-    """The table whose third day one run has tried twice: the server was lost, then another was first."""
-
-    def lose(_: Any) -> Any:
-        raise PySparkException("Socket closed")
-
-    losing = step(spark, daily.root, IN_DAYS, DAYS[2], run="the same")
-    with pytest.raises(PySparkException, match="Socket closed"):
-        losing.publish(lambda _: FullDelivery(rows=lose, account=Account(rows_in=1)))
-    assert (daily.operations()[5:], daily.gone()) == (["RESTORE"], list(DAYS[2:]))
-    with pytest.raises(ConcurrentWrite):
-        daily.execute(DAYS[2], changes=contended, run="the same")
-    return daily
-
-
-def test_a_retry_reuses_the_restoration_after_transient_errors_and_server_loss(tried: Table) -> None:
-    assert (tried.operations()[5:], tried.gone()) == (["RESTORE"], list(DAYS[2:]))
-    tried.execute(DAYS[2], run="the same")
-    assert tried.operations()[5:] == ["RESTORE", "MERGE"]
-    assert (tried.rows(), tried.gone()) == (tried.rows(3), [DAYS[3]])
-
-
-@pytest.mark.matrix(1000)
-@pytest.mark.parametrize("run", ["the same", "another"])
-def test_a_refused_retry_undoes_the_first_trys_restoration(tried: Table, run: str) -> None:
-    with pytest.raises(AuditFailed, match="account"):
-        tried.execute(DAYS[2], rows=99, run=run)
-    assert tried.operations()[5:] == ["RESTORE", "RESTORE"]
-    assert (tried.rows(), tried.gone()) == (tried.rows(4), [])
-    assert tried.versions() == dict(zip(DAYS, (1, 2, 3, 4), strict=True))
-    assert tried.problems() == []

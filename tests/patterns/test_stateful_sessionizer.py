@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.patterns.data_value import incremental_sessionizer, stateful_sessionizer
 from blogdata.patterns.data_value.incremental_sessionizer import SessionSpec
+from patterns.json_streams import Stream
 
 SPEC = SessionSpec(
     visitor="visitor",
@@ -44,54 +41,32 @@ def row(visitor: str, minutes: float, page: str = "/", number: int = 0) -> Row:
     return visitor, at(minutes), page, False, number
 
 
-class Live:
-    """A folder of JSON files from which a stream computes sessions, one file per batch."""
+class Live(Stream):
+    """A stream that groups rows by session windows, and the sessions of its output."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
-        spark.conf.set("spark.sql.shuffle.partitions", "1")
-        self.spark, self.folder, self._landed = spark, folder, 0
-        (folder / "in").mkdir(parents=True)
-
-    def land(self, rows: Sequence[Row]) -> None:
-        self._landed += 1
-        file = self.folder / "in" / f"{self._landed:05d}.json"
-        names = [column.split()[0] for column in DDL.split(", ")]
-        lines = (json.dumps(dict(zip(names, each, strict=True)), default=datetime.isoformat) for each in rows)
-        file.write_text("\n".join(lines))
-        os.utime(file, (1_767_600_000 + self._landed,) * 2)
-
-    def take_in(self) -> list[Any]:
-        """Process the available files; return the progress of the batches."""
-        rows = self.spark.readStream.schema(DDL).option("maxFilesPerTrigger", "1").json(str(self.folder / "in"))
-        found = stateful_sessionizer.windows(rows, SPEC, late=ALLOWED)
-        writer = found.writeStream.format("delta").option("checkpointLocation", str(self.folder / "point"))
-        query = writer.trigger(availableNow=True).start(str(self.folder / "out"))
-        query.awaitTermination()
-        return list(query.recentProgress)
+        super().__init__(
+            spark, folder, {"in": DDL}, lambda rows: stateful_sessionizer.windows(rows, SPEC, late=ALLOWED)
+        )
 
     def sessions(self) -> list[Any]:
-        over = self.spark.read.format("delta").load(str(self.folder / "out"))
+        over = self.out()
         first, last = over.selectExpr("min(started_at)", "max(array_max(rows.at))").collect()[0]
         hours = hours_of(first, last) if first else []
-        found = stateful_sessionizer.sessions(over, SPEC, payload="private", partitions=hours)
-        return list(found.collect())
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        return sorted((tuple(one[name] for name in COLUMNS) for one in self.sessions()), key=repr)
+        return list(stateful_sessionizer.sessions(over, SPEC, payload="private", partitions=hours).collect())
 
 
 def hours_of(first: datetime, last: datetime) -> list[str]:
     """List the hours from a row to the end of the session of another one."""
-    return [
-        key_of(first + timedelta(hours=each), Grain.HOUR) for each in range((last - first) // timedelta(hours=1) + 2)
-    ]
+    hours = (last - first) // timedelta(hours=1) + 2
+    return [key_of(first + timedelta(hours=number), Grain.HOUR) for number in range(hours)]
 
 
 def batch(spark: Any, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     """Compute the completed sessions with the batch counterpart."""
-    hours = hours_of(min(each[1] for each in rows), max(each[1] for each in rows))
-    found = incremental_sessionizer.sessionize(spark.createDataFrame(rows, DDL), None, SPEC, partitions=hours)
-    return sorted((tuple(each) for each in found.where("is_completed").select(*COLUMNS).collect()), key=repr)
+    hours = hours_of(min(row[1] for row in rows), max(row[1] for row in rows))
+    sessions = incremental_sessionizer.sessionize(spark.createDataFrame(rows, DDL), None, SPEC, partitions=hours)
+    return sorted((tuple(row) for row in sessions.where("is_completed").select(*COLUMNS).collect()), key=repr)
 
 
 def drawn(seed: int, minutes: float = 240, visitors: int = 12) -> list[Row]:
@@ -104,7 +79,7 @@ def drawn(seed: int, minutes: float = 240, visitors: int = 12) -> list[Row]:
             for page in draw.sample(("/a", "/b", "/c"), draw.choice((1, 1, 2))):
                 rows.add((f"v{visitor}", at(round(time, 3)), page, draw.random() < 0.1, len(rows)))
             time += draw.choice((0.5, 3, 9.99, 10, 10.001, 14, 40))
-    return sorted(rows, key=lambda each: each[1:])
+    return sorted(rows, key=lambda row: row[1:])
 
 
 def test_table_5_4_sessions_end_by_their_newest_row_and_not_by_the_watermark(session: Any, tmp_path: Path) -> None:
@@ -124,7 +99,7 @@ def test_table_5_4_sessions_end_by_their_newest_row_and_not_by_the_watermark(ses
     assert over.appended.appended == 3
     live.land([row("C", 28.6, number=12)])
     live.take_in()
-    assert {one.visitor: one.path for one in live.sessions()} == {"A": ["/0", "/1", "/8", "/late"], "B": ["/"]}
+    assert {row.visitor: row.path for row in live.sessions()} == {"A": ["/0", "/1", "/8", "/late"], "B": ["/"]}
 
 
 def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) -> None:
@@ -137,20 +112,6 @@ def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) ->
     for part in (rows[:middle], rows[middle:]):
         live.land(draw.sample(part, len(part)))
     live.land([row("end", 100_000, number=100_000)])
-    live.take_in()
-    assert live.rows() == expected
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("days", [3, 30])
-def test_the_state_does_not_grow_with_days(session: Any, tmp_path: Path, days: int) -> None:
-    live = Live(session, tmp_path)
-    visitors = 40
-    for day in range(days):
-        live.land([row(f"{day}-{each}", day * 1440 + each / 10, number=day * 1000 + each) for each in range(visitors)])
-    in_order = sorted((each["batchId"], each["stateOperators"][0]["numRowsTotal"]) for each in live.take_in())
-    held_rows = [rows for _, rows in in_order]
-    # Each batch of a day keeps that day in state; the next batch emits its expired sessions.
-    assert max(held_rows) <= 2 * visitors
-    assert held_rows[-1] == visitors
-    assert len(live.rows()) == (days - 1) * visitors
+    progress = live.take_in()
+    assert sorted((tuple(session[name] for name in COLUMNS) for session in live.sessions()), key=repr) == expected
+    assert progress[-1]["stateOperators"][0]["numRowsTotal"] == 1, "all other rows have left the state"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import grp
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,15 +12,14 @@ from deltalake import DeltaTable, schema
 
 from blogdata.contract.column_types import parse_fields
 from blogdata.contract.schema import NOBODY, Column
-from blogdata.deliver import copies
-from blogdata.deliver.copies import READER, replicate
-from blogdata.deliver.exports import Export
+from blogdata.deliver.staging import remove, replicate
 from blogdata.errors import PlatformError
+from blogdata.operate.config import CopySettings, Settings
 from blogdata.patterns.security import transformation_replicator
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown
 from blogdata.patterns.security.transformation_replicator import require_classified
 from blogdata.privacy import clearing
-from blogdata.privacy.file_search import Searched, is_searched_for, search
+from blogdata.privacy.file_search import is_searched_for, search
 from blogdata.table.lake import Lake
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
@@ -45,32 +41,29 @@ def deployment(deploy: Deploy) -> Deployment:
 
 
 @pytest.fixture(scope="module")
-def staging() -> Iterator[Path]:
-    """A folder outside of the home."""
-    folder = Path(tempfile.mkdtemp()) / "lake"
-    yield folder
-    shutil.rmtree(folder.parent)
+def staging(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("staging") / "lake"
 
 
 def protected(made: Deployment) -> set[str]:
     """Return all texts of columns that identify a person directly or by a pseudonym."""
-    found: set[str] = set()
+    values: set[str] = set()
     for name, contract in EVERY.items():
         columns = [column.name for column in contract.columns if column.singles_out and column.type == "STRING"]
         if made.lake.version(name) is not None:
-            found |= {value for column in columns for value in made.rows(name, column) if value}
+            values |= {value for column in columns for value in made.rows(name, column) if value}
     # Sessions show the page that a visitor came from, without its query: that one is for everybody.
-    shown = set(made.rows("gold.sessions_daily", "referral"))
-    return {value for value in found - shown if is_searched_for(value)}
+    public = set(made.rows("gold.sessions_daily", "referral"))
+    return {value for value in values - public if is_searched_for(value)}
 
 
-def searched(folder: Path, values: set[str]) -> Searched:
-    return search(folder, values)
+def settings_of(made: Deployment, staging: Path) -> Settings:
+    return replace(made.settings, staging=CopySettings(folder=staging, group=GROUP))
 
 
 def replicated(made: Deployment, staging: Path, *datasets: str) -> dict[str, bool]:
     """Copy tables as the job does; return whether each was new."""
-    return replicate(made.settings, Export(role=READER, folder=staging, group=GROUP), datasets, made.session)
+    return replicate(settings_of(made, staging), datasets, made.session)
 
 
 @pytest.mark.matrix(1)
@@ -88,15 +81,15 @@ def test_staging_has_every_row_and_no_value_of_a_person_in_any_file(deployment: 
     assert differing.keys() == {"gold.audience_hourly"}, "its rows of few visitors would tell their country"
     values = protected(deployment)
     assert len(values) > 100
-    assert len(searched(deployment.settings.lake, values).traces) > 10
-    found = searched(staging, values)
-    assert (found.traces, found.unsearched) == ({}, {})
-    assert found.files > 3 * len(published)
+    assert len(search(deployment.settings.lake, values).traces) > 10
+    searched = search(staging, values)
+    assert (searched.traces, searched.unsearched) == ({}, {})
+    assert searched.files > 3 * len(published)
 
 
 def test_rows_still_join_and_all_other_values_are_as_they_were(deployment: Deployment, staging: Path) -> None:
     copy, names = Lake(root=str(staging)), ("visit_id", "user_id", "event_hour", "page", "keep_private")
-    stored, copied = (one.columns("silver.visits", names).to_pydict() for one in (deployment.lake, copy))
+    stored, copied = (lake.columns("silver.visits", names).to_pydict() for lake in (deployment.lake, copy))
     for name in ("event_hour", "page", "keep_private"):
         assert sorted(stored[name]) == sorted(copied[name])
     for name in ("visit_id", "user_id"):
@@ -107,42 +100,40 @@ def test_rows_still_join_and_all_other_values_are_as_they_were(deployment: Deplo
         return sum(user in users for user in lake.columns("silver.visits", ("user_id",)).to_pydict()["user_id"])
 
     assert known(copy) == known(deployment.lake) > 0
-    shown = transformation_replicator.sight_of(EVERY["silver.visits"])
-    assert shown is not None
-    assert (shown.columns["connected_since"], shown.columns["login"]) == (Shown.BY_DAY, Shown.HASHED)
+    sight = transformation_replicator.sight_of(EVERY["silver.visits"])
+    assert sight is not None
+    assert (sight.columns["connected_since"], sight.columns["login"]) == (Shown.BY_DAY, Shown.HASHED)
     assert "raw" not in {field.name for field in DeltaTable(copy.path("bronze.visits")).schema().fields}
 
 
 def test_what_has_changed_is_copied(deployment: Deployment, staging: Path) -> None:
-    copy, spark_reads = Lake(root=str(staging)), f"SELECT count(*) FROM delta.`{staging}/silver/visits`"
-    before = {name: copy.version(name) for name in EVERY}
+    copy, count = Lake(root=str(staging)), f"SELECT count(*) FROM delta.`{staging}/silver/visits`"
     files = {file: file.stat().st_mtime_ns for file in staging.rglob("*") if file.is_file()}
     assert {*replicated(deployment, staging, *COPIED).values()} == {False}
     assert files == {file: file.stat().st_mtime_ns for file in staging.rglob("*") if file.is_file()}
+    before = copy.version("silver.devices")
     with deployment.session() as spark:
-        ((rows,),) = spark.sql(spark_reads).collect()
+        ((rows,),) = spark.sql(count).collect()
         deployment.land(THREE_HOURS[-1], [event("02:40", "/in-staging")], name="in-staging.json")
         assert deployment.run(for_=["silver.visits"]).problems == []
         done = replicated(deployment, staging, "silver.visits", "silver.devices")
         assert done == {"silver.visits": True, "silver.devices": False}
-        assert spark.sql(spark_reads).collect() == [(rows + 1,)]
-    assert copy.version("silver.devices") == before["silver.devices"]
-    assert searched(staging, protected(deployment)).traces == {}
+        assert spark.sql(count).collect() == [(rows + 1,)]
+    assert copy.version("silver.devices") == before
+    assert search(staging, protected(deployment)).traces == {}
 
 
 def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: Path) -> None:
     """The search of an erasure goes through the folder, too."""
-    looked = clearing.look(deployment.settings, {"in-staging"})
-    assert any(path.startswith(f"exports/staging{staging}/silver.visits/") for path in looked.traces)
-    persons = [contract for contract in EVERY.values() if any(column.singles_out for column in contract.columns)]
-    clearing.remove_copies(deployment.settings, persons)
+    settings = settings_of(deployment, staging)
+    looked = clearing.look(settings, {"in-staging"})
+    assert any(path.startswith("staging/.copies/silver.visits-") for path in looked.traces)
+    remove(settings)
     copy = Lake(root=str(staging))
-    left = {name for name in EVERY if copy.version(name) is not None}
-    assert left
-    assert not left & {contract.dataset for contract in persons}
+    assert {copy.version(name) for name in EVERY} == {None}
     assert replicated(deployment, staging, "silver.visits")["silver.visits"]
     assert copy.version("silver.visits") == 0
-    copies.withdraw(deployment.settings, [READER])
+    remove(settings)
     assert [file for file in staging.rglob("*") if file.is_file()] == []
 
 

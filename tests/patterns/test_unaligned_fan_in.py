@@ -1,8 +1,4 @@
-"""At its deadline a period is computed from the parts that have arrived, and again when the rest arrives; without
-Spark.
-
-Pattern: Unaligned Fan-In.
-"""
+"""Unaligned Fan-In: a period is computed at its deadline from what is there, and again when the rest arrives."""
 
 from __future__ import annotations
 
@@ -85,7 +81,6 @@ def test_a_source_counts_from_its_first_delivery() -> None:
         "visits": PeriodSource(published=HOURS, delivered=HOURS),
         "ads": PeriodSource(published=(), delivered=(f"{NEXT}T05",)),
     }
-    found = gather([DAY, NEXT], Grain.DAY, Grain.HOUR, sources)
-    assert (set(found[DAY].parts), found[DAY].completeness) == ({"visits"}, 1.0)
-    assert (set(found[NEXT].parts), found[NEXT].completeness) == ({"visits", "ads"}, 0.0)
-    assert found[NEXT].read == frozenset()
+    day, following = gather([DAY, NEXT], Grain.DAY, Grain.HOUR, sources).values()
+    assert (set(day.parts), day.completeness) == ({"visits"}, 1.0)
+    assert (set(following.parts), following.completeness, following.read) == ({"visits", "ads"}, 0.0, frozenset())

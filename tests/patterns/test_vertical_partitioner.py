@@ -50,53 +50,39 @@ def lake(lake_root: Path) -> Lake:
     return lake
 
 
-def publish(spark: Any, lake: Lake, contract: Contract, *hours: str) -> int:
-    """Publish two clicks an hour, as an asset does that still computes the wide column; return the bytes written."""
-    numbered = [(hour, 2 * HOURS.index(hour) + number) for hour in hours for number in (0, 1)]
-    rows = [(hour, click, f"of {click}", 1, "/") for hour, click in numbered]
-    frame = spark.createDataFrame(rows, "hour STRING, click BIGINT, line STRING, stands_for BIGINT, page STRING")
-    aim = target(Path(lake.root), f"{hours} {len(contract.columns)}", contract=contract)
-    accounts = {hour: Account(rows_in=2) for hour in hours}
-    return int(overwrite_partitions(frame, aim, hours, Provenance(accounts=accounts)).info["bytes"])
-
-
-def columns(lake: Lake) -> list[str]:
-    table = lake.table(CONTRACT.dataset)
-    assert table is not None
-    return [field.name for field in table.schema().fields]
-
-
 @pytest.fixture
-def shown(spark: Any, lake: Lake) -> Read:
+def view(spark: Any, lake: Lake) -> Read:
     """Reads the view: the platform's, and those that are written for other engines, which must show the same."""
 
     def statement(dialect: lake_views.Dialect) -> str:
-        (found,) = [one for one in lake_views.statements(lake, [AFTER], dialect) if f"{CONTRACT.dataset}{WHOLE}" in one]
-        return f"SELECT hour, click, line, page FROM ({found.split(' AS ', 1)[1]}) ORDER BY click"
+        (sql,) = [sql for sql in lake_views.statements(lake, [AFTER], dialect) if f"{CONTRACT.dataset}{WHOLE}" in sql]
+        return f"SELECT hour, click, line, page FROM ({sql.split(' AS ', 1)[1]}) ORDER BY click"
 
     def read() -> list[tuple[Any, ...]]:
         frame = whole(lake.read(spark, CONTRACT.dataset), lake.read(spark, LINES), AFTER)
-        rows = frame.orderBy("click").select("hour", "click", "line", "page").collect()
-        found = [tuple(row) for row in rows]
-        assert [tuple(row) for row in spark.sql(statement(SPARK)).collect()] == found
+        rows = [tuple(row) for row in frame.orderBy("click").select("hour", "click", "line", "page").collect()]
+        assert [tuple(row) for row in spark.sql(statement(SPARK)).collect()] == rows
         if find_spec("duckdb"):
-            assert import_module("duckdb").sql(statement(DUCKDB)).fetchall() == found
-        return found
+            assert import_module("duckdb").sql(statement(DUCKDB)).fetchall() == rows
+        return rows
 
     return read
 
 
-def test_the_view_shows_each_row_once_whatever_the_lines_are(spark: Any, lake: Lake, shown: Read) -> None:
-    publish(spark, lake, AFTER, *HOURS)
-    assert columns(lake) == [column.name for column in CONTRACT.columns]
-    as_it_was = [(FIRST, 0, "of 0", "/"), (FIRST, 1, "of 1", "/"), (SECOND, 2, "of 2", "/"), (SECOND, 3, "of 3", "/")]
-    assert shown() == as_it_was
+def test_the_view_shows_each_row_once_whatever_the_lines_are(spark: Any, lake: Lake, view: Read) -> None:
+    numbered = [(hour, 2 * number + click) for number, hour in enumerate(HOURS) for click in (0, 1)]
+    rows = [(hour, click, f"of {click}", 1, "/") for hour, click in numbered]
+    frame = spark.createDataFrame(rows, "hour STRING, click BIGINT, line STRING, stands_for BIGINT, page STRING")
+    accounts = {hour: Account(rows_in=2) for hour in HOURS}
+    overwrite_partitions(frame, target(Path(lake.root), contract=AFTER), HOURS, Provenance(accounts=accounts))
+    assert lake.read(spark, CONTRACT.dataset).columns == [column.name for column in CONTRACT.columns]
+    assert view() == [(hour, click, f"of {click}", "/") for hour, click in numbered]
 
     # The lines of an hour have expired, and a line of the other one is no longer there.
     lines = DeltaTable(lake.path(LINES))
     lines.delete(f"hour = '{FIRST}'")
     lines.delete("click = 3")
-    assert shown() == [(FIRST, 0, None, "/"), (FIRST, 1, None, "/"), (SECOND, 2, "of 2", "/"), (SECOND, 3, None, "/")]
+    assert view() == [(FIRST, 0, None, "/"), (FIRST, 1, None, "/"), (SECOND, 2, "of 2", "/"), (SECOND, 3, None, "/")]
 
 
 @pytest.mark.parametrize("contract", SPLIT, ids=lambda contract: contract.dataset)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from blogdata.landing.landed_persons import Identifiers
 from blogdata.operate.config import LogSettings
 from blogdata.privacy import erasure_plan
-from blogdata.privacy.persons import Found
+from blogdata.privacy.persons import Match
 from blogdata.table.lake import Lake
 from published import publish
 from unit.test_expired import H, expired, hours, lake, planner
@@ -28,8 +28,8 @@ def test_rows_in_partitions_whose_inputs_have_expired_are_named(lake: Lake) -> N
 
     def left(user: str) -> Mapping[str, str]:
         persons = Identifiers(user_ids=frozenset({user}))
-        found = Found(persons=persons, shared=frozenset(), unknown=frozenset())
-        return erasure_plan.look(planner(lake), [], found, landed=(), kept=(), logs=LogSettings()).left
+        found = Match(persons=persons, shared=frozenset(), unknown=frozenset())
+        return erasure_plan.look(planner(lake), [], found, logs=LogSettings()).left
 
     assert left("a") == {}
     assert set(expired(lake, 1)) == {"silver.visits"}

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from blogdata.errors import ConfigurationError
 from blogdata.landing.landed_persons import Identifiers
 from blogdata.landing.lines import Bounds
-from blogdata.privacy.persons import Found, SharedValue, find, given_in, landed_files
+from blogdata.privacy.persons import Match, SharedValue, find, landed_files
 
 BOB = {"id": "user-bob", "login": "bob", "email": "bob@mail.example"}
 RENAMED = {**BOB, "login": "robert"}
@@ -37,7 +36,7 @@ def land(landing: Path, users: list[Any], visits: list[Any]) -> None:
         file.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows))
 
 
-def found(landing: Path, *, shared_stays: bool = False, given: dict[str, str] | None = None, **more: str) -> Found:
+def found(landing: Path, *, shared_stays: bool = False, given: dict[str, str] | None = None, **more: str) -> Match:
     files, unreadable = landed_files(landing, Bounds())
     assert unreadable == []
     asked = Identifiers(**{kind: frozenset(value.split()) for kind, value in {**(given or {}), **more}.items()})
@@ -84,19 +83,3 @@ def test_a_login_that_two_users_have_had_does_not_widen(tmp_path: Path) -> None:
 def test_a_value_that_no_line_has_is_named(tmp_path: Path) -> None:
     land(tmp_path, [BOB], VISITS)
     assert found(tmp_path, user_ids="user-bob nobody", logins="no-one").unknown == {"nobody", "no-one"}
-
-
-def test_a_file_of_persons_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "requests.txt"
-    text = "# of May\nuser-bob\n\n login: ann \nurn:x\nemail:a@b.example\nvisit:v\naddress:9.9.9.9\n"
-    file.write_text(text)
-    assert given_in(file) == Identifiers(
-        user_ids=frozenset({"user-bob", "urn:x"}),
-        logins=frozenset({"ann"}),
-        emails=frozenset({"a@b.example"}),
-        visit_ids=frozenset({"v"}),
-        addresses=frozenset({"9.9.9.9"}),
-    )
-    file.write_text("# none\n")
-    with pytest.raises(ConfigurationError, match="nobody is named"):
-        given_in(file)

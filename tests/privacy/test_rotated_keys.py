@@ -15,7 +15,7 @@ from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
 from lineage.tokens import OF_USERS, VISITS, WEEKLY, deliver, joined, marks, refused, replace_key, tokens
-from quality.contracts.keys import VISITOR_KEY
+from quality.keys import VISITOR_KEY
 
 __all__ = ["deploy"]
 LOG = '192.0.2.{n} - - [05/Jan/2026:{at}:00 +0000] "GET {page} HTTP/1.1" 200 1 "-" "Mozilla/5.0 Firefox/120.0"'

@@ -15,7 +15,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.gold.fan_in import ENRICHED_VISITS
+from assets.gold.page_views import ENRICHED_VISITS
 from assets.gold.visits_weekly import frozen_years
 from blogdata.contract.publication import Account
 from blogdata.contract.writes import ByPeriod, Copy
@@ -119,7 +119,6 @@ def test_final_years_are_frozen_and_replaced_tables_removed(
     monkeypatch.setattr(retired, "remove", lambda lake, name, keep: remove(lake, name, keep=keep, now=late))
     removed = retention.copies(lake)
     assert removed["copies_removed"] == 4
-    assert sorted(record.data["table"][:10] for record in removed["copies"].records) == list(WEEKS[:4])
     assert removed["bytes_of_copies"] > 0
     assert lake.row_counts(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
     folder = lake.folder(members.table_of(WEEKLY.dataset, ""))
@@ -131,15 +130,10 @@ def test_final_years_are_frozen_and_replaced_tables_removed(
         spark.sql(statement)
     shown_elsewhere = spark.sql("SELECT event_week, count(*) FROM gold.visits_weekly_public GROUP BY 1").collect()
     assert dict(shown_elsewhere) == dict.fromkeys(WEEKS, 1)
-    for schema in ("gold", "ops", "silver"):
-        spark.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-
-
-def test_weekly_tables_carry_the_privacy_constraint(home: Path, spark: Any) -> None:
-    lake = Lake(root=str(home / "lake"))
     (week, *_) = visible(lake, WEEKLY.dataset)
     table = lake.caught_up(members.table_of(WEEKLY.dataset, week.location))
     assert table is not None
-    present = dict(table.metadata().configuration)
     rule = tables.constraints(WEEKLY)["private_is_private"]
-    assert present["delta.constraints.private_is_private"] == rule == "NOT keep_private OR user_id IS NULL"
+    assert dict(table.metadata().configuration)["delta.constraints.private_is_private"] == rule
+    for schema in ("gold", "ops", "silver"):
+        spark.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
 
 from blogdata.contract.partitions import Grain
-from blogdata.planning.plan import Planner
 from blogdata.runs import driver, turns
 from blogdata.runs.lake_resource import LakeResource
 from published import bronze, days, deployment, publish, silver
@@ -58,26 +56,9 @@ def passes(lake: LakeResource, read: int, *, grows: bool, **asked: object) -> li
 
 def test_sessions_go_on_to_the_newest_hour(lake: LakeResource) -> None:
     sessions(lake, {5: 1, 6: 1, 7: 1, 8: 1}, read=visits(lake, 5, 6, 7, 8))
-    # Hour 8 runs first for its own rows, and again with hour 7, which leaves other sessions pending.
-    assert passes(lake, visits(lake, 5, 8), grows=True) == [[5, 8], [6], [7, 8]]
+    # Hour 8 runs first for its own rows, and again after hour 7, which leaves other sessions pending.
+    assert passes(lake, visits(lake, 5, 8), grows=True) == [[5, 8], [6], [7], [8]]
     assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
-
-
-def test_a_step_plans_once_unless_its_own_rows_make_others_stale(
-    lake: LakeResource, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plans = list[object]()
-
-    def planned(**given: Any) -> Planner:
-        plans.append(given)
-        return Planner(**given)
-
-    monkeypatch.setattr(driver, "Planner", planned)
-    read = bronze(lake.lake, {hour(number): {hour(number): 1} for number in (1, 2)})
-    assert step(lake, "bronze.dead_letters", lambda keys: None) == [[hour(1), hour(2)]]
-    assert len(plans) == 1
-    assert step(lake, "silver.visits", _silver(lake, read)) == [[hour(1), hour(2)]]
-    assert len(plans) == 1 + 2
 
 
 def test_a_replayed_hour_makes_the_next_run(lake: LakeResource) -> None:
@@ -128,7 +109,7 @@ def test_a_run_for_what_landed_takes_few_hours_again(lake: LakeResource) -> None
     work = _silver(lake, again)
     asked = {"scope": "ready", "lane": "landed"}
     assert step(lake, "silver.visits", work, **asked) == [[hour(11)]]
-    assert step(lake, "silver.visits", work, few_again=2, **asked) == [[hour(9), hour(10)]]
+    assert step(lake, "silver.visits", work, max_republished=2, **asked) == [[hour(9), hour(10)]]
     assert step(lake, "silver.visits", work, scope="ready", lane="again") == [[hour(number) for number in range(9)]]
 
 

@@ -73,7 +73,7 @@ def test_what_fails_ends_the_job_with_its_reason(lake: LakeResource) -> None:
     ("config", "message"),
     [
         ({"dataset": "silver.visit"}, "no dataset is called silver.visit"),
-        ({"dataset": "silver.visits"}, "which partitions of silver.visits"),
+        ({"dataset": "silver.visits"}, "silver.visits is written by partitions"),
         ({"dataset": "silver.visits", "partitions": "2025-01-05"}, "silver.visits has no partition 2025-01-05T00"),
         ({"dataset": "silver.devices", "partitions": "all"}, "silver.devices is written whole"),
     ],

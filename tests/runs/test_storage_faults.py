@@ -34,13 +34,3 @@ def test_a_full_disk_is_one_message(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     said = capsys.readouterr().err
     assert said.startswith("error: the disk is full")
     assert "Traceback" not in said
-
-
-def test_other_file_faults_are_not_reported_as_full(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(main, "app", lambda: Path("/nowhere/at/all").read_text(encoding="utf-8"))
-    with pytest.raises(SystemExit) as ended:
-        main.main()
-    assert ended.value.code == 1
-    assert "No such file or directory: /nowhere/at/all" in capsys.readouterr().err

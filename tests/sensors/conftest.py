@@ -15,19 +15,16 @@ from blogdata.runs.lake_resource import DeploymentResource, LakeResource
 from published import deployment
 
 Tick = Callable[..., Any]
-
 Launched = Callable[..., list[str]]
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> LakeResource:
-    """The lake of an empty deployment."""
     return deployment(tmp_path / "home")
 
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    """A Dagster instance in memory."""
     with dg.DagsterInstance.ephemeral() as ephemeral:
         yield ephemeral
 

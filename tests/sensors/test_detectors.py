@@ -39,17 +39,11 @@ def key(hours_ago: int) -> str:
 
 
 @pytest.fixture
-def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
-    """Sets the time of the sensor."""
-    return lambda moment: monkeypatch.setattr("sensors.watching._now", lambda: moment)
-
-
-@pytest.fixture
-def ticked(tick: Any, instance: dg.DagsterInstance, at: Callable[[datetime], None]) -> Ticked:
-    """Runs single ticks and stores their evaluations as the daemon does."""
+def ticked(tick: Any, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Ticked:
+    """Runs single ticks at a time and stores their evaluations as the daemon does."""
 
     def evaluate(moment: datetime = NOW) -> Any:
-        at(moment)
+        monkeypatch.setattr("sensors.watching._now", lambda: moment)
         data = tick(sensor.detector_readings)
         for event in data.asset_events:
             instance.report_runless_asset_event(event)
@@ -59,7 +53,6 @@ def ticked(tick: Any, instance: dg.DagsterInstance, at: Callable[[datetime], Non
 
 
 def ended(hour: str) -> datetime:
-    """Return the end of an hour."""
     return start_of(hour, Grain.HOUR) + HOUR
 
 
@@ -179,16 +172,6 @@ def test_an_hour_that_does_not_land_is_the_producers(lake: LakeResource) -> None
     assert [name for name in found(lake, now) if name.endswith("/bronze.visits")] == ["flow/bronze.visits"]
 
 
-def test_a_half_empty_delivery_is_seen(lake: LakeResource) -> None:
-    days = [key_of(NOW - timedelta(days=ago), Grain.DAY) for ago in range(30)]
-    publish(lake.lake, "bronze.users", "load_date", {**dict.fromkeys(days, 1000), days[0]: 100})
-    finding = found(lake)["skew/bronze.users"]
-    assert (finding.severity, finding.what) == (Severity.WARNING, f"{days[0]} has 100 rows, 1,000 were expected")
-    # The missing files arrive, and it runs again.
-    publish(lake.lake, "bronze.users", "load_date", {days[0]: 990})
-    assert "skew/bronze.users" not in found(lake)
-
-
 NOON = datetime(2026, 1, 5, 12, 30, tzinfo=timezone.utc)
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
 
@@ -223,11 +206,3 @@ def test_an_hour_with_a_refused_link_is_overdue(lake: LakeResource) -> None:
     (land(lake, "visits", H[3], {"a.json": "{}\n"}) / "b.json").symlink_to("/etc/passwd")
     (lake.landing_path / "visits" / "date=2026-01-06").symlink_to("/etc")
     assert missing(lake) == {"link": [H[3], "2026-01-06"]}
-
-
-def test_the_newest_flagless_hour_becomes_overdue(lake: LakeResource) -> None:
-    flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
-    for hour in (H[3], H[4]):
-        land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False)
-    # The hour before is still being written, and will complete itself.
-    assert missing(flagless) == {"successor": [H[4]]}

@@ -27,7 +27,6 @@ TIME = "2026-01-05T10:00:00Z"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder in which events wait."""
     made = tmp_path / "home" / "landing" / FOLDER
     made.mkdir(parents=True)
     return made
@@ -101,10 +100,7 @@ def test_what_starts_no_run_is_moved_aside_with_its_reason(ticked: Ticked, folde
     send(folder, "command.json", id="1", command="rm -rf /")
     send(folder, "misnamed.json", id="2", datasets=["bronze.device"])
     assert ticked() == []
-    reasons = {
-        "command": "command: Extra inputs are not permitted",
-        "misnamed": "did you mean bronze.devices?",
-    }
+    reasons = {"command": "command: Extra inputs are not permitted", "misnamed": "did you mean bronze.devices?"}
     kept = [f"{REFUSED}/{name}.json{ending}" for name in reasons for ending in ("", ".reason")]
     assert left(folder) == sorted(kept)
     for name, reason in reasons.items():

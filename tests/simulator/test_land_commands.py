@@ -84,7 +84,7 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
     refused, there = landed("README.md", "empty")
     assert isinstance(refused, ConfigurationError)
     assert (refused.where, there) == (str(tmp_path / "README.md"), [])
-    assert "the first one fits none of the known formats" in str(refused)
+    assert "the first one is nearest to the format combined, but its time does not fit" in str(refused)
     assert "combined, common, " in str(refused)
     for damaged in ("cut.gz", "far.gz"):
         refused, there = landed(damaged)
@@ -99,10 +99,16 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        (b'{"remote_addr": "::1", "time": "noon", "status": 200, "request": "GET / HTTP/1.1"}\n', "invalid_time"),
-        ((LINE % b"one").replace(b"+0000", b"+1930"), "invalid_time"),
-        (b"#Version: 1.0\n2026-01-05 03:04:05 ::1 GET /a - 443 - - - - ok\n", "fits none"),
-        (b"17 " + LINE % b"one", "fits none"),
+        (
+            b'{"remote_addr": "203.0.113.9", "time": "yesterday", "status": 200, "request": "GET / HTTP/1.1"}\n',
+            "nearest to the format nginx_json, but its time does not fit",
+        ),
+        ((LINE % b"one").replace(b"+0000", b"+1930"), "nearest to the format combined, but its time does not fit"),
+        (
+            b"#Version: 1.0\n2026-01-05 03:04:05 ::1 GET /a - 443 - - - - ok\n",
+            "nearest to the format iis, but its status",
+        ),
+        (b"17 " + LINE % b"one", "nearest to the format combined, but its address does not fit"),
     ],
 )
 def test_a_log_whose_lines_would_all_be_dead_letters_is_refused(tmp_path: Path, line: bytes, what: str) -> None:

@@ -21,9 +21,8 @@ org.apache.spark.SparkException
 
 
 def test_a_late_stream_worker_is_a_transient_fault() -> None:
-    with pytest.raises(TransientError, match="'visits' did not connect") as caught, stream_faults.unpacked("visits"):
+    with pytest.raises(TransientError, match="'visits' ended"), stream_faults.unpacked("visits"):
         raise SparkException(LATE)
-    assert "no batch was begun" in caught.value.next_step
 
 
 def test_other_errors_pass_unchanged() -> None:

@@ -22,10 +22,7 @@ pytestmark = pytest.mark.matrix(4)
 
 def test_a_commit_records_its_rows_reasons_and_inputs(spark: Any, lake_root: Path) -> None:
     commit = overwrite_partitions(
-        clicks(spark),
-        target(lake_root),
-        HOURS,
-        Provenance(accounts=accounts(), inputs={"bronze.x": 7}),
+        clicks(spark), target(lake_root), HOURS, Provenance(accounts=accounts(), inputs={"bronze.x": 7})
     )
     entry = commit.entries[HOURS[0]]
     assert (entry.rows_in, entry.rows_out) == (accounts()[HOURS[0]].rows_in, 50)

@@ -3,68 +3,61 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
-from selenium.webdriver import Chrome
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 PATIENCE = 90.0
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+# Inside a container the user is root, and Chromium has no sandbox for it. The page itself is 900 high.
+FLAGS = "--headless=new --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run"
+FLAGS += " --disable-background-networking --disable-component-update --disable-sync --hide-scrollbars"
+FLAGS += " --window-size=1400,1043"
 _COUNTDOWN = re.compile(r"\b\d:\d\d\b")
 UNFINISHED = "[class*=Skeleton_], [class*=Spinner_], [aria-label=Loading]"
 FAULTS = ("GraphQL error", "Unexpected error", "Error loading", "An error occurred", "Could not load")
 
 
+@contextmanager
+def chromium() -> Iterator[Chrome]:
+    """Open a browser without cookies; the tests are skipped where it or its driver is missing."""
+    binary, driver = next(filter(None, map(shutil.which, CHROMIUM)), None), shutil.which("chromedriver")
+    if binary is None or driver is None:
+        pytest.skip("needs Chromium and its driver (Debian: apt-get install chromium chromium-driver)")
+    options = ChromeOptions()
+    options.binary_location = binary
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for flag in FLAGS.split():
+        options.add_argument(flag)
+    with Chrome(options=options, service=Service(driver)) as opened:
+        opened.set_page_load_timeout(120)
+        yield opened
+
+
 class Browser:
-    """One window of 1400 by 900.
-
-    Args:
-        driver: The browser.
-        url: Where the pages are.
-        pictures: Folder of the pictures it takes.
-    """
-
     def __init__(self, driver: Chrome, url: str, pictures: Path) -> None:
-        self._driver, self._url, self._pictures = driver, url, pictures
+        self.driver, self.url, self._pictures = driver, url, pictures
 
     def open(self, path: str, *texts: str) -> None:
-        """Open a page and wait until it shows all the texts."""
-        self._driver.get(self._url + path)
+        """Open a page, or a whole address, and wait until it shows all the texts."""
+        self.driver.get(path if ":" in path.split("/")[0] else self.url + path)
         for text in texts:
             self.sees(text)
 
-    def open_file(self, file: Path, *texts: str) -> None:
-        """Open a file and wait until it shows all the texts."""
-        self._driver.get(file.as_uri())
-        for text in texts:
-            self.sees(text)
-
-    def forget(self, key: str) -> None:
-        """Remove the value that the pages store under this key."""
-        self._driver.execute_script("localStorage.removeItem(arguments[0])", key)
-
-    def moves_to(self, url: str) -> None:
-        """Use another address for the pages from now on."""
-        self._url = url
-
-    def sees(self, text: str, seconds: float = PATIENCE) -> None:
-        """Wait until a text is visible."""
-        self.until(lambda: text in self.text(), f"'{text}' on {self._driver.current_url}", seconds)
-
-    def address(self) -> str:
-        """The current address."""
-        return str(self._driver.current_url)
-
-    def title(self) -> str:
-        """The title of the page."""
-        return str(self._driver.title)
+    def sees(self, text: str) -> None:
+        self.until(lambda: text in self.text(), f"'{text}' on {self.driver.current_url}")
 
     def text(self) -> str:
-        """All visible text."""
-        return str(self._driver.find_element(By.TAG_NAME, "body").text)
+        return str(self.driver.find_element(By.TAG_NAME, "body").text)
 
     def click(self, text: str) -> None:
         """Click the button, link or label with exactly this text."""
@@ -72,10 +65,10 @@ class Browser:
         path = f"//button{words} | //a{words} | //label{words}"
 
         def clicked() -> bool:
-            found = [each for each in self._driver.find_elements(By.XPATH, path) if each.is_displayed()]
-            if not found or not found[-1].is_enabled():
+            buttons = [button for button in self.driver.find_elements(By.XPATH, path) if button.is_displayed()]
+            if not buttons or not buttons[-1].is_enabled():
                 return False
-            found[-1].click()
+            buttons[-1].click()
             return True
 
         self.until(clicked, f"a button '{text}'")
@@ -85,7 +78,7 @@ class Browser:
         path = f"//tr[td[normalize-space(.)={row!r}]]//label[.//input[@type='checkbox']]"
 
         def switch() -> WebElement:
-            return self._driver.find_elements(By.XPATH, path)[0]
+            return self.driver.find_elements(By.XPATH, path)[0]
 
         def is_set() -> bool:
             return bool(switch().find_element(By.TAG_NAME, "input").is_selected() == on)
@@ -99,24 +92,18 @@ class Browser:
         self.until(is_set, f"switch of '{row}' that is {'on' if on else 'off'}")
 
     def picture(self, name: str, *, moves: bool = False) -> None:
-        """Take a picture once everything is loaded and stands still.
-
-        Args:
-            name: Name of the file.
-            moves: The page has a clock: only its other words have to stand still.
-        """
+        """Take a picture once everything is loaded and stands still; on a page with a clock its other words do."""
         looks: list[bytes | str] = []
 
         def stands_still() -> bool:
-            loading = [each for each in self._driver.find_elements(By.CSS_SELECTOR, UNFINISHED) if each.is_displayed()]
+            loading = [part for part in self.driver.find_elements(By.CSS_SELECTOR, UNFINISHED) if part.is_displayed()]
             words = _COUNTDOWN.sub("", self.text())
-            looks.append("" if loading else words if moves else self._driver.get_screenshot_as_png())
+            looks.append("" if loading else words if moves else self.driver.get_screenshot_as_png())
             return len(looks) > 1 and bool(looks[-1]) and looks[-1] == looks[-2]
 
         self.until(stands_still, f"page that stands still for the picture {name}")
-        self._driver.save_screenshot(str(self._pictures / f"{name}.png"))
-        said = self.text()
-        assert not any(fault in said for fault in FAULTS), said
+        self.driver.save_screenshot(str(self._pictures / f"{name}.png"))
+        assert not any(fault in self.text() for fault in FAULTS), self.text()
 
     def until(self, holds: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
         """Wait for a condition; elements that are redrawn meanwhile are looked up again."""
@@ -131,6 +118,6 @@ class Browser:
                 if "intercepted" not in str(error) and "not interactable" not in str(error):
                     raise
             if time.monotonic() > deadline:
-                self._driver.save_screenshot(str(self._pictures / "failed.png"))
+                self.driver.save_screenshot(str(self._pictures / "failed.png"))
                 raise AssertionError(f"no {what} within {seconds:.0f} s; the page says: {self.text()[:600]}")
             time.sleep(0.4)

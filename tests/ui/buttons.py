@@ -70,14 +70,7 @@ STALE = """query($key: AssetKeyInput!, $partition: String) {
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a run did, by its events.
-
-    Args:
-        status: Its status.
-        materialized: Asset and partition, None for an asset without partitions.
-        checks: Evaluated check to whether it is green; a warning is green.
-        errors: What its steps and itself said when they failed.
-    """
+    """What a run did, by its events: assets with their partitions, and checks, of which a warning is green."""
 
     status: str
     materialized: frozenset[tuple[Key, str | None]]
@@ -93,12 +86,9 @@ class Buttons:
 
     @cached_property
     def nodes(self) -> Mapping[Key, Mapping[str, Any]]:
-        """All assets of the workspace, as the pages know them."""
-        found = self._served.ask(NODES)["assetNodes"]
-        return {tuple(node["assetKey"]["path"]): node for node in found}
+        return {tuple(node["assetKey"]["path"]): node for node in self._served.ask(NODES)["assetNodes"]}
 
     def location(self, key: Key) -> str:
-        """Return the code location of an asset."""
         return str(self.nodes[key]["repository"]["location"]["name"])
 
     def checks(self, keys: Collection[Key], *, alone: bool = False) -> list[CheckKey]:
@@ -132,7 +122,6 @@ class Buttons:
         return self._launch(location, keys, self.checks(keys), tags)
 
     def execute(self, location: str, checks: Sequence[CheckKey]) -> str:
-        """Press *Execute* of checks; return the run's identifier."""
         return self._launch(location, (), checks, ())
 
     def backfill(self, keys: Collection[Key], partitions: Sequence[str]) -> str:
@@ -166,7 +155,6 @@ class Buttons:
         return [str(run["runId"]) for run in found]
 
     def ended(self, run_id: str, seconds: float = 600) -> Run:
-        """Wait for the end of a run."""
         deadline = time.monotonic() + seconds
         while (found := self._served.ask(RUN, id=run_id)["runOrError"])["status"] not in ENDED:
             assert time.monotonic() < deadline, (run_id, found["status"])
@@ -179,8 +167,8 @@ class Buttons:
             status=found["status"],
             materialized=frozenset((tuple(event["assetKey"]["path"]), event["partition"]) for event in made),
             checks={
-                (tuple(each["assetKey"]["path"]), each["checkName"]): each["success"] or each["severity"] == "WARN"
-                for each in evaluated
+                (tuple(check["assetKey"]["path"]), check["checkName"]): check["success"] or check["severity"] == "WARN"
+                for check in evaluated
             },
             errors=tuple(f"{error['message']} {(error.get('cause') or {}).get('message', '')}" for error in errors),
         )
@@ -196,12 +184,8 @@ class Buttons:
             "assetSelection": _inputs(keys),
             "assetCheckSelection": selected,
         }
-        params = {
-            "mode": "default",
-            "executionMetadata": {"tags": [*tags]},
-            "runConfigData": "{}",
-            "selector": selector,
-        }
+        metadata = {"tags": [*tags]}
+        params = {"mode": "default", "executionMetadata": metadata, "runConfigData": "{}", "selector": selector}
         launched = self._served.ask(LAUNCH, p=params)["launchPipelineExecution"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["id"])

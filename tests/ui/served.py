@@ -41,41 +41,29 @@ SWITCH_OFF = (
 
 @dataclass(kw_only=True)
 class Served:
-    """A deployment of a test's own.
-
-    Args:
-        home: Its folder.
-        environ: The environment of its commands.
-        days: Its simulated days, the last one is yesterday.
-        url: Address of its UI, once it is started.
-    """
+    """A deployment of a test's own; the last of its simulated days is yesterday."""
 
     home: Path
     environ: Mapping[str, str]
-    days: tuple[str, ...]
+    days: tuple[str, ...] = ()
     url: str = ""
     process: subprocess.Popen[bytes] | None = None
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one command of the platform, whatever its exit code."""
-        return subprocess.run(
-            [COMMAND, *arguments], env=dict(self.environ), capture_output=True, text=True, check=False
-        )
+        environ = dict(self.environ)
+        return subprocess.run([COMMAND, *arguments], env=environ, capture_output=True, text=True, check=False)
 
     def run(self, *arguments: str) -> str:
-        """Run one command of the platform that must succeed; return its output."""
         done = self.call(*arguments)
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 
     @property
     def token(self) -> str:
-        """The token that the UI requires from programs."""
         return secrets.read(config.load({"BLOGDATA_HOME": str(self.home)}), UI_TOKEN).reveal()
 
     @property
     def link(self) -> str:
-        """The address where a browser signs in."""
         return sign_in_link(self.url, self.token)
 
     def flags(self, *days: str) -> list[Path]:
@@ -87,13 +75,9 @@ class Served:
         """Start the UI, and wait until it has loaded the definitions."""
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
+        command, environ = [COMMAND, "ui", "--port", str(port), *options], dict(self.environ)
         with (self.home / "ui.log").open("wb") as log:
-            self.process = subprocess.Popen(
-                [COMMAND, "ui", "--port", str(port), *options],
-                env=dict(self.environ),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            self.process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + seconds
         while not self._answers():
             said = (self.home / "ui.log").read_text()
@@ -102,14 +86,12 @@ class Served:
             time.sleep(1)
 
     def stop(self) -> int:
-        """End the UI as Ctrl-C does; return its exit code."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         return self.process.wait(timeout=120)
 
     def ask(self, query: str, **variables: Any) -> Any:
-        """Query the UI's GraphQL interface."""
         request = urllib.request.Request(
             f"{self.url}/graphql",
             data=json.dumps({"query": query, "variables": variables}).encode(),

@@ -44,23 +44,12 @@ def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def driver(chromium: str, page: Path) -> Iterator[Chrome]:
-    """A browser that shows the report."""
-    from selenium import webdriver
+def driver(page: Path) -> Iterator[Chrome]:
+    pytest.importorskip("selenium", reason="needs selenium: make setup-ui")
+    from ui.browser import chromium
 
-    from ui.conftest import FLAGS
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for flag in FLAGS:
-        options.add_argument(flag)
-    started = webdriver.Chrome(options=options)
-    try:
-        started.get(page.as_uri())
-        yield started
-    finally:
-        started.quit()
+    with chromium() as opened:
+        yield opened
 
 
 def evaluated(driver: Chrome, script: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,27 +15,13 @@ Loads = list[tuple[str, int]]
 
 
 def load(number: int, day: str, usable: int) -> Entry:
-    return Entry(
-        dataset="bronze.users",
-        partition=day,
-        version=number,
-        rows_in=3,
-        rows_out=3,
-        reasons={},
-        measures={"dead": 3 - usable},
-    )
+    figures: dict[str, Any] = {"rows_in": 3, "rows_out": 3, "reasons": {}, "measures": {"dead": 3 - usable}}
+    return Entry(dataset="bronze.users", partition=day, version=number, **figures)
 
 
 def table(number: int, read: int) -> Entry:
-    return Entry(
-        dataset="silver.users",
-        partition="",
-        version=number,
-        rows_in=1,
-        rows_out=1,
-        reasons={},
-        inputs={"bronze.users": read},
-    )
+    figures: dict[str, Any] = {"rows_in": 1, "rows_out": 1, "reasons": {}, "inputs": {"bronze.users": read}}
+    return Entry(dataset="silver.users", partition="", version=number, **figures)
 
 
 def at(loads: Loads, read: int) -> dict[str, int]:

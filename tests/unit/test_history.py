@@ -45,14 +45,6 @@ def keys(settings: Settings, dataset: str) -> list[str]:
     return list(found.get_partition_keys())
 
 
-def test_landed_data_move_both_ends(home: LakeResource) -> None:
-    land_hour(home, "2026-01-07T03")
-    assert days_of(home) == Span(first="2026-01-07", last="2026-01-07")
-    land(home, "users", "2026-01-09", {"users.json": "{}\n"})
-    land_hour(home, "2026-01-06T23")
-    assert days_of(home) == Span(first="2026-01-06", last="2026-01-09")
-
-
 def test_published_data_move_both_ends_but_their_week_does_not(home: LakeResource) -> None:
     land_hour(home, "2026-01-08T00")
     silver(home.lake, {"2026-01-07T23": 1, "2026-01-08T00": 1, "2026-01-09T00": 1}, read=0)

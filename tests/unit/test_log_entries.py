@@ -1,12 +1,15 @@
-"""What a container's runtime and syslog write around a line changes nothing of its row."""
+"""What a container's runtime writes around a line, and in how many parts, changes nothing of its row."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assets.bronze.request_lines import LogLines
 from blogdata.landing.landed_persons import Identifiers, Reader
@@ -16,10 +19,10 @@ from blogdata.operate.config import LogSettings
 from datasets.log_rows import FIREFOX, line
 from unit.test_log_formats import SAMPLES
 from unit.test_log_headers import SYSLOG
-from unit.test_request_lines import NAMES, rows_of
+from unit.test_request_lines import NAMES, WITHOUT_AGENT, rows_of
 
 AT = "2015-05-17T10:05:03.123456789Z"
-LINE = line()
+LINE, OF_SAMPLES = line(), "2022-10-03T19"
 JSON = json.dumps(
     {"msec": "1431857103", "ip": "10.0.0.1", "request": "GET /blog/a HTTP/1.1", "status": 200, "agent": FIREFOX}
 )
@@ -29,8 +32,14 @@ def docker(text: str, end: str = "\n", **more: object) -> str:
     return json.dumps({"log": text + end, "stream": "stdout", **more, "time": AT})
 
 
-def cri(tag: str, text: str) -> str:
-    return f"{AT} stdout {tag} {text}"
+def cri(tag: str, text: str, stream: str = "stdout") -> str:
+    return f"{AT} {stream} {tag} {text}"
+
+
+def in_parts(text: str, end: str = "\n", **more: object) -> list[str]:
+    """Return what Docker writes of a line."""
+    parts = [text[at : at + 16_384] for at in range(0, len(text), 16_384)]
+    return [docker(one, end if one is parts[-1] else "", **more) for one in parts]
 
 
 def seen(lines: list[Any]) -> list[tuple[str | None, str | None]]:
@@ -38,48 +47,89 @@ def seen(lines: list[Any]) -> list[tuple[str | None, str | None]]:
     return [((row["reasons"] or [row["filtered_by"] or row["page"]])[0], row["client"]) for row in rows_of(lines)]
 
 
-PAGE, UNFIT = ("/blog/a", "10.0.0.1"), ("unknown_format", None)
+PAGE, PART, PROSE = ("/blog/a", "10.0.0.1"), ("continued", None), ("not_combined_log:time", None)
+OBJECT = ("not_traefik_json_log:address", None)
+LONG = json.dumps({**json.loads(JSON), "referer": "x" * 40_000})
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ([docker(LINE, attrs={"tag": "web"}), docker(JSON), docker(LINE, "")], [PAGE, PAGE, PAGE]),
+        ([docker(LINE, attrs={"tag": "web"}), docker(JSON)], [PAGE, PAGE]),
         ([docker("#Version: 1.0"), docker(f"<13>nginx: {LINE}\r")], [("comment", None), PAGE]),
-        ([docker(LINE, x=1), docker(docker(LINE)), docker("not a line")], [UNFIT] * 3),
-        ([cri("F", LINE), cri("F:x", JSON), cri("F", f"<13>nginx: {LINE}")], [PAGE, PAGE, PAGE]),
-        # Parts of a line that was cut.
-        ([docker(LINE[:150], ""), docker(LINE[150:])], [UNFIT] * 2),
-        ([cri("P", JSON[:20]), cri("P:x", JSON[20:]), cri("F", "")], [UNFIT] * 3),
+        (in_parts(LONG), [PART, PART, PAGE]),
+        # As shippers pass them on, without line feeds.
+        (in_parts(LONG, ""), [PART, PART, PAGE]),
+        ([docker(one, "") for one in (LINE, "not a line", WITHOUT_AGENT, LINE)], [PAGE, PROSE, PAGE, PAGE]),
+        ([*in_parts("x" * 2_000_000)[:64], docker(LINE)], [PART] * 64 + [PAGE]),
+        ([docker(LINE[:50], "", logtag="P"), docker(LINE[50:], "", logtag="F")], [PART, PAGE]),
+        ([docker(LINE, x=1)], [OBJECT]),
+        ([cri("F", LINE), cri("F:x", JSON)], [PAGE, PAGE]),
+        ([cri("P", JSON[:20]), cri("P:x", JSON[20:]), cri("F", "")], [PART, PART, PAGE]),
+        ([cri("P", LINE[:50]), cri("F", LINE, "stderr"), cri("F", LINE[50:])], [PART, PAGE, PAGE]),
+        # The first line never ended; the beginning of the second one is not there.
+        ([cri("P", LINE[:50]), cri("F", LINE)], [PART, PAGE]),
+        ([cri("F", LINE[50:]), cri("F", LINE)], [PROSE, PAGE]),
+        ([cri("F", cri("F", "") * 20_000), docker(docker(LINE))], [PROSE, OBJECT]),
+        ([cri(one, "").encode() + b"\xc3" for one in "PF"], [PART, ("not_combined_log:encoding", None)]),
     ],
 )
 def test_a_line_is_read_without_what_a_runtime_writes(
     written: list[Any], expected: list[tuple[str | None, str | None]]
 ) -> None:
     assert seen(written) == expected
-    pages = [text for text, (page, _) in zip(written, expected, strict=True) if page == "/blog/a"]
-    assert {formats().hour_of(text.encode()) for text in pages} <= {"2015-05-17T10"}
 
 
-def gone(known: Identifiers, lines: list[str], logs: LogSettings) -> set[int]:
-    reader = Reader(Path("/landing/access_logs/a.log"), Path("/landing"), logs)
-    return Suppressed.of(known, b"key").gone(reader, enumerate(map(str.encode, lines)))
+def test_a_line_may_be_cut_anywhere() -> None:
+    text = line("GET /caf\u00e9?a HTTP/1.1", agent=FIREFOX + " \u20ac").encode()
+    whole = rows_of([text])[0]
+    for at in range(1, len(text)):
+        parts = [cri("P", "").encode() + text[:at], cri("F", "").encode() + text[at:]]
+        first, last = rows_of(parts)
+        assert (first["filtered_by"], last) == ("continued", whole), at
 
 
-@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
-def test_the_lines_of_a_person_are_found_in_each_format_and_envelope(sample: str) -> None:
-    lines, persons = list[str](), {}
-    for number, header in enumerate(("", "\ufeff", "\0\0", *SYSLOG[::4])):
-        address, login = f"10.0.1.{number}", f"login-{number}"
-        text = sample.replace("203.0.113.9", address).replace(" - - [", f" - {login} [")
-        text = text.replace('{"', f'{{"remote_user": "{login}", "', 1)
-        request = formats().of_log().read(header + text)
-        text = header * (request is not None and address in request[1]["address"]) + text
+def test_the_parts_of_a_line_are_in_one_hour_whatever_stands_in_them() -> None:
+    text = line(referrer="x 10.0.0.9 - - [01/Jan/2020:00:00:00 +0000] ")
+    at = text.index("10.0.0.9")
+    written = [cri("P", text[:at]), cri("F", text[at:]), cri("F", LINE[:-5]), docker(JSON[:9], "")]
+    log = formats().of_log()
+    assert [log.hour_of(one.encode() + b"\n") for one in written] == ["2015-05-17T10"] * 4
+    assert formats().hour_of(docker(JSON).encode()) == "2015-05-17T10"
+
+
+HEADERS, WAYS = ("", "\ufeff", "\0\0", *SYSLOG), ("bare", "docker", "shipped", "cri")
+DRAWN = st.tuples(*map(st.sampled_from, ([*SAMPLES], HEADERS, WAYS, range(1, 100), (False, True))))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(DRAWN, max_size=4), st.randoms(use_true_random=False))
+def test_the_lines_of_a_person_are_those_of_his_rows(drawn: list[Any], random: Random) -> None:
+    """In whatever format, envelope and parts, also before a line that never ended."""
+    queues, persons = {"stdout": list[tuple[str, str]](), "stderr": list[tuple[str, str]]()}, {"10.0.2.1": ""}
+    for number, (name, header, way, at, never_ends) in enumerate(drawn):
+        stream, login = random.choice([*queues]), f"login-{number}"
+        address = random.choice((f"10.0.1.{number}", f"2001:db8::{number + 1}"))
+        text = SAMPLES[name].replace("203.0.113.9", address).replace("/a/", f"/{'b' * 300 * at}")
+        text = text.replace(" - - [", f" - {login} [").replace('{"', f'{{"remote_user": "{login}", "', 1)
         persons[address] = login if login in text else ""
-        lines.append((text, docker(text), cri("F", text))[number % 3])
-    for at, (address, login) in enumerate(persons.items()):
-        assert gone(Identifiers(addresses=frozenset({address})), lines, LogSettings()) == {at}
-        assert gone(Identifiers(logins=frozenset({login} - {""})), lines, LogSettings()) == ({at} if login else set())
+        text = header * (rows_of([header + text], hour=OF_SAMPLES)[0]["client"] == address) + text
+        parts = [text] if way == "bare" else in_parts(text, "\n" if way == "docker" else "", stream=stream)
+        parts = [cri("P", text[:-at], stream), cri("F", text[-at:], stream)] if way == "cri" else parts
+        # Of what has begun only, what names the person.
+        parts = [part for part in parts[:-1] if address in part] if never_ends else parts
+        queues[stream] += [(address, part) for part in parts]
+        queues[stream] += [("10.0.2.1", docker(line(address="10.0.2.1"), stream=stream))] * never_ends
+    order = [stream for stream, queue in queues.items() for _ in queue]
+    random.shuffle(order)
+    whose, lines = zip(*(queues[stream].pop(0) for stream in order), strict=True) if order else ((), ())
+    rows = zip(rows_of(lines, hour=OF_SAMPLES), whose, strict=True)
+    assert all(row["client"] in (address, None) and not row["reasons"] for row, address in rows)
+    for address, login in persons.items():
+        for known in (Identifiers(addresses=frozenset({address})), Identifiers(logins=frozenset({login} - {""}))):
+            reader = Reader(Path("/landing/access_logs/a.log"), Path("/landing"), LogSettings())
+            gone = Suppressed.of(known, b"key").gone(reader, enumerate(map(str.encode, lines)))
+            assert gone == {at for at, one in enumerate(whose) if one == address} or not known.values()
 
 
 HTTPLOG = '10.0.0.9:1 [{time}] in~ a/web1 0/0/1/24/25 {status} {bytes} - - ---- 1/1/0/0/0 0/0 {captured}"{request}"'
@@ -172,7 +222,7 @@ def test_a_place_without_a_value_is_none_and_the_host_of_a_url_is_one(text: str,
         (JSON.replace('"1431857103"', "1431857103123456789"), "/blog/a"),
         (JSON.replace('"1431857103"', "1.431857103123e12"), "/blog/a"),
         (JSON.replace("1431857103", "143185710"), "impossible_time"),
-        (JSON.replace("1431857103", "14318571"), "invalid_time"),
+        (JSON.replace("1431857103", "14318571"), "not_nginx_json_log:time"),
         (AZURE.replace('"time"', '"timestamp"').format('"requestUri": "/blog/a", "httpStatus": 200'), "/blog/a"),
     ],
 )
@@ -204,7 +254,12 @@ AT_END = '$remote_addr [$time_local] "$request" $status user=$remote_user;'
 def test_a_login_is_found_where_its_format_has_it(declared: str, text: str, login: str) -> None:
     logs = LogSettings(formats=(declared,) if declared else ())
     of_another = f"Oct  3 21:59:42 {login.replace(' ', '-')} nginx[9]: {LINE}"
-    lines = [*text.split("\n"), of_another]
+    lines = [*enumerate(map(str.encode, (*text.split("\n"), of_another)))]
+
+    def gone(login: str) -> set[int]:
+        reader = Reader(Path("/landing/access_logs/a.log"), Path("/landing"), logs)
+        return Suppressed.of(Identifiers(logins=frozenset({login})), b"key").gone(reader, lines)
+
     # The host of another's line is no login.
-    for name, at in {login: {text.count("\n")}, "Oct": set(), "nginx": set(), "web1": set()}.items():
-        assert gone(Identifiers(logins=frozenset({name})), lines, logs) == at
+    assert gone(login) == {text.count("\n")}
+    assert gone("Oct") == gone("nginx") == gone("web1") == set()

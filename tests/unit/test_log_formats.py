@@ -1,4 +1,4 @@
-"""Log format declarations are compiled; each line is parsed by one of them, or rejected."""
+"""Log format declarations are compiled; each line is parsed by one of them, or rejected with its first wrong field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from assets.bronze.request_targets import target_of
 from blogdata.landing import log_formats
 from blogdata.landing.log_declarations import LogFormatUnusable, compile_text
-from blogdata.landing.log_formats import LogFormats, formats
+from blogdata.landing.log_formats import LogFormats, Misfit, formats
 from blogdata.landing.log_layouts import TextFormat
 
 DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "your-own-log.md"
@@ -33,6 +33,13 @@ def format_of(line: str, known: LogFormats | None = None) -> str | None:
     """Return the name of the format that a line fits, None if it fits none."""
     found = (known or formats()).of_log().read(line)
     return found[0] if isinstance(found, tuple) else None
+
+
+def misfit_of(line: str) -> Misfit:
+    """Return where a line that fits no format departs from the nearest one."""
+    found = formats().of_log().read(line)
+    assert isinstance(found, Misfit)
+    return found
 
 
 def test_the_docs_have_a_sample_of_each_format() -> None:
@@ -104,27 +111,29 @@ def test_a_host_before_the_address_is_never_the_visitor(line: str, name: str, ad
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "reason"),
     [
-        "",
-        "not a log line",
-        f"\ufeff\ufeff203.0.113.9 - - {REST}",
-        f"17 203.0.113.9 - - {REST}",
-        f"     17 203.0.113.9 - - {REST}",
-        f"web-1  | 203.0.113.9 - - {REST[:-1]}",
-        f"203.0.113.9 - - {REST} x",
+        ("", "not_combined_log:address"),
+        ("not a log line", "not_combined_log:time"),
+        (f"\ufeff\ufeff203.0.113.9 - - {REST}", "not_combined_log:address"),
+        (f"17 203.0.113.9 - - {REST}", "not_combined_log:address"),
+        (f"     17 203.0.113.9 - - {REST}", "not_combined_log:address"),
+        (f"web-1  | 203.0.113.9 - - {REST[:-1]}", "not_combined_log:agent"),
+        (f"{TAKEN} stdout F ", "not_combined_log:address"),
+        (f"203.0.113.9 - - {REST[:-1]}", "not_combined_log:agent"),
+        (f"203.0.113.9 - - {REST} x", "not_combined_log:end"),
         # A pod, its container and the line; a name that is no visitor.
-        f"blog-5f nginx 203.0.113.9 - - {REST}",
-        f"blog.example.org nginx - 2001:db8::1 - {REST}",
-        f"blog.example.org:443 nginx 203.0.113.9 - - {REST}",
-        f'"203.0.113.9 - - {REST}"',
-        f'203.0.113.9 - - {REST} "-" x',
-        f"blog.example.org:443 203.0.113.9 - - {REST[:-1]}",
-        '10.0.0.1 - - [03/Oct/2022:21:59:42 +0200] "GET /a HTTP/1.1" ok 5',
+        (f"blog-5f nginx 203.0.113.9 - - {REST}", "not_host_combined_log:address"),
+        (f"blog.example.org nginx - 2001:db8::1 - {REST}", "not_host_combined_log:address"),
+        (f"blog.example.org:443 nginx 203.0.113.9 - - {REST}", "not_vhost_combined_log:address"),
+        (f'"203.0.113.9 - - {REST}"', "not_combined_log:end"),
+        (f'203.0.113.9 - - {REST} "-" x', "not_main_log:end"),
+        (f"blog.example.org:443 203.0.113.9 - - {REST[:-1]}", "not_vhost_combined_log:agent"),
+        ('10.0.0.1 - - [03/Oct/2022:21:59:42 +0200] "GET /a HTTP/1.1" ok 5', "not_combined_log:status"),
     ],
 )
-def test_a_line_that_fits_no_format_is_read_by_none(line: str) -> None:
-    assert format_of(line) is None
+def test_a_line_without_a_format_has_the_nearest_one_and_its_first_wrong_field(line: str, reason: str) -> None:
+    assert (format_of(line), misfit_of(line).reason) == (None, reason)
 
 
 @pytest.mark.parametrize("name", ["s3", "alb"])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from blogdata.landing.log_formats import LogReader, formats
+from blogdata.landing.log_formats import LogReader, Misfit, formats
 
 DEFAULT = (
     "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer)"
@@ -55,7 +55,7 @@ def test_a_line_has_the_columns_of_the_header_above_it(declared: tuple[str, ...]
 def test_a_header_without_an_address_leaves_its_lines_unread() -> None:
     log = formats().of_log()
     read(log, DEFAULT.replace("c-ip", "X-Real-IP"))
-    assert log.read(iis("-")) is None
+    assert log.read(iis("-")) == Misfit(format="iis", field="address")
     assert read(log, LINE)["format"] == "combined", "of another log in the same file"
     read(log, DEFAULT)
     assert read(log, iis("-"))["address"] == "192.0.2.7"
@@ -67,7 +67,7 @@ def test_a_header_that_lacks_a_field_leaves_the_columns_that_are_declared_for_it
     row = read(log, iis("-"))
     assert (row["format"], row["address"]) == ("declared", "192.0.2.7")
     read(log, f"{lacking} cs-host")
-    assert log.read(iis("-")) is None, "of other columns"
+    assert isinstance(log.read(iis("-")), Misfit), "of other columns"
     read(log, OWN)
     assert "referrer" not in read(log, iis("blog.example.com"))
 
@@ -89,7 +89,7 @@ def test_only_tabulators_separate_the_columns_of_a_line_that_has_them() -> None:
         assert row["forwarded"] == "198.51.100.9, 203.0.113.5"
     assert row["request"] == "GET /caf%C3%A9?utm_source=n%26l HTTP/1.1"
     assert (row["referrer"], row["agent"]) == ("https://example.com/?q=a%20b", "Mozilla/5.0 (X11) rv: 120")
-    assert log.read("\t".join(values)) is None
+    assert isinstance(log.read("\t".join(values)), Misfit)
 
 
 HOSTS = ('"$host"', "[$host]", "host=$host;", '"$server_name"', '"$http_host"')
@@ -184,4 +184,6 @@ def test_the_last_of_equal_keys_counts_and_numbers_may_have_an_exponent() -> Non
     for status in ("200.0", "2e2"):
         assert read(formats().of_log(), exponent.replace("200", status))["status"] == "200"
     for constant in ("NaN", "Infinity"):
-        assert formats().of_log().read(f'{{"x": {constant}, {json.dumps(asked)[1:]}') is None
+        assert formats().of_log().read(f'{{"x": {constant}, {json.dumps(asked)[1:]}') == Misfit(
+            format="nginx_json", field="object"
+        )

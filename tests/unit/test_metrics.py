@@ -10,6 +10,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blogdata.ledger.events import EventLog
+from blogdata.operate.dagster_home import ticks
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.watch.metrics import registry
@@ -24,13 +25,11 @@ def lake(tmp_path: Path) -> LakeResource:
     return deployment(tmp_path / "home")
 
 
-def figures(
-    lake: LakeResource, channels: dict[str, bool] | None = None, ticks: dict[str, float] | None = None
-) -> dict[tuple[str, ...], float]:
+def figures(lake: LakeResource) -> dict[tuple[str, ...], float]:
     """Parse metrics as Prometheus does: name and label values to figure."""
     look = Snapshot(lake.landing_zone, EventLog(lake.lake))
     found = Observed(graph=GRAPH, look=look, now=NOW)
-    text = generate_latest(registry(found, lake.lake, list(EVERY.values()), channels or {}, ticks or {})).decode()
+    text = generate_latest(registry(found, lake.lake, EVERY.values(), ticks(Path(lake.landing).parent))).decode()
     return {
         (sample.name.removeprefix("blogdata_"), *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
@@ -45,11 +44,10 @@ def test_figures_repeat_the_ledger(lake: LakeResource) -> None:
     account = {"2026-01-05T08": {"rows_in": 5, "reasons": {"duplicates": 2}}}
     hour = {"2026-01-05T08": 3}
     publish(lake.lake, "silver.visits", "event_hour", hour, inputs=read, seconds=7.0, accounts=account)
-    found = figures(lake, {"hook": True})
-    assert (found["dataset_rows_left_out", "silver.visits", "duplicates"], found["alert_channel_failing", "hook"]) == (
-        2,
-        1,
-    )
+    (ticks(Path(lake.landing).parent) / "alerts").touch()
+    found = figures(lake)
+    assert found["sensor_tick_timestamp_seconds", "alerts"] > NOW.timestamp()
+    assert found["dataset_rows_left_out", "silver.visits", "duplicates"] == 2
     assert found["dataset_info", "bronze.visits", "team:platform"] == 1
     assert found["dataset_partitions", "bronze.visits"] == 2
     assert (found["dataset_rows_in", "bronze.visits"], found["dataset_rows_out", "bronze.visits"]) == (9, 9)

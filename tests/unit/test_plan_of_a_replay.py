@@ -262,19 +262,11 @@ def arrived(events: EventLog) -> dict[str, int]:
     return rows
 
 
-@pytest.mark.parametrize(
-    ("text", "grain", "expected"),
-    [
-        (" 2026-01-05T03..2026-01-05T05", Grain.HOUR, ("2026-01-05T03", "2026-01-05T05")),
-        ("2026-01-05", Grain.HOUR, (H[0], H[-1])),
-        ("2026-01-07..2026-01-13", Grain.WEEK, ("2026-01-05", "2026-01-12")),
-        ("9999-12-20..9999-12-31", Grain.WEEK, ("9999-12-20", "9999-12-27")),
-    ],
-)
-def test_partitions_are_named_by_keys_ranges_and_longer_periods(
-    text: str, grain: Grain, expected: tuple[str, str]
-) -> None:
-    assert ends_of(text, grain) == expected
+def test_partitions_are_named_by_keys_ranges_and_longer_periods() -> None:
+    assert ends_of(" 2026-01-05T03..2026-01-05T05", Grain.HOUR) == ("2026-01-05T03", "2026-01-05T05")
+    assert ends_of("2026-01-05", Grain.HOUR) == (H[0], H[-1])
+    assert ends_of("2026-01-07..2026-01-13", Grain.WEEK) == ("2026-01-05", "2026-01-12")
+    assert ends_of("9999-12-20..9999-12-31", Grain.WEEK) == ("9999-12-20", "9999-12-27")
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-01-05T", "2026-13-01", "", "2026-01-05..", "..2026-01-05T01"])

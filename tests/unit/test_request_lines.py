@@ -23,19 +23,23 @@ HOUR, NAMES = "2015-05-17T10", LogLines(LogSettings()).names
 REJECTED: dict[str, tuple[str | bytes, str]] = {
     "nothing": ("", "empty_line"),
     "white space": (" \t", "empty_line"),
-    "prose": ("not a log line", "unknown_format"),
-    "cut": (line()[:-10], "unknown_format"),
-    "text after": (line() + " x", "unknown_format"),
-    "a line in quotes": (f'"{line()}"', "unknown_format"),
-    "no such day": (line(time="31/Feb/2015:10:05:03 +0000"), "invalid_time"),
-    "no such day in another format": (line(time="31/Feb/2015:10:05:03 +0000") + ' "-"', "invalid_time"),
-    "no address": (line(address="-"), "invalid_address"),
-    "a socket": (line(address="unix:"), "invalid_address"),
-    "no address in another format": (line(address="256.1.1.1") + ' "-"', "invalid_address"),
-    "neither address nor time": (line(address="-", time="31/Feb/2015:10:05:03 +0000"), "invalid_address"),
-    "no such month": (line(time="17/Mai/2015:10:05:03 +0000"), "invalid_time"),
-    "no offset": (line(time="17/May/2015:10:05:03"), "unknown_format"),
-    "a control character": (line(referrer="a\x1fb"), "unknown_format"),
+    "prose": ("not a log line", "not_combined_log:time"),
+    "cut": (line()[:-10], "not_combined_log:agent"),
+    "text after": (line() + " x", "not_combined_log:end"),
+    "a line in quotes": (f'"{line()}"', "not_combined_log:end"),
+    "a host that is followed by no request": (
+        "blog:443 10.0.0.1 - - " + line()[13:41],
+        "not_vhost_combined_log:request",
+    ),
+    "no such day": (line(time="31/Feb/2015:10:05:03 +0000"), "not_combined_log:time"),
+    "no such day in another format": (line(time="31/Feb/2015:10:05:03 +0000") + ' "-"', "not_main_log:time"),
+    "no address": (line(address="-"), "not_combined_log:address"),
+    "a socket": (line(address="unix:"), "not_combined_log:address"),
+    "no address in another format": (line(address="256.1.1.1") + ' "-"', "not_main_log:address"),
+    "neither address nor time": (line(address="-", time="31/Feb/2015:10:05:03 +0000"), "not_combined_log:address"),
+    "no such month": (line(time="17/Mai/2015:10:05:03 +0000"), "not_combined_log:time"),
+    "no offset": (line(time="17/May/2015:10:05:03"), "not_combined_log:time"),
+    "a control character": (line(referrer="a\x1fb"), "not_combined_log:control_character"),
     "invalid bytes": (line().encode() + b"\xff", "not_utf8"),
     "too large": (line(referrer="x" * 1_048_576), "too_large"),
     "a future time": (line(time="17/May/2015:11:05:01 +0000"), "impossible_time"),
@@ -46,10 +50,10 @@ FORMS = ("10.0.0.1:4711", "::ffff:10.0.0.1", "[2001:DB8:0::1]:443", "2001:db8::1
 WITHOUT_AGENT = line().removesuffix(f' "-" "{FIREFOX}"')
 
 
-def rows_of(lines: Sequence[str | bytes], logs: LogSettings | None = None) -> list[dict[str, Any]]:
+def rows_of(lines: Sequence[str | bytes], logs: LogSettings | None = None, hour: str = HOUR) -> list[dict[str, Any]]:
     """Read the lines of a file."""
     # As it reaches a worker.
-    reader = pickle.loads(pickle.dumps(LogLines(logs or LogSettings()))).of_file("visits/a.log", HOUR)
+    reader = pickle.loads(pickle.dumps(LogLines(logs or LogSettings()))).of_file("visits/a.log", hour)
     raws = [one if isinstance(one, bytes) else one.encode() for one in lines]
     return [dict(zip(NAMES, reader(at, raw), strict=True)) for at, raw in enumerate(raws)]
 
@@ -68,7 +72,7 @@ def test_requests_are_page_views_or_filtered_by_name() -> None:
     assert all(row["event_hour"] == HOUR for row in rows)
 
 
-def test_lines_that_are_no_request_are_rejected_with_the_reason() -> None:
+def test_lines_of_no_format_are_rejected_with_the_nearest_and_its_first_wrong_field() -> None:
     rows = rows_of([text for text, _ in (*REJECTED.values(), *UNFIT)])
     assert [row["reasons"] for row in rows] == [[reason] for _, reason in (*REJECTED.values(), *UNFIT)]
     assert all(row["filtered_by"] is None and row["event_time"] is None and row["client"] is None for row in rows)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -42,27 +43,12 @@ class Published(Snapshot):
 
 def arrival(key: str, version: int, rows: int) -> Entry:
     counts: dict[tuple[str | None, ...], int] = {(HOUR, None, "json"): rows} if rows else {}
-    return Entry(
-        dataset=EDGE.above,
-        partition=key,
-        version=version,
-        rows_in=rows,
-        rows_out=rows,
-        reasons={},
-        breakdowns={"event_hours": counts},
-    )
+    return replace(integrated(rows, version), dataset=EDGE.above, partition=key, breakdowns={"event_hours": counts})
 
 
 def integrated(rows: int, seen: int) -> Entry:
-    return Entry(
-        dataset=EDGE.below.dataset,
-        partition=HOUR,
-        version=seen,
-        rows_in=rows,
-        rows_out=rows,
-        reasons={},
-        inputs={EDGE.above: seen},
-    )
+    figures: dict[str, Any] = {"rows_in": rows, "rows_out": rows, "reasons": {}, "inputs": {EDGE.above: seen}}
+    return Entry(dataset=EDGE.below.dataset, partition=HOUR, version=seen, **figures)
 
 
 arrived = st.tuples(st.sampled_from(ARRIVALS), st.integers(0, 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy
 from blogdata.operate import config
 from blogdata.watch import alerting, doctor
-from blogdata.watch.alerting import AlertsNotSent, Told, due, record_of
+from blogdata.watch.alerting import AlertsNotSent, Told, due
 from published import deployment, land
 
 W, C = Severity.WARNING, Severity.CRITICAL
@@ -46,12 +46,12 @@ def hook() -> Iterator[Posted]:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A deployment with an overdue hour, and a secret."""
-    found = tmp_path / "home"
-    land(deployment(found), "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
-    (found / "secrets").mkdir()
-    (found / "secrets" / "hook").write_text(SECRET)
-    (found / "secrets" / "hook").chmod(0o600)
-    return found
+    land(deployment(tmp_path / "home"), "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
+    secret = tmp_path / "home" / "secrets" / "hook"
+    secret.parent.mkdir()
+    secret.write_text(SECRET)
+    secret.chmod(0o600)
+    return tmp_path / "home"
 
 
 def channels(home: Path, *tables: str) -> None:
@@ -67,15 +67,8 @@ def teller(home: Path, how: str) -> subprocess.Popen[str]:
 
 
 def finding(severity: Severity = W, what: str = "an hour waits", partition: str | None = None) -> Finding:
-    return Finding(
-        source="waiting",
-        dataset="silver.visits",
-        owner="team:a",
-        severity=severity,
-        what=what,
-        remedy=Remedy("look"),
-        partition=partition,
-    )
+    fixed = {"source": "waiting", "dataset": "silver.visits", "owner": "team:a"}
+    return Finding(**fixed, severity=severity, what=what, remedy=Remedy("look"), partition=partition)
 
 
 @pytest.mark.parametrize(
@@ -99,12 +92,9 @@ def test_a_finding_is_told(holds: list[tuple[float, Severity | None]], sent: lis
 
 def test_a_message_is_plain_lines_that_notify_nobody(home: Path, hook: Posted, monkeypatch: pytest.MonkeyPatch) -> None:
     channels(home, f'name = "hook"\naddress = "{hook.channel}"')
-    found = [
-        finding(C, HOSTILE, HOSTILE),
-        finding(C, "another", HOSTILE),
-        *(finding(W, "x" * 999, f"{n}") for n in range(60)),
-    ]
-    monkeypatch.setattr("blogdata.watch.findings.standing", lambda _: found)
+    standing = [finding(C, HOSTILE, HOSTILE), finding(C, "another", HOSTILE)]
+    standing += [finding(W, "x" * 999, f"{n}") for n in range(60)]
+    monkeypatch.setattr("blogdata.watch.findings.standing", lambda _: standing)
     assert tell(home) == 1
     body, *others = hook.bodies
     clean = "gold.pages Bcc: v@example.org < !channel> @ everyone [31m"
@@ -143,16 +133,17 @@ def test_a_failing_channel_keeps_back_no_other_and_is_tried_again(
     with pytest.raises(AlertsNotSent, match=r"channel refused: .*error=403.*channel moved: .*error=302") as failed:
         tell(home)
     settings = config.load({"BLOGDATA_HOME": str(home)})
-    assert list(record_of(settings).failing) == ["refused", "moved", "unreachable", "unknown", "whole", "without"]
+    refused = ["refused", "moved", "unreachable", "unknown", "whole", "without"]
+    assert re.findall(r"channel (\w+): ", failed.value.what) == refused[:-1]
     assert "the secret nothing does not exist" in failed.value.what
     assert len(hook.bodies) == 1
     with pytest.raises(AlertsNotSent):
         tell(home)
-    assert (list(record_of(settings).failing), len(hook.bodies)) == (["unreachable", "unknown", "whole", "without"], 3)
+    assert len(hook.bodies) == 3
     assert hook.paths[-2] == "/hook/T0K3N%2Fwith-a%20secret@x"
     found = {one.name: one for one in doctor.examine(settings) if one.name.startswith("alerts")}
     assert [name for name, one in found.items() if not one.ok] == ["alerts unknown", "alerts whole", "alerts without"]
-    shown = f"{failed.value} {settings} {record_of(settings)} {found} {caplog.text} {capfd.readouterr()}"
+    shown = f"{failed.value} {settings} {found} {caplog.text} {capfd.readouterr()}"
     assert "T0K3N" not in shown
 
 
@@ -166,9 +157,7 @@ def test_a_kill_before_noting_sends_again_and_two_at_once_send_once(home: Path, 
     assert len(hook.bodies) == 2
 
 
-def test_a_damaged_record_is_an_error(home: Path, hook: Posted) -> None:
-    channels(home, f'name = "hook"\naddress = "{hook.channel}"')
-    (home / "alerts.json").write_text(json.dumps({"told": []}))
-    with pytest.raises(PlatformError, match="record of alerts") as damaged:
+def test_a_damaged_record_is_an_error(home: Path) -> None:
+    (home / "alerts.json").write_text('{"told": []}')
+    with pytest.raises(PlatformError, match="record of alerts"):
         tell(home)
-    assert "move it away" in damaged.value.next_step

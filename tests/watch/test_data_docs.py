@@ -47,46 +47,26 @@ def late_rows(spark: Any) -> Any:
     return spark.createDataFrame([(hour,) for hour in HOURS], "hour STRING").selectExpr(*columns)
 
 
-def publish(spark: Any, lake: Lake) -> None:
-    overwrite_partitions(late_rows(spark), target(Path(lake.root), contract=LATE), HOURS, Provenance())
-
-
 @pytest.fixture(scope="module")
 def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with one dataset, in whose older hour somebody doubled a row outside the platform."""
     home = tmp_path_factory.mktemp("home")
     lake = Lake(root=str(home / "lake"))
-    publish(spark, lake)
+    overwrite_partitions(late_rows(spark), target(Path(lake.root), contract=LATE), HOURS, Provenance())
     doubled = lake.read(spark, LATE.dataset).where(f"arrival_hour = '{HOURS[0]}'")
     doubled.write.format("delta").mode("append").save(lake.path(LATE.dataset))
     return home
 
 
-def run_docs(server: Server, home: Path, **config: Any) -> dg.ExecuteInProcessResult:
-    with dg.DagsterInstance.ephemeral() as instance:
-        return dg.materialize(
-            [data_docs],
-            resources={
-                "spark": dg.ResourceDefinition.hardcoded_resource(server),
-                "lake": LakeResource(root=str(home / "lake"), landing=str(home / "landing")),
-            },
-            run_config=dg.RunConfig(ops={"ops__data_docs": DataDocsConfig(**config)}),
-            instance=instance,
-            raise_on_error=False,
-        )
-
-
-def checks(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    return {found.check_name: found for found in result.get_asset_check_evaluations()}
-
-
 def test_a_doubled_row_warns_and_stops_nothing(spark: Any, home: Path) -> None:
-    result = run_docs(Server(spark), home, newest=0)
+    lake = LakeResource(root=str(home / "lake"), landing=str(home / "landing"))
+    resources = {"spark": dg.ResourceDefinition.hardcoded_resource(Server(spark)), "lake": lake}
+    config = dg.RunConfig(ops={"ops__data_docs": DataDocsConfig(newest=0)})
+    result = dg.materialize([data_docs], resources=resources, run_config=config)
     assert result.success
-    found = checks(result)[check_name(LATE.dataset)]
-    assert not found.passed
-    assert found.severity is dg.AssetCheckSeverity.WARN
-    assert "unique.source_file+source_offset (2)" in found.description
+    (broken,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
+    assert (broken.check_name, broken.severity) == (check_name(LATE.dataset), dg.AssetCheckSeverity.WARN)
+    assert "unique.source_file+source_offset (2)" in str(broken.description)
     (event,) = result.asset_materializations_for_node("ops__data_docs")
     assert event.metadata["datasets"].value == 1
     assert event.metadata["broken"].value == 1

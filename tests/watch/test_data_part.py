@@ -19,13 +19,10 @@ ENTRY = Entry(dataset="silver.visits", partition="2026-01-05T00", version=1, row
 @pytest.mark.parametrize(
     ("dataset", "hours", "state"),
     [
-        # The hour itself plus the promised two hours.
-        ("silver.visits", 3, Freshness.FRESH),
+        ("silver.visits", 3, Freshness.FRESH),  # the hour itself plus the promised two hours
         ("silver.visits", 3.1, Freshness.LATE),
-        # The day itself plus the promised six hours.
-        ("gold.page_stats", 30.1, Freshness.LATE),
-        # A table without partitions: one day plus the promised day.
-        ("silver.users", 48.1, Freshness.LATE),
+        ("gold.page_stats", 30.1, Freshness.LATE),  # the day itself plus the promised six hours
+        ("silver.users", 48.1, Freshness.LATE),  # a table without partitions: one day plus the promised day
         ("silver.late_visits", 9999, Freshness.UNPROMISED),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,6 @@ from blogdata.errors import ConfigurationError
 from blogdata.landing.landed_persons import Identifiers
 from blogdata.operate.config import Settings
 from blogdata.privacy.clearing import look as search_everything
-from blogdata.privacy.persons import given_in
 
 if TYPE_CHECKING:
     from blogdata.privacy.erasure_plan import ErasurePlan
@@ -27,9 +25,6 @@ def forget(
     visit: Annotated[list[str] | None, typer.Option(help="Id of a visit; whose it was is found")] = None,
     address: Annotated[
         list[str] | None, typer.Option(help="A network address: all its visits and requests, whoever they were of")
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option(help="Persons, one a line: a user id, or login:…, email:…, visit:…, address:…")
     ] = None,
     shared_stays: Annotated[
         bool, typer.Option("--shared-stays", help="Leave out values that other users have had, too")
@@ -56,8 +51,6 @@ def forget(
         visit_ids=frozenset(visit or ()),
         addresses=frozenset(address or ()),
     )
-    if file is not None:
-        given |= given_in(file)
     if search:
         if _are_found(settings, given):
             raise typer.Exit(1)
@@ -79,21 +72,21 @@ def _are_found(settings: Settings, given: Identifiers) -> bool:
         raise ConfigurationError(
             what="no value to search for is given",
             where="blogdata forget --search",
-            next_step="name values: a user id, --login, --email, --visit, --address or --file",
+            next_step="name values: a user id, --login, --email, --visit or --address",
         )
-    found = search_everything(settings, given.values())
+    searched = search_everything(settings, given.values())
     table = TextGrid()
     table.add_column("file")
     table.add_column("found in")
-    for path, how in found.traces.items():
+    for path, how in searched.traces.items():
         table.add_row(path, how)
-    if found.traces:
+    if searched.traces:
         console.print(table)
-    unsearched = Counter(("/".join(path.split("/")[:2]), why) for path, why in found.unsearched.items())
+    unsearched = Counter(("/".join(path.split("/")[:2]), why) for path, why in searched.unsearched.items())
     for (place, why), files in unsearched.items():
         console.print(f"not searched: {place} ({files:,} files): {why}")
-    console.print(f"{found.files:,} files were searched; {len(found.traces):,} of them have a value")
-    return bool(found.traces)
+    console.print(f"{searched.files:,} files were searched; {len(searched.traces):,} of them have a value")
+    return bool(searched.traces)
 
 
 def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool) -> bool:
@@ -115,13 +108,13 @@ def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave:
 
 def _show(looked: ErasurePlan) -> None:
     console.print(f"known by: {looked.known_by}")
-    if looked.found.shared:
-        console.print(f"left out, since others have had them, too: {', '.join(sorted(looked.found.shared))}")
-    if looked.found.unknown:
-        console.print(f"in no landed line, but kept away from now on: {', '.join(sorted(looked.found.unknown))}")
+    if looked.match.shared:
+        console.print(f"left out, since others have had them, too: {', '.join(sorted(looked.match.shared))}")
+    if looked.match.unknown:
+        console.print(f"in no landed line, but kept away from now on: {', '.join(sorted(looked.match.unknown))}")
     table = TextGrid()
     for name in ("place", "partitions", "files", "rows"):
         table.add_column(name, justify="left" if name == "place" else "right", no_wrap=True)
     for place, *figures in looked.rows():
-        table.add_row(place, *["" if each is None else f"{each:,.0f}" for each in figures])
+        table.add_row(place, *["" if figure is None else f"{figure:,.0f}" for figure in figures])
     console.print(table)

@@ -51,19 +51,19 @@ def _fields(node: Any) -> Mapping[str, dg.Field]:
 
 
 def _config(name: str, fields: Mapping[str, dg.Field], given: list[str]) -> dict[str, Any]:
-    found = {}
-    for key, equals, text in (one.partition("=") for one in given):
+    values = {}
+    for key, equals, text in (pair.partition("=") for pair in given):
         if not equals:
             raise ConfigurationError(what=f"'{key}' is no KEY=VALUE", where=f"job {name}", next_step="write key=value")
         refuse_unknown([key], fields, where=f"job {name}", kind="configuration")
-        found[key] = _value(f"{name}, {key}", fields[key].config_type, text)
-    if missing := [key for key, field in fields.items() if field.is_required and key not in found]:
+        values[key] = _value(f"{name}, {key}", fields[key].config_type, text)
+    if missing := [key for key, field in fields.items() if field.is_required and key not in values]:
         raise ConfigurationError(
             what=f"{', '.join(missing)} is missing",
             where=f"job {name}",
             next_step="; ".join(f"{key}=…: {fields[key].description or 'a value'}" for key in missing),
         )
-    return found
+    return values
 
 
 def _value(where: str, kind: Any, text: str) -> Any:
@@ -125,8 +125,8 @@ def _plain(value: Any) -> Any:
     return [dict(row.data) for row in value.records] if isinstance(value, dg.TableMetadataValue) else value.value
 
 
-def _show(told: Mapping[str, Any]) -> None:
-    for name, value in told.items():
+def _show(figures: Mapping[str, Any]) -> None:
+    for name, value in figures.items():
         plain = _plain(value)
         if not isinstance(plain, list):
             console.print(f"{name}: {_cell(plain)}")

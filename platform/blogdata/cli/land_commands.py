@@ -111,10 +111,10 @@ def _say_simulated(truth: Truth, target: Path, begun: float, *, added: int, as_j
     else:
         if new:
             console.print(f"added: {new[0]} … {new[-1]}" if added > 1 else f"added: {new[0]}")
-        shown = [name for name in figures if name != "bytes"]
-        console.print(f"visits: {', '.join(f'{truth.total(name):,} {name}' for name in shown)}")
-        if truth.ads is not None:
-            console.print(f"ads: {', '.join(f'{truth.ads.total(name):,} {name}' for name in shown)}")
+        for kind, totals in (("visits", truth), ("ads", truth.ads)):
+            if totals is not None:
+                counts = [f"{totals.total(name):,} {name}" for name in figures if name != "bytes"]
+                console.print(f"{kind}: {', '.join(counts)}")
         console.print(f"{target}: {seconds:.1f} s; the truth is in {target / '_truth'}")
 
 
@@ -197,8 +197,8 @@ def replay_corrections(
     if as_json:
         say_json({"files": files, "landed": landed})
         return
-    there = len(files) - len(landed)
-    console.print(f"{len(landed)} correction(s) landed" + (f", {there} were there already" if there else ""))
+    repeated = len(files) - len(landed)
+    console.print(f"{len(landed)} correction(s) landed" + (f", {repeated} were there already" if repeated else ""))
     console.print("publish what they touch: blogdata run")
 
 

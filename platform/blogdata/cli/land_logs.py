@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
-from assets.bronze.request_lines import UNFIT, LogLines
+from assets.bronze.request_lines import LogLines
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing import log_formats
@@ -111,18 +112,18 @@ def _formats_in(file: Path, logs: LogSettings) -> list[str]:
     read = reader.of_file(file.name, key_of(datetime.now(timezone.utc), Grain.HOUR))
     lines = [line for line in beginning.split(b"\n") if line.strip()]
     rows = [dict(zip(reader.names, read(0, line), strict=True)) for line in lines]
-    found = Counter(str(row["format"]) for row in rows if not row["reasons"])
-    found.pop(log_formats.COMMENT, None)
+    formats = Counter(str(row["format"]) for row in rows if not row["reasons"])
+    formats.pop(log_formats.COMMENT, None)
     # Prose behind a `#` makes no log; a header of columns is one without lines yet.
     has_columns = any(line.startswith(HEADER.encode()) for line in lines)
     reasons = [reason for row in rows for reason in cast("list[str]", row["reasons"])]
     # The last line, which may be the only one, or the only one behind comments, may be begun only.
     begins = len(lines) == 1 and log_formats.formats(logs.formats, logs.zone).hour_of(lines[0]) is not None
     is_begun = not beginning.endswith(b"\n") and (has_columns or begins)
-    if lines and not found and (len(reasons) > is_begun or not (has_columns or is_begun)):
-        reasons.append(UNFIT)
+    if lines and not formats and (len(reasons) > is_begun or not (has_columns or is_begun)):
+        reasons.append("not_combined_log:time")
         raise _no_access_log(file, reasons[0], [line.decode(errors="replace").strip() for line in lines])
-    return [name for name, _ in found.most_common()]
+    return [name for name, _ in formats.most_common()]
 
 
 def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> ConfigurationError:
@@ -134,14 +135,17 @@ def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> Configurati
                 where=str(file),
                 next_step="have the server log date, time, c-ip, cs-method, cs-uri-stem and sc-status, each once",
             )
-    if reason == UNFIT:
-        what = "the first one fits none of the known formats"
+    misfit = re.fullmatch(r"not_(\w+)_log:(.+)", reason)
+    if misfit is None:
+        what, next_step = f"the first one is rejected: {reason}", "name a log of requests since 2000, in UTF-8"
+    else:
+        what = f"the first one is nearest to the format {misfit[1]}, but " + (
+            "goes on after its last field" if misfit[2] == "end" else f"its {misfit[2]} does not fit"
+        )
         next_step = (
             f"name a log in one of the formats {', '.join(log_formats.NAMES)}, with times that tell their offset from "
             "UTC, or declare its own in blogdata.toml: [logs] format = '...'"
         )
-    else:
-        what, next_step = f"the first one is rejected: {reason}", "name a log of requests since 2000, in UTF-8"
     return ConfigurationError(
         what=f"no line at its beginning can be read: {what}", where=str(file), next_step=next_step
     )

@@ -39,8 +39,7 @@ from quality.contracts import EVERY, SERVED
 
 def ledger(
     dataset: Annotated[
-        str | None,
-        typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False),
+        str | None, typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
 ) -> None:
@@ -64,7 +63,7 @@ def ledger(
     lines |= {name: _sent(settings, name) for name in feeds if dataset in (None, name)}
     if as_json:
         damages = [{"dataset": fault.where, "balanced": False, "problem": fault.what} for fault in damaged]
-        say_json([*(_as_json(line) for found in lines.values() for line in found), *damages])
+        say_json([*(_as_json(line) for audited in lines.values() for line in audited), *damages])
     elif any(lines.values()):
         _show(lines, partitions=dataset is not None)
         look = Snapshot(zone_of(settings), events)
@@ -75,12 +74,12 @@ def ledger(
         console.print(NOTHING_PUBLISHED if is_new(settings) else "nothing is published yet; compute it: blogdata run")
     for fault in damaged:
         say_error(fault)
-    if damaged or any(not line.balanced for found in lines.values() for line in found):
+    if damaged or any(not line.balanced for audited in lines.values() for line in audited):
         raise typer.Exit(1)
 
 
 def _sent(settings: Settings, dataset: str) -> list[LedgerLine]:
-    found = []
+    sent = []
     for line in partner.outbox(settings).lines():
         delivered = line.states.get("delivered", 0)
         entry = Entry(
@@ -92,8 +91,8 @@ def _sent(settings: Settings, dataset: str) -> list[LedgerLine]:
             reasons={"private": line.private, **{name: n for name, n in line.states.items() if name != "delivered"}},
         )
         problem = f"{line.missing} rows are not accounted for" if line.missing else None
-        found.append(LedgerLine(entry=entry, rows_there=delivered, problem=problem))
-    return found
+        sent.append(LedgerLine(entry=entry, rows_there=delivered, problem=problem))
+    return sent
 
 
 def _as_json(line: LedgerLine) -> dict[str, Any]:
@@ -120,17 +119,17 @@ def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("left out, by reason")
     table.add_column("", no_wrap=True)
-    for dataset, found in lines.items():
-        if not found:
+    for dataset, audited in lines.items():
+        if not audited:
             continue
         if partitions:
-            for line in found:
+            for line in audited:
                 _row(table, dataset, line.entry.partition or "whole", [line])
         else:
-            _row(table, dataset, str(len(found)), found)
+            _row(table, dataset, str(len(audited)), audited)
     console.print(table)
-    for found in lines.values():
-        for line in found:
+    for audited in lines.values():
+        for line in audited:
             if line.problem:
                 console.print(f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red")
 

@@ -28,11 +28,11 @@ class Deferred:
     help: str
 
     def load(self, name: str) -> Any:
-        found = resolve_name(f"{__package__}.{self.place}")
-        if isinstance(found, typer.Typer):
-            return _unwrapped(typer.main.get_command(found))
+        command = resolve_name(f"{__package__}.{self.place}")
+        if isinstance(command, typer.Typer):
+            return _unwrapped(typer.main.get_command(command))
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(name)(found)
+        alone.command(name)(command)
         return _unwrapped(typer.main.get_command(alone))
 
 
@@ -79,12 +79,7 @@ COMMANDS = {
 }
 """Every command, in the order of the help."""
 
-app = typer.Typer(
-    name="blogdata",
-    cls=group_of(COMMANDS),
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(name="blogdata", cls=group_of(COMMANDS), no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _say_version(asked: bool) -> None:

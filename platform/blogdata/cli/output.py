@@ -68,14 +68,14 @@ class TextGrid(Table):
         """Set how columns share the width: Rich would cut off any of them."""
         free = options.update_width(_ANY)
         widths = [
-            max(console.measure(cell, options=free).maximum for cell in (one.header, *one.cells))
-            for one in self.columns
+            max(console.measure(cell, options=free).maximum for cell in (column.header, *column.cells))
+            for column in self.columns
         ]
         for column, width in zip(self.columns, widths, strict=True):
             column.overflow = "fold"
             if column.no_wrap:
                 column.min_width = width
-        least = sum(one.min_width or min(width, _LEAST) for one, width in zip(self.columns, widths, strict=True))
+        least = sum(column.min_width or min(width, _LEAST) for column, width in zip(self.columns, widths, strict=True))
         if sum(widths) + 2 * (len(widths) - 1) > options.max_width:
             self.padding = (0, 1, 0, 0)
         # Rich would leave columns out for which there is no place; a terminal breaks longer lines itself.
@@ -203,14 +203,14 @@ def for_the_rest() -> str:
 def moment(text: str, option: str) -> datetime:
     """Parse a day, an hour or a time of an option; without an offset it is UTC."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigurationError(
             what=f"'{text}' is no day, hour or time",
             where=option,
             next_step="write it like 2026-01-05, 2026-01-05T03 or 2026-01-05T03:00:00 (UTC)",
         ) from error
-    return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
+    return time.replace(tzinfo=timezone.utc) if time.tzinfo is None else time.astimezone(timezone.utc)
 
 
 def say_warnings(warnings: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from blogdata.cli.output import Outcome, Screen
-from blogdata.deliver import unserved
+from blogdata.deliver import serving
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.remedies import ACCEPT
 from blogdata.landing.full_loader import ACCEPT_SIZE
@@ -65,7 +65,7 @@ class Pipeline:
         self._accepted = lifted | ({accept} if accept else set())
         self._command = command
         self._events = EventLog(Lake(root=str(settings.lake)))
-        self._served = unserved.configured(settings)
+        self._served = serving.configured(settings)
 
     def run(self, *, window: Window | None = None, select: Sequence[str] = (), for_: Sequence[str] = ()) -> Outcome:
         """Run what is stale, `for_` some datasets and their inputs only; or a window or selection again, stale or not.
@@ -85,9 +85,8 @@ class Pipeline:
         selection = Selection(window=window, select=select or wanted)
         if window is not None or select:
             span = window or Window(start=None, end=None)
-            if not selection.is_anything(self._planner) and not {*select} & {*self._served}:
+            if not selection.require_kept(self._planner) and not {*select} & {*self._served}:
                 return self._with_held(Outcome(), selection, again=True)
-            selection.require_kept(self._planner)
             request.update(span=span.written(), only_again=True)
             outcome = self.run_job(**self._asked(request), label="what was asked for").outcome
         elif self._is_something_to_do(selection):
@@ -132,12 +131,14 @@ class Pipeline:
         return sorted({*datasets, *read, *GRAPH.upstream({*datasets, *read})})
 
     def _is_something_to_do(self, selection: Selection) -> bool:
+        from blogdata.deliver.destinations import is_behind
+
         served = {*self._served} & {*(selection.select or self._served)}
         return bool(
             unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
             or due_tables(self._settings, self._events)
-            or (served and unserved.is_behind(self._settings, self._events))
+            or (served and is_behind(self._settings, self._events))
         )
 
     def _with_held(self, outcome: Outcome, selection: Selection, *, again: bool) -> Outcome:
@@ -146,10 +147,9 @@ class Pipeline:
         planner = self._new_planner() if outcome.runs else self._planner
         chosen = {name for task in GRAPH.tasks if selection.chosen(task) for name in task.datasets}
         refused = [] if again else [error for error in planner.refused() if error.where in chosen]
-        waiting = list(selection.waiting(planner))
+        waiting = dict(selection.waiting(planner))
         # The failed step reports the same reason: do not list it twice.
-        failed = {f"{one.main}: {one.why}" for one in waiting}
-        outcome.problems = [problem for problem in outcome.problems if problem not in failed]
+        outcome.problems = [problem for problem in outcome.problems if problem not in waiting.values()]
         outcome.problems += map(str, [*refused, *waiting])
         return outcome
 

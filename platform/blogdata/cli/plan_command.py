@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import (
-    NOTHING_LANDED,
-    TextGrid,
-    console,
-    existing,
-    is_new,
-    say_error,
-    say_json,
-    say_warnings,
-)
+from blogdata.cli.output import NOTHING_LANDED, TextGrid, console, existing, is_new, say_error, say_json, say_warnings
 from blogdata.cli.run_command import EVERYTHING
 from blogdata.ledger.events import EventLog
 from blogdata.table.lake import Lake
@@ -65,13 +56,7 @@ def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as
         raise refused[-1]
 
 
-def show(
-    runs: Sequence[Planned],
-    unsplit: Sequence[Path] = (),
-    tables: Sequence[str] = (),
-    *,
-    nothing: str,
-) -> None:
+def show(runs: Sequence[Planned], unsplit: Sequence[Path] = (), tables: Sequence[str] = (), *, nothing: str) -> None:
     if unsplit:
         console.print(
             f"{len(unsplit)} access log(s) are not split into hours yet: `blogdata run` does that first, and then "

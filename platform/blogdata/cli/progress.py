@@ -59,22 +59,22 @@ class RunProgress:
         materialization = event.step_materialization_data.materialization
         figures = materialization.metadata
         self.told |= figures
-        found = self._published.setdefault(".".join(materialization.asset_key.path), _Published())
+        published = self._published.setdefault(".".join(materialization.asset_key.path), _Published())
         if materialization.asset_key.path[0] == "landing":
             counted = [f"{_figure(figures[name]):,.0f} {what}" for name, what in _LANDED if name in figures]
-            found.landed = counted[0] if counted else "done"
+            published.landed = counted[0] if counted else "done"
             return
         written = next((figures[name] for name in (ROWS_ADDED, PARTITION_ROWS, ROWS) if name in figures), None)
-        found.rows += int(_figure(written))
-        found.seconds = _figure(figures.get("seconds"))
+        published.rows += int(_figure(written))
+        published.seconds = _figure(figures.get("seconds"))
 
     def _show_published(self) -> None:
-        for dataset, found in self._published.items():
-            if found.landed is not None:
-                self.outcome.steps.append({"dataset": dataset, "rows": 0, "seconds": 0.0, "landed": found.landed})
-                self._screen.print(f"  {dataset:<{DATASET}} {found.landed:>17} landed")
+        for dataset, published in self._published.items():
+            if published.landed is not None:
+                self.outcome.steps.append({"dataset": dataset, "rows": 0, "seconds": 0.0, "landed": published.landed})
+                self._screen.print(f"  {dataset:<{DATASET}} {published.landed:>17} landed")
                 continue
-            rows, seconds = found.rows, found.seconds
+            rows, seconds = published.rows, published.seconds
             self.outcome.rows += rows
             self.outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
             rate = f" {rows / seconds:>10,.0f} rows/s" if rows and seconds else ""

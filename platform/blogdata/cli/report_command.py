@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def report(
     out: Annotated[
-        Path | None,
-        typer.Option(help="Write the page to this file instead of report.html in the deployment's home"),
+        Path | None, typer.Option(help="Write the page to this file instead of report.html in the deployment's home")
     ] = None,
     days: Annotated[
         int | None, typer.Option(min=1, help="Days of history, counted back from the newest one; 400 when not given")
@@ -34,15 +33,15 @@ def report(
     from blogdata.watch import report as core
 
     settings = existing()
-    found = _computed(settings, days)
+    figures = _computed(settings, days)
     if as_json:
-        say_json(found.as_json())
+        say_json(figures.as_json())
         return
-    if not found.has_anything:
+    if not figures.has_anything:
         console.print(NOTHING_PUBLISHED)
         return
     file = out or _page(settings)
-    core.write(found, file)
+    core.write(figures, file)
     console.print(str(file))
 
 
@@ -52,9 +51,9 @@ def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
         if outcome.runs or outcome.problems:
             from blogdata.watch import report as core
 
-            found = _computed(settings)
-            if found.has_anything:
-                core.write(found, _page(settings))
+            figures = _computed(settings)
+            if figures.has_anything:
+                core.write(figures, _page(settings))
     except Exception as error:  # noqa: BLE001 - whatever it is, what the run has published stays published
         return [f"the report was not made: {error}"]
     return []

@@ -10,7 +10,7 @@ import typer
 from blogdata.cli.output import TextGrid, console, say_json
 from blogdata.contract.contract import Contract
 from blogdata.errors import refuse_unknown
-from blogdata.patterns.security.fine_grained_accessor_for_resources import JobReach, reach_of
+from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
 from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, Role, Shown, Sight, sight_of
 from blogdata.planning.graph import Graph
 from quality.contracts import EVERY
@@ -29,14 +29,15 @@ def rights(
         _show_roles([EVERY[job]] if job is not None else list(EVERY.values()), as_json=as_json)
         return
     tasks = graph.tasks if job is None else [graph.task_of(job)]
-    found = [reach_of(task.contracts) for task in tasks]
+    reaches = [reach_of(task.contracts) for task in tasks]
+    rows = [{"job": it.job, "reads": sorted(it.reads - it.writes), "writes": sorted(it.writes)} for it in reaches]
     if as_json:
-        say_json([{"job": one.job, "reads": _inputs(one), "writes": sorted(one.writes)} for one in found])
-    else:
-        table = TextGrid("job", "reads", "writes")
-        for reach in found:
-            table.add_row(reach.job, ", ".join(_inputs(reach)), ", ".join(sorted(reach.writes)))
-        console.print(table)
+        say_json(rows)
+        return
+    table = TextGrid("job", "reads", "writes")
+    for row in rows:
+        table.add_row(str(row["job"]), ", ".join(row["reads"]), ", ".join(row["writes"]))
+    console.print(table)
 
 
 def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
@@ -66,10 +67,6 @@ def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
 
 def _column(name: str, sight: Sight) -> str:
     usual, private = sight.columns[name], sight.private.get(name)
-    said = [] if usual is Shown.AS_IT_IS else [usual.value]
-    said += [f"{private.value} where {PRIVATE}"] if private else []
-    return f"{name} ({', '.join(said)})" if said else name
-
-
-def _inputs(reach: JobReach) -> list[str]:
-    return [*(f"landing.{table}" for table in sorted(reach.landed)), *sorted(reach.reads - reach.writes)]
+    marks = [] if usual is Shown.AS_IT_IS else [usual.value]
+    marks += [f"{private.value} where {PRIVATE}"] if private else []
+    return f"{name} ({', '.join(marks)})" if marks else name

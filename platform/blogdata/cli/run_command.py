@@ -31,8 +31,7 @@ _UP_TO_DATE = "these datasets have everything that has landed completely"
 
 def run(
     from_: Annotated[
-        str | None,
-        typer.Option("--from", help="First hour or day, 2026-01-05 or 2026-01-05T03 (UTC), to run again"),
+        str | None, typer.Option("--from", help="First hour or day, 2026-01-05 or 2026-01-05T03 (UTC), to run again")
     ] = None,
     to: Annotated[str | None, typer.Option("--to", help="End of the span, not included")] = None,
     select: Annotated[

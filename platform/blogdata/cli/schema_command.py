@@ -69,8 +69,8 @@ def release(
 def _compared(releases: dict[str, Release]) -> tuple[list[str], dict[str, list[Incompatibility]]]:
     """Return the datasets whose contract differs from its release, and what each breaks that breaks anything."""
     changed = [name for name, contract in EVERY.items() if releases.get(name) != enforcer.release_of(contract)]
-    found = {name: enforcer.breaks(releases[name], EVERY[name], today()) for name in changed if name in releases}
-    return changed, {name: faults for name, faults in found.items() if faults}
+    breaking = {name: enforcer.breaks(releases[name], EVERY[name], today()) for name in changed if name in releases}
+    return changed, {name: faults for name, faults in breaking.items() if faults}
 
 
 def _refused(dataset: str, faults: list[Incompatibility]) -> PlatformError:
@@ -88,25 +88,25 @@ def migrations(as_json: Json = False) -> None:
     """Show the columns that are being retired: how far each is, and who still reads it."""
     settings = existing()
     lake = Lake(root=str(settings.lake))
-    found: list[dict[str, Any]] = [
+    rows: list[dict[str, Any]] = [
         {
             "dataset": contract.dataset,
-            "migration": str(each),
-            "phase": schema_migrator.phase(lake, contract, each).value,
-            "grace_ends": each.ends,
-            "read_by": [vars(reader) for reader in _readers(settings, contract.dataset, each.old)],
+            "migration": str(migration),
+            "phase": schema_migrator.phase(lake, contract, migration).value,
+            "grace_ends": migration.ends,
+            "read_by": [vars(reader) for reader in _readers(settings, contract.dataset, migration.old)],
         }
         for contract in EVERY.values()
-        for each in contract.migrations
+        for migration in contract.migrations
     ]
     if as_json:
-        say_json(found)
+        say_json(rows)
         return
     table = TextGrid("dataset", "migration", "phase", "grace ends", "still read by")
-    for one in found:
-        read_by = ", ".join(f"{reader['name']} ({reader['owner']})" for reader in one.pop("read_by")) or "-"
-        table.add_row(*map(str, one.values()), read_by)
-    console.print(table if found else "no column is being retired")
+    for row in rows:
+        read_by = ", ".join(f"{reader['name']} ({reader['owner']})" for reader in row.pop("read_by")) or "-"
+        table.add_row(*map(str, row.values()), read_by)
+    console.print(table if rows else "no column is being retired")
 
 
 @app.command()
@@ -114,12 +114,12 @@ def remove(
     dataset: Annotated[str, typer.Argument(help="For instance gold.referral_stats")],
     column: Annotated[str, typer.Argument(help="The column, which the contract no longer has.")],
 ) -> None:
-    """Remove a retired column from its table; refused during its grace period, and while anybody reads it."""
+    """Remove a retired column from its table; refused during its grace period, and while it is read."""
     refuse_unknown([dataset], EVERY, where="schema remove")
     settings = existing()
     lake = Lake(root=str(settings.lake))
     readers = _readers(settings, dataset, column)
-    version = schema_migrator.remove(lake, EventLog(lake), EVERY[dataset], column, readers, today=today())
+    version = schema_migrator.remove(lake, EVERY[dataset], column, readers, today=today())
     if version is None:
         console.print(f"{dataset} does not have {column}")
         return

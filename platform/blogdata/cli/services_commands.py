@@ -147,12 +147,12 @@ def _standing(settings: Settings) -> dict[str, Any]:
     from blogdata.watch import findings
     from blogdata.watch.alerting import observed
 
-    found = findings.standing(observed(settings))
+    standing = findings.standing(observed(settings))
     return {
         "service": "findings",
-        "state": found[0].severity.value if found else "none",
-        "detail": f"{len(found)} to look at" if found else "nothing waits for a person, nothing is overdue",
-        "notices": [f"{one.title}: {one.what} ({one.owner}); {one.remedy}" for one in found],
+        "state": standing[0].severity.value if standing else "none",
+        "detail": f"{len(standing)} to look at" if standing else "nothing waits for a person, nothing is overdue",
+        "notices": [f"{finding.title}: {finding.what} ({finding.owner}); {finding.remedy}" for finding in standing],
     }
 
 
@@ -161,13 +161,11 @@ def metrics() -> None:
     from prometheus_client import generate_latest
 
     from blogdata.table.lake import Lake
-    from blogdata.watch.alerting import observed, record_of
+    from blogdata.watch.alerting import observed
     from blogdata.watch.metrics import registry
     from quality.contracts import EVERY
 
     settings = existing()
-    failing = record_of(settings).failing
-    channels = {channel.name: channel.name in failing for channel in settings.alerts}
     ticks = dagster_home.ticks(settings.home)
-    found = registry(observed(settings), Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
-    say_verbatim(generate_latest(found).decode())
+    figures = registry(observed(settings), Lake(root=str(settings.lake)), EVERY.values(), ticks)
+    say_verbatim(generate_latest(figures).decode())

@@ -20,7 +20,7 @@ from blogdata.cli.output import (
     not_published,
     say_json,
 )
-from blogdata.deliver.query import NotPublished, Query, QueryRows, RoleSight
+from blogdata.deliver.query import NotPublished, Query, RoleSight, rows_of
 from blogdata.errors import ConfigurationError
 from blogdata.operate import spark_attached
 from blogdata.operate.config import Settings
@@ -35,8 +35,7 @@ NAME = re.compile(r"\w+")
 def sql(
     query: Annotated[str, typer.Argument(help="For instance: SELECT page, events FROM gold.page_stats LIMIT 10")],
     as_of: Annotated[
-        str | None,
-        typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)"),
+        str | None, typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)")
     ] = None,
     limit: Annotated[int, typer.Option(help="Most rows to print", min=1)] = 1000,
     role: Annotated[Role | None, typer.Option("--as", help="See what this role sees, and nothing else")] = None,
@@ -55,24 +54,25 @@ def sql(
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
     with _explained(query, asked.names, settings), spark_attached.guarded(settings) as spark:
-        found = QueryRows.of(asked.frame(spark), limit + 1)
-    shown = found.rows[:limit]
-    more = f" (only the first {limit:,}; see --limit)" if len(found.rows) > limit else ""
+        frame = asked.frame(spark)
+        columns, rows = frame.columns, rows_of(frame, limit + 1)
+    more = f" (only the first {limit:,}; see --limit)" if len(rows) > limit else ""
+    del rows[limit:]
     if as_json:
-        say_json([dict(zip(found.columns, row, strict=True)) for row in shown])
+        say_json([dict(zip(columns, row, strict=True)) for row in rows])
         if more:
-            errors.print(f"{len(shown):,} rows{more}")
+            errors.print(f"{len(rows):,} rows{more}")
         return
     table = TextGrid()
-    for column in found.columns:
+    for column in columns:
         table.add_column(column, no_wrap=True)
     # A plan is many lines of Spark's own; a line feed in any other value is shown as one.
     plan = query.lstrip().lower().startswith("explain")
-    for row in shown:
+    for row in rows:
         cells = [_cell(value) for value in row]
         table.add_row(*(cell.splitlines() if plan else cell for cell in cells))
     console.print(table)
-    console.print(f"{len(shown):,} rows{more}")
+    console.print(f"{len(rows):,} rows{more}")
 
 
 @contextmanager

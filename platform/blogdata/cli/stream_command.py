@@ -19,14 +19,12 @@ from blogdata.table.target import RunContext
 
 def stream(
     dataset: Annotated[
-        str,
-        typer.Argument(help="The stream (visits, ads, sessions), or one of its datasets, like silver.visits_live"),
+        str, typer.Argument(help="The stream (visits, ads, sessions), or one of its datasets, like silver.visits_live")
     ] = "visits",
     once: Annotated[bool, typer.Option("--once", help="Take in what is there and end")] = False,
     every: Annotated[float, typer.Option(help="Seconds from one look at the landing zone to the next")] = 5.0,
     new_checkpoint: Annotated[
-        bool,
-        typer.Option("--new-checkpoint", help="Begin a new checkpoint; what is published is not published again"),
+        bool, typer.Option("--new-checkpoint", help="Begin a new checkpoint; what is published is not published again")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print at the end what was published, as JSON")] = False,
 ) -> None:
@@ -39,7 +37,7 @@ def stream(
     from blogdata.stream.stream import Place
     from resources.spark import SparkResource
 
-    chosen = next((one for one in STREAMS.values() if dataset in (one.name, *one.datasets)), None)
+    chosen = next((known for known in STREAMS.values() if dataset in (known.name, *known.datasets)), None)
     if chosen is None:
         raise ConfigurationError(
             what=f"no stream is called '{dataset}'", where="stream", next_step=f"choose {' or '.join(STREAMS)}"
@@ -58,7 +56,7 @@ def stream(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     if not once and not as_json:
-        tables = " and ".join(one.table for one in chosen.sources)
+        tables = " and ".join(source.table for source in chosen.sources)
         console.print(f"taking in {tables} from {settings.landing}; Ctrl-C ends it")
     with SparkResource(home=str(settings.home)).guard() as spark:
         streams.run(
@@ -71,10 +69,10 @@ def stream(
             stop=stop,
         )
     commits = {
-        name: [*takewhile(lambda one: one.info["run"]["run_id"] == run_id, appended(lake, name))]
+        name: [*takewhile(lambda commit: commit.info["run"]["run_id"] == run_id, appended(lake, name))]
         for name in chosen.datasets
     }
-    published = {name: sum(commit.rows_out for commit in found) for name, found in commits.items()}
+    published = {name: sum(commit.rows_out for commit in of_name) for name, of_name in commits.items()}
     if as_json:
         say_json(published)
         return

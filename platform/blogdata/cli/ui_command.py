@@ -122,8 +122,7 @@ def ui(
     port: Annotated[int, typer.Option(help="Port of the web server")] = 3000,
     host: Annotated[str, typer.Option(help="Address the web server listens at")] = "127.0.0.1",
     automatic: Annotated[
-        bool,
-        typer.Option("--automatic", help="Everything runs by itself: what lands, what follows from it, the clock"),
+        bool, typer.Option("--automatic", help="Everything runs by itself: what lands, what follows from it, the clock")
     ] = False,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Nobody can start or change anything in the UI; the daemon still does")
@@ -229,8 +228,8 @@ def _sign_in(settings: Settings, home: Path, *, opened: bool) -> None:
     url = str(dagster_home.ui_address(home))
     link = ui_guard.sign_in_link(url, secrets.read(settings, dagster_home.UI_TOKEN).reveal())
     # What is no terminal keeps it, such as a log.
-    shown = link if opened or sys.stdout.isatty() else f"{url} (sign in: blogdata ui --open)"
-    console.print(f"open {shown}")
+    address = link if opened or sys.stdout.isatty() else f"{url} (sign in: blogdata ui --open)"
+    console.print(f"open {address}")
     if opened:
         # Everybody on the machine sees the arguments of a process: the browser gets a file that only the owner reads.
         page = home / "sign-in.html"

@@ -35,10 +35,10 @@ def server(settings: Settings, *, workspace: Path, read_only: bool) -> Iterator[
     target = WorkspaceFileTarget([str(workspace)])
     with (
         dagster_home.open_instance(settings) as instance,
-        WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as found,
+        WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as opened,
     ):
         instance.optimize_for_webserver(*_STORAGE_LIMITS)
-        app = create_app_from_workspace_process_context(found, live_data_poll_rate=_POLL_MILLISECONDS)
+        app = create_app_from_workspace_process_context(opened, live_data_poll_rate=_POLL_MILLISECONDS)
         # Senders of events have a token of their own, and reach nothing else.
         events = secrets.read(settings, event_route.TOKEN).reveal()
         routes = [event_route.route(settings.landing, events, CONTRACTS), _health(instance)]

@@ -11,19 +11,11 @@ from blogdata.errors import ConfigurationError
 
 T = TypeVar("T")
 _TOKEN = re.compile(r"\s*(`[^`]+`|[A-Za-z_]\w*|\d+|[<>(),:])")
-_SYNONYMS = {
-    "byte": "tinyint",
-    "short": "smallint",
-    "integer": "int",
-    "long": "bigint",
-    "real": "float",
-    "numeric": "decimal",
-    "dec": "decimal",
-    "varchar": "string",
-    "char": "string",
-    "timestamp_ltz": "timestamp",
-}
-_WORD = r"[a-z_`].*"
+_SYNONYMS = dict(
+    pair.split("=")
+    for pair in "byte=tinyint short=smallint integer=int long=bigint real=float numeric=decimal dec=decimal "
+    "varchar=string char=string timestamp_ltz=timestamp".split()
+)
 
 
 @dataclass(frozen=True)
@@ -76,12 +68,12 @@ class Field:
 
 def parse(text: str) -> DataType:
     """Parse a type such as `ARRAY<STRUCT<at: TIMESTAMP, amount: DECIMAL(10, 2) NOT NULL>>`."""
-    return _Parser(text).whole(_Parser.type)
+    return _parsed(text, _type)
 
 
 def parse_fields(text: str) -> tuple[Field, ...]:
     """Parse a list of fields such as `id STRING NOT NULL, context STRUCT<ip: STRING>`."""
-    return _Parser(text).whole(lambda parser: tuple(parser.fields()))
+    return _parsed(text, lambda tokens: tuple(_fields(tokens)))
 
 
 def of_delta(schema: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -103,79 +95,75 @@ def _of_delta(given: Any) -> DataType:
             return Map(_of_delta(given["keyType"]), _of_delta(given["valueType"]))
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = [match.group(1) for match in _TOKEN.finditer(text)]
-        if "".join("".join(self._tokens).split()) != "".join(text.split()):
-            raise self._refused()
-        self._at = 0
-
-    def whole(self, read: Callable[[_Parser], T]) -> T:
-        found = read(self)
-        if self._next():
-            raise self._refused()
-        return found
-
-    def type(self) -> DataType:
-        name = self._take(_WORD).lower()
-        name = _SYNONYMS.get(name, name)
-        if name not in ("array", "map", "struct"):
-            return self._primitive(name)
-        self._take("<")
-        found: DataType
-        if name == "array":
-            found = Array(self.type())
-        elif name == "map":
-            key = self.type()
-            self._take(",")
-            found = Map(key, self.type())
-        else:
-            found = Struct(tuple(self.fields()) if self._next() != ">" else ())
-        self._take(">")
-        return found
-
-    def _primitive(self, name: str) -> Primitive:
-        numbers: list[int] = []
-        if self._has("("):
-            while self._next() != ")":
-                numbers.append(int(self._take(r"\d+")))
-                self._has(",")
-            self._take(r"\)")
-        if name == "decimal":
-            return Primitive(name, (*numbers, *(10, 0)[len(numbers) :]))
-        # A length limits what is written, not how it is read.
-        return Primitive(name)
-
-    def fields(self) -> Iterator[Field]:
-        while True:
-            name = self._take(_WORD).strip("`")
-            self._has(":")
-            kind = self.type()
-            required = self._has("not")
-            if required:
-                self._take("null")
-            yield Field(name=name, type=kind, nullable=not required)
-            if not self._has(","):
-                return
-
-    def _next(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
-
-    def _has(self, token: str) -> bool:
-        found = self._next().lower() == token
-        self._at += found
-        return found
-
-    def _take(self, pattern: str) -> str:
-        if not re.fullmatch(pattern, self._next(), re.IGNORECASE):
-            raise self._refused()
-        self._at += 1
-        return self._tokens[self._at - 1]
-
-    def _refused(self) -> ConfigurationError:
-        return ConfigurationError(
+def _parsed(text: str, read: Callable[[list[str]], T]) -> T:
+    tokens = _TOKEN.findall(text)[::-1]
+    try:
+        if "".join("".join(tokens[::-1]).split()) != "".join(text.split()):
+            raise ValueError
+        parsed = read(tokens)
+        if tokens:
+            raise ValueError
+    except (IndexError, ValueError) as error:
+        raise ConfigurationError(
             what="this is not a type of Spark SQL",
-            where=f"'{self._text}'",
+            where=f"'{text}'",
             next_step="write it like ARRAY<STRUCT<at: TIMESTAMP, amount: DECIMAL(10, 2)>>",
-        )
+        ) from error
+    return parsed
+
+
+def _type(tokens: list[str]) -> DataType:
+    name = _name(tokens).lower()
+    name = _SYNONYMS.get(name, name)
+    if name not in ("array", "map", "struct"):
+        return _primitive(name, tokens)
+    _take(tokens, "<")
+    kind: DataType
+    if name == "array":
+        kind = Array(_type(tokens))
+    elif name == "map":
+        key = _type(tokens)
+        _take(tokens, ",")
+        kind = Map(key, _type(tokens))
+    else:
+        kind = Struct(tuple(_fields(tokens)) if tokens[-1] != ">" else ())
+    _take(tokens, ">")
+    return kind
+
+
+def _primitive(name: str, tokens: list[str]) -> Primitive:
+    numbers: list[int] = []
+    if _has(tokens, "("):
+        while not _has(tokens, ")"):
+            numbers.append(int(tokens.pop()))
+            _has(tokens, ",")
+    # A length limits what is written, not how it is read.
+    return Primitive(name, (*numbers, *(10, 0)[len(numbers) :]) if name == "decimal" else ())
+
+
+def _fields(tokens: list[str]) -> Iterator[Field]:
+    while True:
+        name = _name(tokens).strip("`")
+        _has(tokens, ":")
+        kind = _type(tokens)
+        if required := _has(tokens, "not"):
+            _take(tokens, "null")
+        yield Field(name=name, type=kind, nullable=not required)
+        if not _has(tokens, ","):
+            return
+
+
+def _name(tokens: list[str]) -> str:
+    if not re.match("[a-z_`]", tokens[-1], re.IGNORECASE):
+        raise ValueError
+    return tokens.pop()
+
+
+def _has(tokens: list[str], token: str) -> bool:
+    is_next = bool(tokens) and tokens[-1].lower() == token
+    return bool(is_next and tokens.pop())
+
+
+def _take(tokens: list[str], token: str) -> None:
+    if not _has(tokens, token):
+        raise ValueError

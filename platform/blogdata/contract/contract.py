@@ -50,15 +50,12 @@ Wanted = Mapping[str, Mapping[str, str]]
 
 
 class Arrival(Protocol):
-    """A partition that has landed, complete."""
+    """A partition that has landed, complete; the fingerprint is a digest of its files: names, sizes and times."""
 
     @property
-    def key(self) -> str:
-        """Its partition key."""
-
+    def key(self) -> str: ...
     @property
-    def fingerprint(self) -> str:
-        """Digest of its files: names, sizes and times."""
+    def fingerprint(self) -> str: ...
 
 
 class Look(Protocol):
@@ -69,9 +66,6 @@ class Look(Protocol):
 
     def history(self, dataset: str) -> Sequence[Entry]:
         """All publications of a dataset, in the order of the versions."""
-
-    def executions(self, dataset: str) -> Sequence[Entry]:
-        """All executions and restorations of a dataset that is written in order."""
 
     def landed(self, table: str, grain: Grain) -> Sequence[Arrival]:
         """The complete partitions of a landed table, in order."""
@@ -117,7 +111,7 @@ class Sliced(Protocol):
         """Find the partitions below of whose input nothing else changed, with the slices that came."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Read:
     """An input of a dataset.
 
@@ -141,8 +135,7 @@ class Contract:
 
     Args:
         key: Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity.
-        reads: Its inputs and the mapping of their partitions; those of a companion are in the contract of its main
-            dataset.
+        reads: Its inputs; those of a companion are in the contract of its main dataset.
         view: Spark SQL over its inputs, named as `layer.table`, whose result the table is (Dataset Materializer);
             empty: no single statement computes it.
         rows_in: What a partition has to account for, in words; empty: the rows of its first input.
@@ -150,28 +143,22 @@ class Contract:
         reasons: SQL aggregates, by reason: how many of these are not rows of this table.
         left_out: Reasons that the steps of the dataset state in their accounts instead, each with its description;
             `filtered.*` stands for all with that prefix. It may also describe reasons of `reasons`.
-        parts: How many partitions of the inputs make one of these complete, counted by the measure `parts`, e.g. hours
-            of a day; the measure `parts_expected` overrides it for a partition. None if a partition is not gathered
-            from others.
+        parts: How many partitions of the inputs make one of these complete, e.g. hours of a day, counted by the measure
+            `parts`; the measure `parts_expected` overrides it for a partition. None: it is not gathered from others.
         max_share: Largest share, 0 to 1, of its input rows that may end in this dataset; None: no limit. A larger share
             fails a blocking check, after the rows have been stored.
-        references: Rows of other datasets that its rows refer to; audited after the publication, beside the hot path.
-        profiled: Columns whose distribution of values is followed after the publication (Offline Observer); none: the
-            dataset is not observed. No personal ones: their values would be stored with the profiles.
-        statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
+        references: Rows of other datasets that its rows refer to; audited after the publication.
+        profiled: Columns whose distribution of values is followed after the publication (Offline Observer), without
+            personal ones: their values would be stored with the profiles.
+        statistics: Columns with file statistics for data skipping; each one costs on every write.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
-        feeds: Datasets that read what changed in it from its change feed, which is kept then (Dataset Materializer).
-        shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
-            its layout changes with the dataset's logic.
+        feeds: Datasets that read its change feed, which is kept then (Dataset Materializer).
+        shared: Whether consumers get a view of it; not the state from which a dataset continues.
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
         adds_up: Columns within which its counts add up to a total that it has, too.
         anonymous: No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too.
-
-    Raises:
-        ConfigurationError: Rows are added to partitions (`Slices`), and too few rows of a partition refuse it: only the
-            added ones would be judged. Or it repeats what others say, and a column of it answers no question.
     """
 
     dataset: str

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.column_types import Primitive, of_delta
 from blogdata.contract.contract import Contract
-from blogdata.contract.schema import Column, Migration, RowRule
+from blogdata.contract.schema import Classification, Column, Migration, RowRule
 from blogdata.contract.writes import Replace
 from blogdata.errors import ConfigurationError
 
@@ -29,10 +29,11 @@ def migrating(contract: Contract) -> Contract:
     declared = {column.name for column in contract.columns}
     replaced = isinstance(contract.write, Replace) or not contract.migrations
     assert replaced, f"{contract.dataset}: only a dataset whose partitions or table are replaced is migrated"
-    for each in contract.migrations:
-        assert each.new is None or each.new in declared, f"{contract.dataset} lacks {each.new}, instead of {each.old}"
-        fixed = each.old in (*contract.key, contract.partition_column)
-        assert not fixed, f"{each.old} identifies rows or partitions of {contract.dataset}: make another dataset"
+    for migration in contract.migrations:
+        new, old = migration.new, migration.old
+        assert new is None or new in declared, f"{contract.dataset} lacks {new}, instead of {old}"
+        fixed = old in (*contract.key, contract.partition_column)
+        assert not fixed, f"{old} identifies rows or partitions of {contract.dataset}: make another dataset"
     rules = tuple(
         RowRule(
             name=f"{migration.old}_is_{migration.new}",
@@ -72,9 +73,9 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
 
 
 def _identifying(contract: Contract, migration: Migration) -> dict[str, Any]:
-    """Return whom a retired column identifies and who may see it: as with the column that replaces it."""
+    """Return whom a retired column identifies and who may see it: as with its successor; without one nobody sees it."""
     if migration.new is None:
-        return {"subject": migration.subject}
+        return {"classification": Classification.PERSONAL}
     (new,) = [column for column in contract.columns if column.name == migration.new]
     return {"subject": new.subject, "classification": new.classification}
 
@@ -85,10 +86,10 @@ def both(frame: DataFrame, contract: Contract) -> DataFrame:
 
     types = {column.name: column.type for column in contract.columns}
     for migration in contract.migrations:
-        there, new = frame.columns, migration.new
-        if migration.old in types and migration.old not in there:
+        present, new = frame.columns, migration.new
+        if migration.old in types and migration.old not in present:
             frame = frame.withColumn(migration.old, F.expr(migration.back).cast(types[migration.old]))
-        elif new in types and new not in there:
+        elif new in types and new not in present:
             frame = frame.withColumn(new, F.expr(migration.forth).cast(types[new]))
     return frame
 
@@ -109,5 +110,5 @@ def refuse_return(table: DeltaTable, contract: Contract) -> None:
 
 def _filled(contract: Contract, old: Collection[str]) -> tuple[Column, ...]:
     """Give the new columns of migrations the default that fills the rows which are older than they are."""
-    defaults = {each.new: each.forth for each in contract.migrations if each.old in old and each.new}
+    defaults = {change.new: change.forth for change in contract.migrations if change.old in old and change.new}
     return tuple(replace(column, default=defaults.get(column.name, column.default)) for column in contract.columns)

@@ -36,7 +36,7 @@ class Execution:
     """The execution a commit belongs to, for a table that is executed by period.
 
     Args:
-        restores: Version the table is restored to, -1 for the empty table; None for the execution's own commit.
+        restores: Earlier version into whose rows it is merged, -1 for none; None: those of `onto`.
     """
 
     period: str
@@ -65,14 +65,17 @@ class Added:
 class Entry:
     """One line of the ledger: a partition of a dataset as one commit published it.
 
-    `seconds` is the duration of the whole commit. For a table that is executed by period, the partition is the period,
-    and `restored` is the version to which a restoration took the table back. An `appended` line counts only the rows
-    that the commit added, not all rows of the partition. `makes_stale` lists the partitions of the dataset that became
-    stale by the commit. `judged_by` has the versions of what else decided about the rows, such as a list of crawlers.
-    `code_version` and `contract` tell which code published it, under which contract (its digest). `added` is there if
-    the commit only added rows to those of the partition; all figures are of the whole partition nevertheless.
-    `committed_at` is None for a line that was read from the commit and not from the event log. `expired` is the number
-    of its rows that left the table because its retention has ended; None while they are kept.
+    Args:
+        partition: For a table that is executed by period, the period.
+        seconds: Duration of the whole commit.
+        restored: Earlier version that an execution which ran again was merged into.
+        appended: Only the rows that the commit added are counted, not all of the partition.
+        makes_stale: Partitions of the dataset that became stale by the commit.
+        judged_by: Versions of what else decided about the rows, such as a list of crawlers.
+        contract: Digest of the contract under which it was published.
+        added: The commit only added rows to the partition; all figures are of the whole partition nevertheless.
+        committed_at: None if it was read from the commit and not from the event log.
+        expired: Rows that left the table because its retention has ended; None while they are kept.
     """
 
     dataset: str
@@ -153,11 +156,6 @@ class Commit:
     def rows_out(self) -> int:
         return sum(entry.rows_out for entry in self.entries.values())
 
-    @property
-    def recomputes(self) -> bool:
-        """Whether its rows were computed from the inputs: those of a restoration were there before."""
-        return all(entry.restored is None for entry in self.entries.values())
-
     def metadata(self, partition: str | None = None) -> dict[str, int | float | str | dict[str, Any]]:
         """Return the metadata of a materialization, for one partition or for all."""
         entries = list(self.entries.values()) if partition is None else [self.entries[partition]]
@@ -166,10 +164,10 @@ class Commit:
             ROWS if partition is None else PARTITION_ROWS: sum(entry.rows_out for entry in entries),
             "rows_in": sum(entry.rows_in for entry in entries),
             "table_version": max((entry.version for entry in entries), default=self.version),
+            **{f"rows/{reason}": rows for reason, rows in sorted(reasons.items())},
+            **{f"judged_by/{name}": version for name, version in self.info.get("judged_by", {}).items()},
+            **{name: self.info[name] for name in ("refreshed",) if name in self.info},
         }
-        figures.update({f"rows/{reason}": rows for reason, rows in sorted(reasons.items())})
-        figures.update({f"judged_by/{name}": version for name, version in self.info.get("judged_by", {}).items()})
-        figures.update({name: self.info[name] for name in ("refreshed",) if name in self.info})
         if len(entries) == 1 and (added := entries[0].added):
             figures[ROWS_ADDED] = entries[0].rows_written
             figures.update({"slices_added": ", ".join(added.slices)} if added.slices else {})
@@ -177,8 +175,7 @@ class Commit:
             measures = entries[0].measures.items()
             figures.update({f"measure/{name}": value for name, value in measures if isinstance(value, int | float)})
         else:
-            figures["files"] = int(self.info["files"])
-            figures["bytes"] = int(self.info["bytes"])
+            figures |= {name: int(self.info[name]) for name in ("files", "bytes")}
         return figures
 
 
@@ -189,7 +186,6 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
     for measured, measures in info["measures"].items():
         account = info["accounts"].get(measured, {})
         partition = execution["period"] if execution else measured
-        rows_out = int(measures["rows"])
         reasons = {str(reason): int(rows) for reason, rows in account.get("reasons", {}).items()}
         reasons.update({name: int(measures[f"reason.{name}"]) for name in info["reasons"]})
         entries[partition] = Entry(
@@ -197,7 +193,7 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             partition=partition,
             version=version,
             rows_in=int(account.get("rows_in", measures["accounted"])),
-            rows_out=rows_out,
+            rows_out=int(measures["rows"]),
             reasons=reasons,
             measures={name: measures[name] for name in info["own_measures"]},
             breakdowns={
@@ -218,16 +214,15 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
     return entries
 
 
-def added_of(told: Mapping[str, Any] | None) -> Added | None:
-    """Read back what a commit or an event tells of added rows; None if it tells nothing."""
-    return None if told is None else Added(**{**told, "slices": tuple(told["slices"])})
+def added_of(stored: Mapping[str, Any] | None) -> Added | None:
+    return None if stored is None else Added(**{**stored, "slices": tuple(stored["slices"])})
 
 
 _Key = TypeVar("_Key")
 
 
-def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
-    return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
+def _sum(left: Mapping[_Key, int], right: Mapping[_Key, int]) -> dict[_Key, int]:
+    return {key: left.get(key, 0) + right.get(key, 0) for key in {**left, **right}}
 
 
 _ROWS_KEPT = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
@@ -257,10 +252,8 @@ def parse_expiry(user_metadata: str | None) -> dict[str, Any] | None:
 
 
 def _parsed(user_metadata: str | None, wanted: str) -> dict[str, Any] | None:
-    if not user_metadata:
-        return None
     try:
-        info = json.loads(user_metadata)
+        info = json.loads(user_metadata or "null")
     except json.JSONDecodeError:
         return None
     return info if isinstance(info, dict) and wanted in info and "commit_id" in info else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import date, timedelta
 from enum import Enum
 
@@ -62,7 +62,7 @@ class Subject:
 NOBODY = Subject(whose=Whose.NOBODY, how=None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Column:
     """One column: its Spark SQL type, whether it may be null, whom it identifies, and who may see it.
 
@@ -80,8 +80,9 @@ class Column:
     """
 
     name: str
-    type: str
     description: str
+    _: KW_ONLY
+    type: str
     nullable: bool = True
     subject: Subject | None = None
     classification: Classification = Classification.INTERNAL
@@ -125,7 +126,7 @@ class Buckets:
     number: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RowRule:
     """A condition every row satisfies, as Spark SQL; enforced by a Delta CHECK constraint and counted by the audit."""
 
@@ -145,7 +146,7 @@ class Failed(str, Enum):
     """The rows are published, and the commit says that they failed the audit."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Audit:
     """A condition each written partition satisfies as a whole.
 
@@ -159,7 +160,7 @@ class Audit:
     failed: Failed = Failed.REFUSES
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Reference:
     """Rows that must exist in another dataset.
 
@@ -218,9 +219,6 @@ class Migration:
         new_from_old: SQL expression of the new column; empty: the same values.
         old_from_new: SQL expression of the old column until the table has lost it, unless the asset still computes it;
             empty: the same values, or null if nothing replaces it.
-        subject: Whom a column without a successor identifies; a table that still has it hides it from consumers by
-            that.
-        instead: Another dataset or view that has the values, as `layer.table`; empty if none has.
     """
 
     old: str
@@ -229,17 +227,10 @@ class Migration:
     new: str | None = None
     new_from_old: str = ""
     old_from_new: str = ""
-    subject: Subject | None = None
-    instead: str = ""
 
     @property
     def ends(self) -> date:
         return self.since + self.grace
-
-    @property
-    def replacement(self) -> str | None:
-        """The column that its readers read instead, of this dataset or of another; None if none has the values."""
-        return self.new or (f"{self.instead}.{self.old}" if self.instead else None)
 
     @property
     def forth(self) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from blogdata.contract.contract import Contract
 from blogdata.contract.migrations import carried
 from blogdata.contract.privacy import CONSUMERS, visible
+from blogdata.files import write_atomically
 from blogdata.ledger.events import EVENTS
 from blogdata.patterns.data_value.metadata_decorator import CONTEXT, IS_PUBLICATION, PUBLICATIONS
 from blogdata.patterns.storage import vertical_partitioner
@@ -61,23 +62,20 @@ def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> l
 
 def write(lake: Lake, contracts: Sequence[Contract]) -> list[Path]:
     """Write the SQL of all views to files at the lake's root, one per engine; none in an object store."""
-    files: list[Path] = []
     if "://" in lake.root:
-        return files
+        return []
     Path(lake.root).mkdir(parents=True, exist_ok=True)
-    for dialect in (SPARK, DUCKDB):
-        file = Path(lake.root) / dialect.file
-        hidden = file.with_name(f".{file.name}")
-        hidden.write_text("".join(f"{line};\n" for line in statements(lake, contracts, dialect)), encoding="utf-8")
-        hidden.replace(file)
-        files.append(file)
-    return files
+    files = {Path(lake.root) / dialect.file: dialect for dialect in (SPARK, DUCKDB)}
+    for file, dialect in files.items():
+        text = "".join(f"{line};\n" for line in statements(lake, contracts, dialect))
+        write_atomically(file, text.encode(), mode=0o644)
+    return [*files]
 
 
 def _views(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> Iterator[tuple[str, str]]:
     if lake.table(EVENTS) is not None:
-        columns = ", ".join(f"{expression} AS {name}" for name, expression in CONTEXT.items())
-        yield PUBLICATIONS, f"SELECT {columns} FROM {_table(lake, EVENTS, dialect)} WHERE {IS_PUBLICATION}"
+        context = ", ".join(f"{expression} AS {name}" for name, expression in CONTEXT.items())
+        yield PUBLICATIONS, f"SELECT {context} FROM {_table(lake, EVENTS, dialect)} WHERE {IS_PUBLICATION}"
     contracts = list(contracts)
     # An engine without the platform has no keys.
     unreadable = {contract.dataset for contract in contracts if contract.encrypted is not None}
@@ -85,27 +83,22 @@ def _views(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> Itera
         dataset, table = contract.dataset, lake.caught_up(contract.dataset)
         if table is None:
             continue
-        there, source = [field.name for field in table.schema().fields], _table(lake, dataset, dialect)
+        columns, source = [field.name for field in table.schema().fields], _table(lake, dataset, dialect)
         if members.is_pointer(table):
-            seen = members.members_of(table).visible
-            there, source = list(members.columns_of(seen)), dataset
-            if seen:
-                yield dataset, _union([_member(lake, dataset, one, there, dialect) for one in seen])
+            tables = members.members_of(table).visible
+            columns, source = list(members.columns_of(tables)), dataset
+            if tables:
+                yield dataset, _union([_member(lake, dataset, member, columns, dialect) for member in tables])
         if contract.wide is not None and contract.wide.of not in unreadable:
             lines = _table(lake, contract.wide.of, dialect)
-            yield (
-                f"{dataset}{WHOLE}",
-                vertical_partitioner.query(there, contract, rows=source, lines=lines, quote=dialect.quote),
-            )
-        if shown := [name for name in visible(carried(contract, table)) if name in there]:
-            yield f"{dataset}{CONSUMERS}", f"SELECT {_listed(shown, dialect)} FROM {source}"
+            query = vertical_partitioner.query(columns, contract, rows=source, lines=lines, quote=dialect.quote)
+            yield f"{dataset}{WHOLE}", query
+        if shared := [name for name in visible(carried(contract, table)) if name in columns]:
+            yield f"{dataset}{CONSUMERS}", f"SELECT {_listed(shared, dialect)} FROM {source}"
 
 
 def _member(lake: Lake, dataset: str, member: Member, columns: Iterable[str], dialect: Dialect) -> str:
-    selected = [
-        _listed([name], dialect) if name in member.columns else f"NULL AS {_listed([name], dialect)}"
-        for name in columns
-    ]
+    selected = [f"{'' if name in member.columns else 'NULL AS '}{_listed([name], dialect)}" for name in columns]
     table = _table(lake, members.table_of(dataset, member.location), dialect, member.version)
     query = f"SELECT {', '.join(selected)} FROM {table}"
     if not member.frozen:

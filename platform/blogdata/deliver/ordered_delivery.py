@@ -50,21 +50,19 @@ def deliver(orderer: BinPacker | Fifo, outbox: Outbox, target: HttpTarget) -> in
 
 
 def _send(records: Sequence[Delivery], outbox: Outbox, target: HttpTarget) -> Collection[int]:
-    try:
-        return target.send(records)
-    except Refused:
-        # No try before this one may have been taken.
-        outbox.refused(records)
-        raise
-    except TransientError as error:
-        fault = error
-    for pause in PAUSES:
-        time.sleep(pause)
+    for tries, pause in enumerate((*PAUSES, None)):
         try:
             return target.send(records)
-        except TransientError as error:
-            fault = error
-    raise fault
+        except Refused:
+            if not tries:
+                # No try before this one may have been taken.
+                outbox.refused(records)
+            raise
+        except TransientError:
+            if pause is None:
+                raise
+            time.sleep(pause)
+    raise AssertionError
 
 
 class HttpTarget:
@@ -88,7 +86,7 @@ class HttpTarget:
 
     def send(self, records: Sequence[Delivery]) -> Collection[int]:
         """Send records in one request, and return the indexes of those that were not taken."""
-        body = json.dumps({"records": [self._record(one) for one in records]}, sort_keys=True).encode()
+        body = json.dumps({"records": [self._record(record) for record in records]}, sort_keys=True).encode()
         if self._key is None:
             return self._post(body, len(records), None)
         return self._key.use(partial(self._post, body, len(records)), refused=KeyRefused)
@@ -116,7 +114,7 @@ class HttpTarget:
                 next_step="correct the address or what is sent; the records wait",
             )
         try:
-            failed = {int(one["index"]) for one in json.loads(content)["failed"]}
+            failed = {int(record["index"]) for record in json.loads(content)["failed"]}
         except (ValueError, KeyError, TypeError) as error:
             raise self._undelivered("gave an answer that cannot be read") from error
         if not failed <= set(range(count)):

@@ -9,7 +9,6 @@ A record that comes later than one of its key which was sent takes the next numb
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import sqlite3
@@ -19,10 +18,9 @@ from dataclasses import dataclass
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.files import SqliteStore
+from blogdata.files import SqliteStore, locked
 
 STATES = ("waiting", "sending", "delivered")
-# Files of earlier versions have more columns and tables, which stay empty; nothing reads the time of a key.
 _SCHEMA = """
 CREATE TABLE records (
     id TEXT PRIMARY KEY, partition TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, digest TEXT NOT NULL,
@@ -30,7 +28,7 @@ CREATE TABLE records (
 );
 CREATE INDEX of_partition ON records (partition);
 CREATE INDEX of_state ON records (state, at, id);
-CREATE TABLE keys (key TEXT PRIMARY KEY, sequence INTEGER NOT NULL, at INTEGER NOT NULL);
+CREATE TABLE keys (key TEXT PRIMARY KEY, sequence INTEGER NOT NULL);
 CREATE TABLE partitions (
     partition TEXT PRIMARY KEY, source TEXT NOT NULL, rows_in INTEGER NOT NULL, private INTEGER NOT NULL
 );
@@ -49,13 +47,12 @@ FROM partitions LEFT JOIN records USING (partition)
 WHERE ?1 IS NULL OR partition = ?1 GROUP BY partition ORDER BY partition
 """.format(", ".join(f"sum(state = '{state}' AND NOT gone) AS {state}" for state in STATES))
 
-
 MOST_TRIES = 50
 """Times a record may fail in one execution; after that it waits for the next one."""
 
 
 class OutboxUnusable(PlatformError):
-    """Raised when the outbox cannot be read or written, or another process delivers from it."""
+    """Raised when the outbox cannot be read or written."""
 
     transient = True
 
@@ -116,17 +113,9 @@ class Outbox(SqliteStore):
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Be the only process that takes or sends; the death of the process ends it."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.with_suffix(".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise OutboxUnusable(
-                    what="another process sends to the partner", where=str(self.path), next_step="try it again later"
-                ) from error
-            # While this is open, no other connection is the last one, whose close would write the log back.
-            with self.connected():
-                yield
+        # While the file is open, no other connection is the last one, whose close would write the log back.
+        with locked(self.path.with_suffix(".lock"), seconds=0), self.connected():
+            yield
 
     def sources(self) -> dict[str, str]:
         """Return the version of the source that was taken, by partition."""
@@ -159,26 +148,26 @@ class Outbox(SqliteStore):
     def due(self, *, before: str) -> list[Delivery]:
         """Return the records to send next: those whose outcome is not known, then the others in the order of time."""
         last: dict[str, int] = {}
-        found = []
+        records = []
         for row in self.rows(_DUE, before, _MOST_AT_ONCE):
-            before_it = max(row["last"], last.get(row["key"], 0))
-            sequence = row["sequence"] or before_it + 1
-            last[row["key"]] = max(sequence, before_it)
-            again = row["state"] == "sending"
-            found.append(Delivery(id=row["id"], key=row["key"], sequence=sequence, payload=row["payload"], again=again))
-        return found
+            key, payload, again = row["key"], row["payload"], row["state"] == "sending"
+            newest = max(row["last"], last.get(key, 0))
+            sequence = row["sequence"] or newest + 1
+            last[key] = max(sequence, newest)
+            records.append(Delivery(id=row["id"], key=key, sequence=sequence, payload=payload, again=again))
+        return records
 
     def number(self, records: Sequence[Delivery]) -> None:
         """Note that records are about to be sent under their numbers."""
         with self.writing() as connection:
             connection.executemany(
                 "UPDATE records SET state = 'sending', sequence = ? WHERE id = ?",
-                [(one.sequence, one.id) for one in records],
+                [(record.sequence, record.id) for record in records],
             )
             connection.executemany(
-                "INSERT INTO keys (key, sequence, at) VALUES (?, ?, 0) ON CONFLICT (key) DO UPDATE "
+                "INSERT INTO keys VALUES (?, ?) ON CONFLICT (key) DO UPDATE "
                 "SET sequence = max(sequence, excluded.sequence)",
-                [(one.key, one.sequence) for one in records],
+                [(record.key, record.sequence) for record in records],
             )
 
     def refused(self, records: Sequence[Delivery]) -> None:
@@ -186,20 +175,19 @@ class Outbox(SqliteStore):
         with self.writing() as connection:
             connection.executemany(
                 "UPDATE records SET state = 'waiting', sequence = NULL WHERE id = ?",
-                [(one.id,) for one in records if not one.again],
+                [(record.id,) for record in records if not record.again],
             )
             connection.executemany(
                 "UPDATE keys SET sequence = "
                 "coalesce((SELECT max(sequence) FROM records WHERE records.key = keys.key), 0) WHERE key = ?",
-                [(key,) for key in {one.key for one in records}],
+                [(key,) for key in {record.key for record in records}],
             )
 
     def taken(self, records: Iterable[Delivery]) -> None:
         """Note what the target has taken; it is not kept a second time."""
         with self.writing() as connection:
-            connection.executemany(
-                "UPDATE records SET state = 'delivered', payload = NULL WHERE id = ?", [(one.id,) for one in records]
-            )
+            statement = "UPDATE records SET state = 'delivered', payload = NULL WHERE id = ?"
+            connection.executemany(statement, [(record.id,) for record in records])
 
     def sent(self, keys: Iterable[str]) -> int:
         """Count the records of some keys that were sent, or may have been."""
@@ -209,8 +197,6 @@ class Outbox(SqliteStore):
 
     def forget(self, keys: Iterable[str]) -> None:
         """Delete all records of some keys, as if their rows had never been taken."""
-        if not self.path.exists():
-            return
         with self.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             for key in keys:

@@ -36,7 +36,7 @@ _COUNTS = ("events", "visits", "users")
 _HEADINGS = ("Seite", "Aufrufe", "Besuche", "Besucher", "Anteil in Prozent")
 
 
-def _told(row: Mapping[str, Any]) -> tuple[str | int, ...]:
+def _cells(row: Mapping[str, Any]) -> tuple[str | int, ...]:
     return row["page"], *(row[name] for name in _COUNTS), f"{row['share'] * 100:.2f}"
 
 
@@ -45,7 +45,7 @@ def to_csv(rows: pa.Table) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
     writer.writerow(_HEADINGS)
-    writer.writerows(map(_told, sorted(rows.to_pylist(), key=lambda row: (-row["events"], row["page"]))))
+    writer.writerows(map(_cells, sorted(rows.to_pylist(), key=lambda row: (-row["events"], row["page"]))))
     return text.getvalue().encode()
 
 
@@ -57,14 +57,13 @@ def from_csv(content: bytes) -> Iterator[tuple[str | int, ...]]:
 
 
 def to_parquet(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd")
+    pq.write_table(rows, sink := pa.BufferOutputStream(), compression="zstd")
     return bytes(sink.getvalue())
 
 
 def from_parquet(content: bytes) -> Iterator[tuple[str | int, ...]]:
     """Read from a Parquet file what the CSV file tells, with percents as that one has them."""
-    return map(_told, pq.read_table(pa.BufferReader(content)).to_pylist())
+    return map(_cells, pq.read_table(pa.BufferReader(content)).to_pylist())
 
 
 CSV = Writer(name="csv", file="page_stats.csv", encode=to_csv, decode=from_csv)

@@ -36,13 +36,13 @@ def known_as(key: str, secret: str) -> str:
     return token_of(key, secret, "key of the partner")
 
 
-def told(one: Delivery, *, write: Feed, secret: str) -> Mapping[str, object]:
+def sent_as(record: Delivery, *, write: Feed, secret: str) -> Mapping[str, object]:
     """Return what the partner is sent of a record: tokens for the key and the feed's `pseudonyms`."""
-    payload = json.loads(one.payload)
+    payload = json.loads(record.payload)
     # What waits may have been taken by a feed with other columns.
     named = [name for name in write.pseudonyms if name in payload]
     tokens = {name: token_of(payload[name], secret, f"{name} of the partner") for name in named}
-    computed = {"key": known_as(one.key, secret), "sequence": one.sequence}
+    computed = {"key": known_as(record.key, secret), "sequence": record.sequence}
     return wrapper.envelope({**payload, **tokens}, computed, field="payload")
 
 
@@ -57,7 +57,7 @@ def send(settings: Settings, box: Outbox, write: Feed) -> int:
     assert url is not None, "without a partner there is no feed"
     before = released(settings, datetime.now(timezone.utc))
     key = SecretInUse(secrets.pointer(settings, name)) if name else None
-    record = partial(told, write=write, secret=secrets.read(settings, TOKENS).reveal())
+    record = partial(sent_as, write=write, secret=secrets.read(settings, TOKENS).reveal())
     with HttpTarget(url, key=key, timeout=settings.partner.timeout, record=record) as api:
         while due := box.due(before=before):
             orderer: BinPacker | Fifo = (

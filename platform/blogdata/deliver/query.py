@@ -5,9 +5,10 @@ Spark's own parser and analyser judge the plan (`ReadOnlyQuery`): it may read th
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.migrations import carried
 from blogdata.contract.privacy import CONSUMERS, consumer_view
 from blogdata.errors import ConfigurationError, similar
-from blogdata.errors.remedies import Remedy, Run, ShowRights, WriteViews
+from blogdata.errors.remedies import Remedy, Run, ShowRights
 from blogdata.ledger import executions
 from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.operate import config, secrets
@@ -35,9 +36,7 @@ from blogdata.table.unneeded import READABLE
 from quality.contracts import EVERY
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
-
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 SECRET = "masks"
 """Name of the secret from which the key of masks is derived."""
@@ -83,11 +82,6 @@ class RoleSight:
         return name.startswith(_PLATFORM) and RIGHTS[self.role].technical
 
 
-def mark_of(settings: Settings) -> str:
-    """Return what tells the key of the masks from another one, without its value."""
-    return pseudo_anonymizer.derived_key(secrets.read(settings, SECRET).reveal(), "mark").hex()
-
-
 def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
     """Give a session the function that masks values; Spark's workers read the key, which no plan has."""
     from pyspark.sql.pandas.functions import arrow_udf
@@ -105,7 +99,6 @@ LITERALS = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|
 VERSIONS = "ops.versions"
 """Table that maps executions to table versions, for datasets executed by period."""
 _REFUSED = "[BLOGDATA_NOT_READ_ONLY] "
-_UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 _SESSION = {
     # Otherwise the parser replaces ${env:NAME}, also within a literal.
     "spark.sql.variable.substitute": "false",
@@ -119,13 +112,10 @@ class NotPublished(ConfigurationError):
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A query whose tables exist, at the versions that it reads.
+    """A query whose tables exist, at the versions of the stored ones; `written` is the statement as a person wrote it.
 
-    Args:
-        versions: Version of each stored table; derived tables have none.
-        moment: Time of the state to read; None for the newest.
-        sight: What the role sees that asks; None: everything.
-        keys: Settings of the deployment whose keys decrypt what is encrypted; None: it is shown as it is stored.
+    `moment` is the time of the state to read (None: the newest), `sight` what the role sees that asks (None:
+    everything); `keys` are settings whose keys decrypt what is encrypted (None: it is shown as it is stored).
     """
 
     lake: Lake
@@ -157,24 +147,33 @@ class Query:
                 sight.require_newest(names)
         # Choose all versions together, so that a dataset and its companion are read in the same state.
         versions = _versions(lake, {stored for name in names for stored in _read_by(name)}, moment)
-        there = {*versions, *_derived(lake)}
+        known = {*versions, *_derived(lake)}
         for name in sorted(names):
             dataset = _read_by(name)[0]
-            if name not in there and dataset not in EVERY.keys() & versions.keys():
+            if name not in known and dataset not in EVERY.keys() & versions.keys():
                 if dataset in EVERY and moment is None:
                     raise NotPublished(what=f"there is no {dataset} yet", where=dataset, next_step="compute it")
                 raise ConfigurationError(
                     what=f"there is no table {name}", where=lake.root, next_step=_existing(lake, name)
                 )
         parts[::2] = [TABLE.sub(lambda match: view(match.group(0)), part) for part in parts[::2]]
-        found = cls(lake=lake, query="".join(parts), written=query, names=names, versions=versions, moment=moment)
-        return replace(found, sight=sight, keys=keys)
+        return cls(
+            lake=lake,
+            query="".join(parts),
+            written=query,
+            names=names,
+            versions=versions,
+            moment=moment,
+            sight=sight,
+            keys=keys,
+        )
 
     def frame(self, spark: SparkSession) -> DataFrame:
         for name in sorted(self.names):
             rows = self.table(spark, name)
-            seen = rows if self.sight is None else self.sight.of(spark, self.lake, name, rows)
-            seen.createOrReplaceTempView(view(name))
+            if self.sight is not None:
+                rows = self.sight.of(spark, self.lake, name, rows)
+            rows.createOrReplaceTempView(view(name))
         require_read_only(
             spark, self.query, map(view, self.names), written=self.written, views_only=self.sight is not None
         )
@@ -192,8 +191,8 @@ class Query:
             dataset = name.removesuffix(CONSUMERS)
             return consumer_view(self.table(spark, dataset), carried(EVERY[dataset], self.lake.table(dataset)))
         if (materialized := _view_of(name)) is not None:
-            inputs = {each: self.stored(spark, each) for each in _read_by(name)}
-            return dataset_materializer.shown(spark, materialized.view, inputs)
+            inputs = {dataset: self.stored(spark, dataset) for dataset in _read_by(name)}
+            return dataset_materializer.evaluate(spark, materialized.view, inputs)
         if len(parts := _read_by(name)) > 1:
             rows, lines = (self.stored(spark, part) for part in parts)
             return vertical_partitioner.whole(rows, lines, EVERY[parts[0]])
@@ -234,9 +233,9 @@ def _derived(lake: Lake) -> list[str]:
 
 
 def _existing(lake: Lake, wanted: str) -> str:
-    there = sorted(name for name in (*EVERY, EVENTS) if lake.caught_up(name) is not None)
     kept = refused.kept(lake) if wanted.startswith(f"{refused.LAYER}.") else ()
-    tables = [*there, *kept, *_derived(lake)]
+    stored = sorted(name for name in (*EVERY, EVENTS) if lake.caught_up(name) is not None)
+    tables = [*stored, *kept, *_derived(lake)]
     return f"{similar([wanted], tables)}tables: {', '.join(tables)}"
 
 
@@ -250,7 +249,7 @@ def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> Dat
         if contract.executed is None or lake.caught_up(dataset) is None:
             continue
         newest = None if moment is None else version_at(lake, dataset, moment)
-        marks = [mark for mark in EventLog(lake).executions(dataset) if newest is None or mark.version <= newest]
+        marks = [mark for mark in EventLog(lake).history(dataset) if newest is None or mark.version <= newest]
         rows += [(dataset, line.execution, line.version, line.applied) for line in executions.state(marks).values()]
     return spark.createDataFrame(rows, "dataset STRING, execution STRING, table_version BIGINT, applied BOOLEAN")
 
@@ -285,11 +284,7 @@ def _readable_at(lake: Lake, dataset: str, moment: datetime) -> int:
 def require_read_only(
     spark: SparkSession, query: str, views: Iterable[str], *, written: str = "", views_only: bool = False
 ) -> None:
-    """Refuse a statement that does anything but read the given views; nothing of it is run.
-
-    Args:
-        written: The statement with names of tables, as a person wrote it; empty: as it is.
-    """
+    """Refuse a statement that does anything but read the given views; nothing of it is run."""
     from pyspark.errors import PySparkException
 
     for key, value in _SESSION.items():
@@ -301,19 +296,10 @@ def require_read_only(
         judged.load().schema  # noqa: B018
     except PySparkException as error:
         text = str(error)
-        if error.getCondition() == _UNKNOWN_SOURCE or _UNKNOWN_SOURCE in text:
-            raise ConfigurationError(
-                what="this Spark server cannot judge whether a statement only reads, so none is run",
-                where="the Spark server, without the engine's jar",
-                next_step=Remedy(
-                    "load the engine's jar, or query the tables with another reader of Delta tables, by their views: ",
-                    WriteViews(),
-                ),
-            ) from error
         if _REFUSED in text:
-            found = text.partition(_REFUSED)[2].partition("\n")[0].strip()
+            refusal = text.partition(_REFUSED)[2].partition("\n")[0].strip()
             raise ConfigurationError(
-                what=f"only queries are run here, over the lake's tables; this has {found}",
+                what=f"only queries are run here, over the lake's tables; this has {refusal}",
                 where=f"'{(written or query).strip()[:60]}'",
                 next_step=Remedy(
                     "read layer.table by SELECT, WITH, DESCRIBE or EXPLAIN, with functions that only compute; "
@@ -324,53 +310,25 @@ def require_read_only(
         raise
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueryRows:
-    """The rows of a result as plain values; times as text in UTC, since Python has no year 0 and none after 9999."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-
-    @classmethod
-    def of(cls, frame: DataFrame, limit: int) -> QueryRows:
-        types = [field.dataType for field in frame.schema.fields]
-        numbered = frame.limit(limit).toDF(*map(str, range(len(types))))
-        cast = [numbered[str(at)].cast(_textual(kind)).alias(str(at)) for at, kind in enumerate(types)]
-        rows = numbered.select(*cast).collect()
-        return cls(
-            columns=frame.columns,
-            rows=[[_plain(value, kind) for value, kind in zip(row, types, strict=True)] for row in rows],
-        )
+_NESTED = ("array", "map", "struct")
 
 
-def _textual(kind: DataType) -> DataType:
-    """Return a type with texts where it has times; Spark casts them, within other values, too."""
-    from pyspark.sql import types
-
-    if isinstance(kind, types.TimestampType | types.TimestampNTZType | types.DateType):
-        return types.StringType()
-    if isinstance(kind, types.StructType):
-        return types.StructType(
-            [types.StructField(each.name, _textual(each.dataType), each.nullable) for each in kind.fields]
-        )
-    if isinstance(kind, types.ArrayType):
-        return types.ArrayType(_textual(kind.elementType), kind.containsNull)
-    if isinstance(kind, types.MapType):
-        return types.MapType(_textual(kind.keyType), _textual(kind.valueType), kind.valueContainsNull)
-    return kind
+def rows_of(frame: DataFrame, limit: int) -> list[list[Any]]:
+    """Return plain values; times are texts in UTC, since Python has no year 0 and none after 9999."""
+    kinds = [field.dataType.typeName() for field in frame.schema.fields]
+    numbered = frame.limit(limit).toDF(*map(str, range(len(kinds))))
+    texts = [_text(numbered[str(at)], kind).alias(str(at)) for at, kind in enumerate(kinds)]
+    return [
+        [json.loads(value) if value and kind in _NESTED else value for value, kind in zip(row, kinds, strict=True)]
+        for row in numbered.select(*texts).collect()
+    ]
 
 
-def _plain(value: Any, kind: DataType) -> Any:
-    from pyspark.sql import types
+def _text(column: Column, kind: str) -> Column:
+    from pyspark.sql import functions as F
 
-    if value is None:
-        return None
-    if isinstance(kind, types.TimestampType):
-        return f"{value}Z"
-    if isinstance(kind, types.StructType):
-        return {each.name: _plain(item, each.dataType) for each, item in zip(kind.fields, value, strict=True)}
-    if isinstance(kind, types.ArrayType):
-        return [_plain(item, kind.elementType) for item in value]
-    if isinstance(kind, types.MapType):
-        return {_plain(key, kind.keyType): _plain(item, kind.valueType) for key, item in value.items()}
-    return value
+    if kind == "timestamp":
+        return F.concat(column.cast("string"), F.lit("Z"))
+    if kind in _NESTED:
+        return F.to_json(column, {"ignoreNullFields": "false"})
+    return column.cast("string") if kind in ("timestamp_ntz", "date") else column

@@ -52,7 +52,7 @@ class ServedDataset(ABC):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dg.BetaWarning)
 
-            made = dg.multi_asset(
+            asset = dg.multi_asset(
                 name="__".join(self.key.path),
                 specs=[dg.AssetSpec(**{**described(contract, version), "kinds": {self.kind}}, deps=deps(contract))],
                 partitions_def=calendar[contract.grain],
@@ -61,7 +61,7 @@ class ServedDataset(ABC):
                 required_resource_keys=set(self.resources),
                 check_specs=[dg.AssetCheckSpec(LEDGER, asset=self.key, blocking=True, description=self.balanced)],
             )
-            return made(failing_after_output(serve, outputs))
+            return asset(failing_after_output(serve, outputs))
 
     def step(self) -> dg.OpDefinition:
         """Build the op of the job `refresh` that serves what is due, unless the run is for other datasets."""
@@ -77,13 +77,13 @@ class ServedDataset(ABC):
 
 
 def requested(
-    request: Request, contract: Contract, sources: Sequence[str], there: Callable[[], Collection[str]]
+    request: Request, contract: Contract, sources: Sequence[str], published: Callable[[], Collection[str]]
 ) -> list[str] | None:
     """Find the partitions that a run was asked to serve, among those published; None if it serves whatever is due."""
     if request.span:
         window = Window.parsed(request.span)
-        return [key for key in there() if window.holds(key, contract.grain)]
+        return [key for key in published() if window.holds(key, contract.grain)]
     if request.only_again:
         asked = {key for name in (*sources, contract.dataset) for key in request.again.get(name, ())}
-        return sorted(asked & set(there()))
+        return sorted(asked & set(published()))
     return None

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from blogdata import files
 from blogdata.deliver import lake_views
-from blogdata.errors import ConfigurationError, refuse_unknown
+from blogdata.errors import refuse_unknown
 from blogdata.patterns.storage import manifest
 from blogdata.runs.job import operation
 from blogdata.runs.run_values import table
@@ -33,13 +33,6 @@ def share(lake: Lake, dataset: str, *, withdraw: bool) -> list[Share]:
     The files are kept until the share is withdrawn, or moved to a newer version by the next call.
     """
     refuse_unknown([dataset] if dataset else [], EVERY, where="share")
-    if withdraw and (not dataset or shares.current(lake, dataset) is None):
-        raise ConfigurationError(
-            what=f"{dataset} is not shared" if dataset else "no dataset is named",
-            where="share, withdraw",
-            next_step="name one of the datasets that are shared: "
-            + (", ".join(one.dataset for one in _shared(lake)) or "there is none"),
-        )
     if dataset:
         with files.locked(shares.home(lake) / f".{dataset}.lock"):
             manifest.withdraw(lake, dataset) if withdraw else manifest.share(lake, EVERY[dataset])
@@ -47,25 +40,25 @@ def share(lake: Lake, dataset: str, *, withdraw: bool) -> list[Share]:
 
 
 def _shared(lake: Lake) -> list[Share]:
-    return [found for name in EVERY if (found := shares.current(lake, name)) is not None]
+    return [share for name in EVERY if (share := shares.current(lake, name)) is not None]
 
 
 def _do(context: dg.OpExecutionContext, config: ShareConfig) -> Mapping[str, Any]:
     lake: Lake = context.resources.lake.lake
-    found = share(lake, config.dataset, withdraw=config.withdraw)
+    shared = share(lake, config.dataset, withdraw=config.withdraw)
     views = lake_views.write(lake, list(EVERY.values()))
     rows = [
         {
-            "dataset": one.dataset,
-            "version": one.version,
-            "since": f"{one.since:%Y-%m-%d %H:%M:%S}",
-            "files": one.files,
-            "rows": one.rows,
-            "manifest": str(manifest.location(lake, one.dataset)),
+            "dataset": entry.dataset,
+            "version": entry.version,
+            "since": f"{entry.since:%Y-%m-%d %H:%M:%S}",
+            "files": entry.files,
+            "rows": entry.rows,
+            "manifest": str(manifest.location(lake, entry.dataset)),
         }
-        for one in found
+        for entry in shared
     ]
-    return {"views": ", ".join(map(str, views)), "shared": len(found), **table("shares", rows)}
+    return {"views": ", ".join(map(str, views)), "shared": len(shared), **table("shares", rows)}
 
 
 job = operation(

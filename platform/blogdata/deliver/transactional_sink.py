@@ -1,16 +1,13 @@
 """A relational database as the sink of a Transactional Writer: a partition of several tables in one transaction.
 
-How it works: the rows are copied in batches by COPY, within one transaction that first deletes the partition's old
-rows. Before the commit, the rows of the partition are counted and compared with the ledger. A `publications` table,
-written in the same transaction, records which versions of which datasets are served. It makes a retry a no-op, even if
-the first attempt was committed but never confirmed, and it prevents older versions from replacing newer ones. A batch
-counts as served only if all of its tables have a line: if one was dropped together with its lines, all are served
-again. Versions are compared within one table, identified by its id: the versions of a rebuilt table start again, and
-replace whatever its predecessor has served.
+How it works: one transaction deletes the partition's rows, copies the new ones by COPY, and compares their count with
+the ledger. It also writes into the table `publications` which versions of which datasets are served: so a retry is a
+no-op, even of an attempt that was committed and never confirmed, and no older version replaces a newer one. A delivery
+counts only if all of its tables have a line. Versions are compared within one table, by its id: a rebuilt table
+replaces whatever its predecessor has served.
 
-Any text can be served. PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL). It also limits
-index entries to 2704 bytes, so a table has a primary key only if its key has no text besides the partition: the audit
-of the dataset has counted repeated keys.
+PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL), and limits index entries to 2704 bytes, so
+a table has a primary key only if its key has no text besides the partition: the audit has counted repeated keys.
 
 The trap: one transaction per task. Each is all or nothing, but a job that is retried has already committed some of
 them.
@@ -21,7 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import sql
@@ -31,12 +28,15 @@ from blogdata.contract.schema import Column
 from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.ledger.deliveries import Served
+from blogdata.operate import postgres
 from blogdata.patterns.security.fine_grained_accessor_for_tables import RIGHTS, Role, grants
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PUBLICATIONS = "publications"
+LOGINS = {Role(name): f"{postgres.PREFIX}{name}" for name in postgres.READERS}
+"""Who reads the tables of the deployment's own server."""
 _MARK = "rights "
 _TYPES = {
     "STRING": sql.SQL("text"),
@@ -79,29 +79,19 @@ class SinkDelivery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinkRoles:
-    owner: str
-    writer: str
-    readers: Mapping[Role, str]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Receipt:
     batch_id: str
     rows: Mapping[str, int]
     repeated: bool
 
 
-def deliver(
-    connection: psycopg.Connection, schema: str, delivery: SinkDelivery, roles: SinkRoles | None = None
-) -> Receipt:
+def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> Receipt:
     """Replace a partition of several tables in one transaction.
 
-    If the connection is the writer's of some roles, tables are the owner's, and the readers get their rights. Of any
-    other one tables are its own, and nothing is granted.
+    If the connection is the writer's of the deployment's own server, tables are the owner's, and the readers get their
+    rights. Of any other one tables are its own, and nothing is granted.
 
     Raises:
-        RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
         psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
     """
     try:
@@ -109,12 +99,12 @@ def deliver(
             _alone(connection, schema)
             contracts = [part.contract for part in delivery.parts]
             login = connection.execute("SELECT session_user").fetchone()
-            if roles is None or login != (roles.writer,):
-                _make(connection, schema, contracts)
-            else:
-                connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.owner)))
-                _make(connection, schema, contracts)
-                _grant(connection, schema, contracts, roles)
+            is_writer = login == (postgres.WRITER,)
+            if is_writer:
+                connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(postgres.OWNER)))
+            _make(connection, schema, contracts)
+            if is_writer:
+                _grant(connection, schema, contracts)
         with connection.transaction():
             _alone(connection, f"{schema}/{delivery.partition}")
             if _is_served(connection, schema, delivery):
@@ -135,12 +125,12 @@ def deliver(
     return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=False)
 
 
-def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles) -> None:
+def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract]) -> None:
     tables = [*(contract.name for contract in contracts), PUBLICATIONS]
     # Table by table: the schema may have views of somebody else, which the owner may not grant.
-    writes = [f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}"."{name}" TO "{roles.writer}"' for name in tables]
-    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{roles.writer}"', *writes]
-    for role, login in roles.readers.items():
+    writes = [f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}"."{name}" TO "{postgres.WRITER}"' for name in tables]
+    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{postgres.WRITER}"', *writes]
+    for role, login in LOGINS.items():
         statements += grants(contracts, schema, role, login)
         if RIGHTS[role].technical:
             statements.append(f'GRANT SELECT ON "{schema}"."{PUBLICATIONS}" TO "{login}"')
@@ -159,7 +149,7 @@ def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Cont
         "SELECT obj_description(oid, 'pg_class'), has_table_privilege(%s::name, oid, 'INSERT') "
         f"FROM (SELECT {table}::oid AS oid FROM unnest(%s::text[]) AS name) AS tables"
     )
-    if set(connection.execute(query.encode(), [roles.writer, schema, tables]).fetchall()) == {(mark, True)}:
+    if set(connection.execute(query.encode(), [postgres.WRITER, schema, tables]).fetchall()) == {(mark, True)}:
         return
     for statement in statements:
         connection.execute(statement.encode())
@@ -209,11 +199,11 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
         ).format(publications)
     )
     for contract in contracts:
-        there = _retire(connection, schema, contract, _columns(connection, schema, contract.name))
-        absent = [column for column in contract.columns if column.name not in there]
-        if not there:
+        columns = _retire(connection, schema, contract, _columns(connection, schema, contract.name))
+        absent = [column for column in contract.columns if column.name not in columns]
+        if not columns:
             _create(connection, schema, contract)
-        elif there - {column.name for column in contract.columns} or not all(column.nullable for column in absent):
+        elif columns - {column.name for column in contract.columns} or not all(column.nullable for column in absent):
             raise PlatformError(
                 what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
                 where=f"{schema}.{contract.name}",
@@ -225,8 +215,8 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
 
 def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
     """Add columns that are new in the contract; they are null in existing rows, unless they rename an older one."""
-    table, there = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
-    renamed = {each.new: each.old for each in contract.migrations if not each.new_from_old and each.old in there}
+    table, existing = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
+    renamed = {move.new: move.old for move in contract.migrations if not move.new_from_old and move.old in existing}
     for column in columns:
         name = sql.Identifier(column.name)
         connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, _TYPES[column.type]))
@@ -235,13 +225,13 @@ def _add(connection: psycopg.Connection, schema: str, contract: Contract, column
             connection.execute(sql.SQL("UPDATE {} SET {} = {}").format(table, name, old))
 
 
-def _retire(connection: psycopg.Connection, schema: str, contract: Contract, there: set[str]) -> set[str]:
+def _retire(connection: psycopg.Connection, schema: str, contract: Contract, columns: set[str]) -> set[str]:
     """Drop the columns that are retired and no longer served, and return the ones that stay."""
-    gone = there & {each.old for each in contract.migrations} - {column.name for column in contract.columns}
+    gone = columns & {move.old for move in contract.migrations} - {column.name for column in contract.columns}
     table = sql.Identifier(schema, contract.name)
     for name in sorted(gone):
         connection.execute(sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(table, sql.Identifier(name)))
-    return there - gone
+    return columns - gone
 
 
 def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str]:
@@ -281,37 +271,32 @@ def _is_served(connection: psycopg.Connection, schema: str, delivery: SinkDelive
             where=f"{schema}, {delivery.batch_id}",
             next_step="nothing was changed; the step is retried and reads the newest versions",
         )
-    there = {dataset for (dataset,) in connection.execute(query, [delivery.batch_id])}
-    return there >= {part.contract.dataset for part in delivery.parts}
+    datasets = {dataset for (dataset,) in connection.execute(query, [delivery.batch_id])}
+    return datasets >= {part.contract.dataset for part in delivery.parts}
 
 
 def _replace(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
     contract = part.contract
     table = sql.Identifier(schema, contract.name)
     assert contract.partition_column is not None
-    mine = sql.SQL("{} = %s").format(sql.Identifier(contract.partition_column))
-    connection.execute(sql.SQL("DELETE FROM {} WHERE {}").format(table, mine), [delivery.partition])
+    partition = sql.SQL("{} = %s").format(sql.Identifier(contract.partition_column))
+    connection.execute(sql.SQL("DELETE FROM {} WHERE {}").format(table, partition), [delivery.partition])
     names = [column.name for column in contract.columns]
     columns = sql.SQL(", ").join(map(sql.Identifier, names))
-    with (
-        connection.cursor() as cursor,
-        cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(table, columns)) as copy,
-    ):
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(table, columns)
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for batch in part.batches:
-            for row in zip(*(_values(batch, name) for name in names), strict=True):
+            # A dataset's table gets a new column of the contract with its next publication; until then it is null.
+            empty = [None] * batch.num_rows
+            values = [batch[name].to_pylist() if name in batch.schema.names else empty for name in names]
+            for row in zip(*values, strict=True):
                 copy.write_row([value.replace("\0", "\u2400") if isinstance(value, str) else value for value in row])
-
-
-def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
-    # The dataset's table gets a new column of the contract with its next publication; until then it is null.
-    return batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
 
 
 def _audit(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
     contract = part.contract
-    query = sql.SQL("SELECT count(*) FROM {} WHERE {} = %s").format(
-        sql.Identifier(schema, contract.name), sql.Identifier(contract.partition_column or "")
-    )
+    table, column = sql.Identifier(schema, contract.name), sql.Identifier(contract.partition_column or "")
+    query = sql.SQL("SELECT count(*) FROM {} WHERE {} = %s").format(table, column)
     row = connection.execute(query, [delivery.partition]).fetchone()
     assert row is not None
     if row[0] != part.rows:
@@ -325,12 +310,9 @@ def _audit(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, 
 def _record(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
     publications = sql.Identifier(schema, PUBLICATIONS)
     # Rows served from another table are replaced now: if that table came back, it would have to serve them again.
-    connection.execute(
-        sql.SQL("DELETE FROM {} WHERE dataset = %s AND partition = %s AND table_id IS DISTINCT FROM %s").format(
-            publications
-        ),
-        [part.contract.dataset, delivery.partition, part.table_id],
-    )
+    dataset = part.contract.dataset
+    replaced = sql.SQL("DELETE FROM {} WHERE dataset = %s AND partition = %s AND table_id IS DISTINCT FROM %s")
+    connection.execute(replaced.format(publications), [dataset, delivery.partition, part.table_id])
     connection.execute(
         sql.SQL(
             "INSERT INTO {} (batch_id, dataset, partition, table_id, table_version, rows, run_id) "
@@ -339,15 +321,7 @@ def _record(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
             "ON CONFLICT (batch_id, dataset) DO UPDATE "
             "SET rows = excluded.rows, run_id = excluded.run_id, published_at = excluded.published_at"
         ).format(publications),
-        [
-            delivery.batch_id,
-            part.contract.dataset,
-            delivery.partition,
-            part.table_id,
-            part.version,
-            part.rows,
-            delivery.run_id,
-        ],
+        [delivery.batch_id, dataset, delivery.partition, part.table_id, part.version, part.rows, delivery.run_id],
     )
 
 

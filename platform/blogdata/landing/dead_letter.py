@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from blogdata.contract.contract import LEAST_ROWS, Contract
 from blogdata.errors import PlatformError, foreign
-from blogdata.errors.remedies import Query, Remedy
+from blogdata.errors.remedies import Action, Query, Remedy
 from blogdata.files import write_whole
 from blogdata.landing.landed_formats import extension
 from blogdata.landing.landed_links import require_within
@@ -48,7 +48,7 @@ def is_rejected() -> Column:
     return F.size("reasons") > 0
 
 
-def query(dataset: str, selection: str) -> Query:
+def query(dataset: str, selection: str) -> Action:
     return Query(sql=f"SELECT reasons, count(*) FROM {dataset} WHERE {selection} GROUP BY reasons")
 
 

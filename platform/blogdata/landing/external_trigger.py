@@ -1,20 +1,16 @@
 """External Trigger: an event from outside starts a run, once, and waits until it can.
 
 Problem: nobody can tell when the data will come. A schedule runs in vain most of the time, and late the rest of it.
-
 How it works: each event waits as a file of its own in the landing zone, in the folder :data:`FOLDER`. A sender writes
 the file itself, under a hidden name first, or makes an HTTP call with a token
 (`blogdata.cli.event_route`), which is answered once the file is on the disk (:func:`keep`). A sensor
 requests a run for each file and removes the file once that run exists; the event's context goes into the run's tags and
 commits. The run key is the event's source and id: delivered again, it starts no second run. A file that is no event
 (:func:`read`) is moved into :data:`REFUSED`, beside its reason.
-
 The trap: a trigger that is only a ping: without its event nobody knows why a run took place, and one that was answered
 and then lost in memory is never sent again. And trust: an event selects declared datasets, whose stale partitions are
 computed; nothing in it is opened or executed.
-
 When not to use it: for data that come regularly, or from a producer that cannot notify; then a Readiness Marker.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 

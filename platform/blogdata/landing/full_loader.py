@@ -2,18 +2,14 @@
 
 Problem: a small reference table records neither what changed nor when. Comparing row by row costs more than reading all
 of it, and a table that is emptied and refilled is empty for every reader in between.
-
 How it works: the whole source replaces the whole table in one commit (Data Overwrite, or a Proxy that keeps every
 load): a reader sees yesterday's rows or today's, and time travel still returns yesterday's. Before anything is
 replaced, :func:`guard` compares the number of rows with the last load. The rows of a table of a database are read at
 one state of it and land as a JSON file, with the flag last (:func:`land`), so all that holds for delivered files holds
 for them, and memory does not grow with the table.
-
 The trap: a source that has just been emptied, or is being written, loads without an error, and empties every join
 downstream. The guard reports both counts and leaves the decision to a person.
-
 When not to use it: for sources that grow without bound or are too large for one load; use an Incremental Loader there.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 
@@ -91,14 +87,20 @@ def land(
     with alone(folder.parent):
         _require_no_others(target)
         partial = hidden(target)
-        rows = 0
-        with table_rows.snapshot(connection, table), partial.open("wb") as file:
-            columns = table_rows.columns_of(connection, table, announced)
-            for row in table_rows.read(connection, sql.SQL("SELECT row_to_json(r) FROM ({}) r").format(columns)):
-                file.write(row + b"\n")
-                rows += 1
-            file.flush()
-            os.fsync(file.fileno())
+
+        def write(source: table_rows.SourceTable) -> int:
+            rows = 0
+            with partial.open("wb") as file:
+                for row in table_rows.read(connection, table_rows.as_json(source)):
+                    file.write(row + b"\n")
+                    rows += 1
+                file.flush()
+                os.fsync(file.fileno())
+            return rows
+
+        with table_rows.snapshot(connection, table):
+            source = table_rows.describe(connection, table, announced)
+            rows = table_rows.each_row(connection, source, sql.SQL("true"), write)
         prepare(partial)
         changed = not same_bytes(partial, target)
         if changed:
@@ -111,8 +113,8 @@ def land(
 
 
 def _require_no_others(target: Path) -> None:
-    entries = target.parent.iterdir() if target.parent.is_dir() else ()
-    if others := sorted(path.name for path in entries if is_data(path.name) and path != target):
+    there = target.parent.iterdir() if target.parent.is_dir() else ()
+    if others := sorted(path.name for path in there if is_data(path.name) and path != target):
         raise ConfigurationError(
             what=f"the day has files of another producer: {', '.join(others[:3])}",
             where=str(target.parent),

@@ -3,20 +3,16 @@
 Problem: every backfill and replay reads landed files again, so a person who was deleted from the tables alone comes
 back. Text files cannot delete a row: a file has to be written anew, and whoever is killed while writing it over has
 neither the old nor the new one.
-
 How it works: a line that is to go is overwritten by as many bytes of filler (:func:`overwrite`). The new file is
 written beside the old one, flushed to the disk, and takes its name in one step. A line of filler is no row any more
 (:mod:`blogdata.landing.lines`): it is counted as `erased`, and not read. All tables that were computed from it are
 computed again, by the plan that knows what is stale; nothing is patched.
-
 The trap: removing the bytes. All lines behind would move, and with them everything that is known by its place in a
 file: ids of visits in access logs, corrections of dead letters, the account of each file. And what is overwritten
 cannot be brought back: what decides about lines is shown before. Requests are better collected, since a file is read
 and written as a whole, for one line as for thousands.
-
 When not to use it: on a file that a process keeps open to append to, since what it writes after the rename goes into a
 file without a name. Where all personal data lie in one small table, delete there (Vertical Partitioner).
-
 Source: "Data Engineering Design Patterns", ch. 7.
 """
 

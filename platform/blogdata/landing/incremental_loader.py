@@ -2,7 +2,6 @@
 
 Problem: a table grows without bound, and reading all of it each time costs more each time. It has a column with the
 time at which a row was written or changed.
-
 How it works: a window is an hour or a day, half-open: a row at the instant between two windows is in the later one
 only. The condition is sent to the server (:func:`load`), which needs an index of the column not to read the whole
 table; a backfill of an old window reads that window. All windows of a load are read at one state of the database. The
@@ -14,15 +13,13 @@ further file. So a load may be repeated, cut off or run for old windows at any t
 load reads the windows of an overlap again, which finds rows that were committed late with an early time; of a
 transaction that stays open for longer, the rows come when their window is loaded by name.
 
-Rows whose time is null, `-infinity` or still to come land apart, once each, to be dead-lettered (:data:`UNTIMED`). Soft
-deletes travel as another line; hard deletes are unseen, as a row that is gone cannot be read.
-
+Rows whose time is null, `-infinity` or still to come land apart, once each, to be dead-lettered (:data:`UNTIMED`).
+Those before the first window are counted. Soft deletes travel as another line; hard deletes are unseen, as a row that
+is gone cannot be read.
 The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
 committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
-
 When not to use it: if rows are changed without a new time, or hard deletes must be seen; then Change Data Capture, or a
 Full Loader if the table is small.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 
@@ -74,6 +71,18 @@ class DeltaTable:
     grain: Grain
 
 
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """The rows in each window that has any, by its key, those in no window by :data:`UNTIMED`, and the new ones.
+
+    `before` are the rows before the first window, which are not loaded; None: they were not counted.
+    """
+
+    rows: Mapping[str, int]
+    new: Mapping[str, int]
+    before: int | None = None
+
+
 def load(
     connection: psycopg.Connection,
     table: DeltaTable,
@@ -83,6 +92,7 @@ def load(
     *,
     now: datetime,
     untimed_in: str,
+    count_before: bool = False,
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
     """Land the rows of a table that have not landed, of the windows from `first` to `last`.
@@ -95,16 +105,30 @@ def load(
     begin, end = start_of(first, table.grain), min(start_of(following(last, table.grain), table.grain), future)
     timed = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, sql.Literal(begin), sql.Literal(end))
     untimed = sql.SQL("{0} IS NULL OR {0} >= {1} OR {0} = '-infinity'").format(delta, sql.Literal(future))
+    earlier = sql.SQL("{0} > '-infinity' AND {0} < {1}").format(delta, sql.Literal(begin))
+    before = None
     with alone(landed), table_rows.snapshot(connection, table.name):
-        columns = table_rows.columns_of(connection, table.name, table.announced, delta=table.delta)
-        loaded = Load(table, landed, prepare)
-        loaded.windows(_lines(connection, table, columns, timed), between(first, last, table.grain))
-        loaded.window(untimed_in, [line for _, line in _lines(connection, table, columns, untimed)], UNTIMED)
-    return loaded
+        source = table_rows.describe(connection, table.name, table.announced, delta=table.delta)
+        loading = _Loading(table, landed, prepare)
+        keys = between(first, last, table.grain)
+
+        def load_timed(source: table_rows.SourceTable) -> None:
+            loading.windows(_lines(connection, table, source, timed), keys)
+
+        def of_no_window(source: table_rows.SourceTable) -> list[bytes]:
+            return [line for _, line in _lines(connection, table, source, untimed)]
+
+        # What has landed before a value that cannot be read is there already the second time.
+        table_rows.each_row(connection, source, timed, load_timed)
+        loading.window(untimed_in, table_rows.each_row(connection, source, untimed, of_no_window), UNTIMED)
+        if count_before:
+            count = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(source.identifier, earlier)
+            before = next(iter(connection.execute(count).fetchall()))[0]
+    return Load(rows=loading.rows, new=loading.new, before=before)
 
 
 def _lines(
-    connection: psycopg.Connection, table: DeltaTable, columns: sql.Composable, where: sql.Composable
+    connection: psycopg.Connection, table: DeltaTable, source: table_rows.SourceTable, where: sql.Composable
 ) -> Iterator[tuple[str, bytes]]:
     """Read rows in the order of their times, each as its window and its line."""
     from psycopg import sql
@@ -112,7 +136,7 @@ def _lines(
     key_format = sql.Literal(_KEY_FORMATS[table.grain])
     window = sql.SQL("to_char({} AT TIME ZONE 'UTC', {})").format(sql.Identifier(table.delta), key_format)
     query = sql.SQL("SELECT coalesce({}, '') || ' ' || {}::text FROM ({} WHERE {}) r ORDER BY {}").format(
-        window, _object(table.shape), columns, where, sql.Identifier(table.delta)
+        window, _object(table.shape), table_rows.columns_of(source), where, sql.Identifier(table.delta)
     )
     for row in table_rows.read(connection, query):
         key, _, line = row.partition(b" ")
@@ -131,10 +155,7 @@ def _object(shape: Shape) -> sql.Composable:
 
 
 @dataclass(frozen=True)
-class Load:
-    """A load, with the rows in each window that has any, by its key, those in no window by :data:`UNTIMED`; and with
-    those of them that are new."""
-
+class _Loading:
     table: DeltaTable
     landed: Path
     prepare: Callable[[Path], object]
@@ -143,8 +164,8 @@ class Load:
 
     def windows(self, lines: Iterator[tuple[str, bytes]], keys: Sequence[str]) -> None:
         """Land what is new in each window; `lines` are in the order of the windows."""
-        for key, rows in groupby(lines, key=lambda row: row[0]):
-            self.window(key, [line for _, line in rows])
+        for key, own in groupby(lines, key=lambda row: row[0]):
+            self.window(key, [line for _, line in own])
         for key in keys:
             # Rows that have left a window since a crash between their file and its flag.
             if key not in self.rows and self._files(key, "-"):
@@ -153,7 +174,7 @@ class Load:
     def window(self, key: str, lines: Sequence[bytes], part: str = "-") -> None:
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
-        left -= Counter(_digest(line) for file in files for _, line in kept_lines(file))
+        left -= Counter(_digest(line) for each in files for _, line in kept_lines(each))
         new = []
         # The newest of equal rows are the new ones, which makes no difference.
         for line in reversed(lines):
@@ -197,9 +218,9 @@ class Load:
     def _files(self, key: str, part: str) -> list[Path]:
         # Rows without a time may have landed in any window.
         folder = _folder_of(None if part == UNTIMED else key, self.table.grain)
-        files = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
+        found = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
         # Somebody's copy of a file, `-1-old`, is none of them.
-        return sorted((file for file in files if _number(file).isdecimal()), key=lambda file: int(_number(file)))
+        return sorted((file for file in found if _number(file).isdecimal()), key=lambda file: int(_number(file)))
 
 
 def _folder_of(key: str | None, grain: Grain) -> str:

@@ -7,7 +7,7 @@ value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` character
 login. Words are also decoded from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes. Of a line of an
 access log count e-mails, addresses and long ids that are no number anywhere, and logins where servers write them,
 before the time, also those of several words, or where a declared format or a header has them; a path like `/archive` is
-none, nor what syslog writes before a line.
+none, nor what syslog writes before a line. Parts of a line are joined as for its row.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from urllib.parse import unquote
 
 from blogdata.landing.clients import normal_form
 from blogdata.landing.landed_formats import extension
-from blogdata.landing.log_envelopes import bare_line, body_of
-from blogdata.landing.log_formats import formats
+from blogdata.landing.log_declarations import HEADER
+from blogdata.landing.log_envelopes import Written, bare_line, body_of, decoded, entry_of
+from blogdata.landing.log_formats import Misfit, formats
 from blogdata.operate.config import LogSettings
 
 FIELDS = {"user_id": "user_ids", "visit_id": "visit_ids", "login": "logins", "email": "emails", "ip": "addresses"}
@@ -76,10 +77,6 @@ class Identifiers:
     emails: frozenset[str] = frozenset()
     visit_ids: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
-
-    def __or__(self, other: Identifiers) -> Identifiers:
-        others = other.by_kind()
-        return Identifiers(**{kind: values | others[kind] for kind, values in self.by_kind().items()})
 
     def by_kind(self) -> dict[str, frozenset[str]]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -141,9 +138,25 @@ class Reader:
     def is_of_users(self) -> bool:
         return self._kind is Kind.USERS
 
-    def named(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Named]]:
-        """Return whom each line of a file names, by its offset; the lines, from the file's beginning, are bytes."""
-        return ((offset, self._of_line(offset, raw)) for offset, raw in lines)
+    def named(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[tuple[int, ...], Named]]:
+        """Return whom the lines of a file name, from its beginning, each by its offset and bytes.
+
+        Returns:
+            Whom a line names, with its offset; of one in parts, with those of all of them, when it ends.
+        """
+        log = self._log
+        for offset, raw in lines:
+            text = decoded(raw) if log else None
+            if log and text and (entry := entry_of(text)):
+                yield from map(self._of_written, log.joined(entry, offset)[1])
+                continue
+            if log and text and HEADER in text:
+                log.read(text)
+            yield (offset,), self._of_line(offset, raw)
+        yield from map(self._of_written, log.begun.values() if log else ())
+
+    def _of_written(self, line: Written) -> tuple[tuple[int, ...], Named]:
+        return line.places, self._of_line(line.places[0], line.text.encode(errors="surrogateescape"))
 
     def _of_line(self, offset: int, raw: bytes) -> Named:
         text = raw.decode("utf-8", "replace")
@@ -152,17 +165,18 @@ class Reader:
         if self._kind is not Kind.LOG:
             return self._of_json(raw, text)
         assert self._log is not None
-        request = self._log.read(text)
-        text = bare_line(text)
-        body = body_of(text)
+        body, found = body_of(bare_line(text)), self._log.read(text, within=True)
         if body.lstrip().startswith("{"):
             return self._of_json(body, text)
-        users = [form for user in self._log.users(text) for form in _forms(user)]
-        logins = (*chain(*map(_before_time, _forms(body))), *chain(*map(_of_user, users)))
-        words = _words(text, logins=logins, is_log=True)
+        users = [form for one in self._log.users(text) for form in _forms(one)]
+        words = _words(
+            text, logins=(*chain(*map(_before_time, _forms(body))), *chain(*map(_of_user, users))), is_log=True
+        )
         # Also a name, or an address of IPv6 with a port behind it, as that of a line that was cut off may be.
         cut = {word.rpartition(":")[0] for word in words["addresses"] if word.count(":") > 2}
-        client = cut if request is None else {request[1]["address"]} if request[1] else set[str]()
+        client = (
+            cut if isinstance(found, Misfit) else {found[1]["address"]} if found[1].keys() > {"time"} else set[str]()
+        )
         words = {**words, "addresses": words["addresses"] | client}
         return Named(fields={}, words=words, at=None, logged=_logged(text))
 

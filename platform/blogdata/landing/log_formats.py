@@ -16,7 +16,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
 
-from blogdata.landing.json_lines import iso_time
+from blogdata.landing.json_lines import MAX_BYTES, iso_time
 from blogdata.landing.log_declarations import (
     HEADER,
     columns_of,
@@ -25,7 +25,7 @@ from blogdata.landing.log_declarations import (
     compile_text,
     declaration_in,
 )
-from blogdata.landing.log_envelopes import MARK, bare_line, body_of
+from blogdata.landing.log_envelopes import MARK, Entry, Written, bare_line, body_of, entry_of, is_end_of, recoded
 from blogdata.landing.log_layouts import EDGE, REQUIRED, ColumnFormat, JsonFormat, TextFormat, TextFormats, document_in
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
@@ -62,6 +62,8 @@ TEXTS = {
     " cs(Referer) sc-status sc-substatus sc-win32-status time-taken",
 }
 """The named formats of text; `$request_time` and `%D` are both a number."""
+_RARE = ("traefik", "ingress_nginx", "alb", "s3", "haproxy", "cloudfront", "iis")
+"""Those that a line which fits none is nearer to only if it has more of their fields."""
 OBJECTS = {
     "caddy": "address=request.client_ip|request.remote_ip|request.remote_addr time=ts method=request.method"
     " target=request.uri status=status bytes=size host=request.host"
@@ -92,7 +94,7 @@ NAMES = (*TEXTS, *OBJECTS)
 OWN = "declared"
 """The name of every format that the deployment declares."""
 COMMENT = "comment"
-"""The name of the format of lines that are no request: `#Fields: date time`, prose behind a `#`."""
+"""The name of the format of lines that are no request: `#Fields: date time`, prose behind a `#`, parts of lines."""
 UNKNOWN = "log"
 """The name where a line fits no format."""
 # Brackets are of the visitor in lines that have their time as JSON, in columns, by ISO 8601, or as the second word.
@@ -112,6 +114,19 @@ _FARTHEST = timedelta(hours=18)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 Fields = dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """Where a line that fits no format departs from the nearest one: its first field that does not fit, or `end`."""
+
+    format: str
+    field: str
+
+    @property
+    def reason(self) -> str:
+        """The reason of the line's rejection, such as `not_combined_log:time`."""
+        return f"not_{self.format}_log:{self.field}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,30 +153,74 @@ class LogReader:
     def __init__(self, formats: LogFormats) -> None:
         self._formats, self._readers = formats, formats.readers
         self.header = ""
+        self.begun = dict[str, Written]()
+        """Of each stream the line that has begun and not ended."""
 
-    def read(self, line: str) -> tuple[str, Fields] | None:
-        """Return the name of a line's format and its fields; None if it fits no format.
+    def read(self, line: str, *, within: bool = False) -> tuple[str, Fields] | Misfit:
+        """Return the name of a line's format and its fields, or where it departs from the nearest format.
 
-        The fields have all of :data:`REQUIRED`; those of the format `comment` are empty.
+        It has all of :data:`REQUIRED`, but for one of the format `comment`: that has no fields, or, if it is a part
+        that a later line ends, the time at which it was written.
+
+        Args:
+            within: Whether the line is the text of an entry: it is none itself.
         """
         bare = bare_line(line)
         body = body_of(bare)
+        if not within and (body is not bare or body[:1] == "{") and (entry := entry_of(line)):
+            return self.joined(entry)[0]
         if "\x1f" in line:
-            return None
+            return Misfit(format="combined", field="control_character")
         if body is not bare or body[:1] == "#":
             # What looks like that of a container, or a comment, may be declared to begin a line.
             for reader in self._formats.declared:
-                if (request := reader.read(bare)) is not None:
-                    return request
+                if (found := reader.read(bare)) is not None:
+                    return found
         if body[:1] == "{":
             return self._object(body)
         if body[:1] == MARK:
-            return None
+            return Misfit(format="combined", field="address")
         if body[:1] == "#":
             if body.startswith(HEADER):
                 self.begin(body)
             return COMMENT, {}
-        return next((request for reader in self._readers if (request := reader.read(body)) is not None), None)
+        for reader in self._readers:
+            if (found := reader.read(body)) is not None:
+                return found
+        return self._nearest(body)
+
+    def joined(self, entry: Entry, place: int = 0) -> tuple[tuple[str, Fields] | Misfit, list[Written]]:
+        """Read the line that an entry ends; what it begins is kept for the next entry of its stream.
+
+        Returns:
+            What the entry is read as, and the lines of which no further part will come: its own, behind one that never
+            ended if it is a request by itself; if it is none, either way.
+        """
+        begun, alone = self.begun.pop(entry.stream, Written("", ())), Written(entry.text, (place,))
+        whole = Written(begun.text + entry.text, begun.places + alone.places)
+        if not entry.ends:
+            is_long = len(whole.text) > MAX_BYTES
+            self.begun[entry.stream] = alone if is_long else whole
+            return (COMMENT, {"time": entry.time}), [begun] * is_long
+        found = self._whole(whole.text)
+        if not begun.places:
+            return found, [whole]
+        by_itself = self._whole(entry.text)
+        asked, by_end = self._asked(found), self._asked(by_itself)
+        # The end of a line that was cut before or within its address looks like a line, too.
+        if by_end and not (asked[1:] == by_end[1:] and is_end_of(asked[0], by_end[0])):
+            return by_itself, [begun, alone]
+        return found, [whole] if asked else [whole, alone]
+
+    def _asked(self, found: tuple[str, Fields] | Misfit) -> list[str]:
+        """Return the fields of :data:`REQUIRED`; none if a line is no request."""
+        fields = {} if isinstance(found, Misfit) else found[1]
+        is_one = fields.get("address", "-") != "-" and time_of(fields["time"], self._formats.zone) is not None
+        return [fields[name] for name in REQUIRED] if is_one else []
+
+    def _whole(self, text: str) -> tuple[str, Fields] | Misfit:
+        whole = recoded(text)
+        return Misfit(format="combined", field="encoding") if whole is None else self.read(whole, within=True)
 
     def begin(self, header: str) -> None:
         """Take a `#Fields` line for that of the lines below."""
@@ -193,21 +252,42 @@ class LogReader:
         Where the time is in brackets, only the beginning of a line is read: it may be truncated behind its time.
         """
         text, zone = line.decode(errors="replace"), self._formats.zone
-        stamp = _BRACKETED.match(body_of(bare_line(text)))
-        time = _stamp(stamp[1], None) if stamp else None
-        if time is None and (request := self.read(text)) and request[1]:
-            time = time_of(request[1]["time"], zone)
+        entry = entry_of(text)
+        found = None if entry else _BRACKETED.match(body_of(bare_line(text)))
+        time = _stamp(found[1], None) if found else None
+        if time is None:
+            read = self.joined(entry)[0] if entry else self.read(text)
+            if isinstance(read, tuple):
+                time = time_of(read[1]["time"], zone) if read[1] else None
+            elif entry:
+                time = time_of(entry.time)
         # The hour of the time in ISO 8601.
         return time.isoformat()[:13] if time else None
 
-    def _object(self, body: str) -> tuple[str, Fields] | None:
+    def _object(self, body: str) -> tuple[str, Fields] | Misfit:
         document = document_in(body)
-        for log_format in self._formats.objects if document is not None else ():
-            fields = log_format.read(document)
-            if all(fields.get(field) for field in REQUIRED):
+        if document is None:
+            return Misfit(format="nginx_json", field="object")
+        best, nearest = -1, Misfit(format="", field="")
+        for one in self._formats.objects:
+            fields = one.read(document)
+            lacking = [field for field in REQUIRED if not fields.get(field)]
+            if not lacking:
                 # Half of a surrogate pair has no UTF-8.
-                return log_format.name, {name: text.encode(errors="replace").decode() for name, text in fields.items()}
-        return None
+                return one.name, {name: text.encode(errors="replace").decode() for name, text in fields.items()}
+            if len(REQUIRED) - len(lacking) > best:
+                best, nearest = len(REQUIRED) - len(lacking), Misfit(format=one.name, field=lacking[0])
+        return nearest
+
+    def _nearest(self, body: str) -> Misfit:
+        best, nearest = (0, False, 0), Misfit(format="combined", field="address")
+        for log_format in (one for reader in self._readers for one in reader.formats):
+            fits, count, field = log_format.misfit(body)
+            # Formats with the same beginning: the first one is the most common one.
+            if fits and (fits, log_format.name not in _RARE, count) > best:
+                best = fits, log_format.name not in _RARE, count
+                nearest = Misfit(format=log_format.name, field=field)
+        return nearest
 
 
 def time_of(text: str, zone: tzinfo | None = None) -> datetime | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
@@ -52,15 +53,32 @@ class TextFormat:
     def expressions(self) -> tuple[str, ...]:
         return tuple(pattern for _, pattern in self.steps)
 
+    def misfit(self, body: str) -> tuple[int, int, str]:
+        """Return how many fields of a request a line has before its first field that does not fit, how many of any
+        kind, and the name of that field, or `end`."""
+        nested, marks = self._nested
+        found = nested.match(body)
+        count = marks.index(found.lastindex) + 1 if found and found.lastindex else 0
+        # Any word fits a field that is not read, and any text what was forwarded: they tell less.
+        fits = sum(field in CAPTURED and field != "forwarded" for field, _ in self.steps[:count])
+        return fits, count, self.steps[count][0] if count < len(self.steps) else "end"
+
     def user(self, body: str) -> str:
-        """Return what a line has for the user, with the text before it; also of a line that is cut off behind it."""
-        texts, at = [], 0
-        for field, pattern in self.steps:
-            if (match := re.compile(pattern, re.ASCII).match(body, at)) is None:
-                break
-            texts += [match[0]] if field == "user" else []
-            at = match.end()
-        return " ".join(texts)
+        """Return what a line has for the user, with the text before it; of one that is cut off behind it as well."""
+        nested, marks = self._nested
+        found = nested.match(body)
+        ends = [0, *(found.end(mark) for mark in marks)] if found else []
+        places = (at for at, (field, _) in enumerate(self.steps, start=1) if field == "user")
+        return " ".join(body[ends[at - 1] : ends[at]] for at in places if ends and ends[at] > 0)
+
+    @cached_property
+    def _nested(self) -> tuple[re.Pattern[str], list[int]]:
+        """The expression for as many fields as a line has, and for each field the group that is there with it."""
+        groups = [re.compile(pattern, re.ASCII).groups + 1 for pattern in self.expressions]
+        nested = ""
+        for pattern in reversed(self.expressions):
+            nested = f"(?:{pattern}(){nested})?"
+        return re.compile(nested, re.ASCII), list(accumulate(groups))
 
 
 class TextFormats:
@@ -136,6 +154,16 @@ class ColumnFormat:
             return None
         return self.name, composed(self._decoded({field: values[at] for field, at in self.taken.items()}))
 
+    def misfit(self, body: str) -> tuple[int, int, str]:
+        """Return the same as of a format of text."""
+        values, fields, fits = self._values(body), self._fields, 0
+        for at, column in enumerate(self.columns):
+            check = self._checks.get(at)
+            if at >= len(values) or not values[at] or (check and not check(values[at])):
+                return fits, at, fields.get(at, column)
+            fits += fields.get(at, "forwarded") != "forwarded"
+        return fits, len(self.columns), self.lacks or "end"
+
     def user(self, body: str) -> str:
         """Return what a line has for the user."""
         return dict(zip(self.all_columns, body.split("\t" if "\t" in body else " "), strict=False)).get(USER, "")
@@ -156,9 +184,12 @@ class ColumnFormat:
         return {**once, **{name: unquote(once[name]) for name in _SPACED & once.keys()}}
 
     @cached_property
+    def _fields(self) -> dict[int, str]:
+        return {at: field for field, at in self.taken.items()}
+
+    @cached_property
     def _checks(self) -> dict[int, Any]:
-        fields = {at: field for field, at in self.taken.items()}
-        patterns = {at: _COLUMNS.get(fields.get(at, column)) for at, column in enumerate(self.columns)}
+        patterns = {at: _COLUMNS.get(self._fields.get(at, column)) for at, column in enumerate(self.columns)}
         return {at: re.compile(text, re.ASCII).fullmatch for at, text in patterns.items() if text}
 
 

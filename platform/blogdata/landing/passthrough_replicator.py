@@ -2,18 +2,14 @@
 
 Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and rewrites the data changes it: `1.0`
 becomes `1`, keys change their order, one of two equal keys is lost.
-
 How it works: bytes are copied to a hidden name and hashed on the way (:func:`replicate`, :func:`land`). The copy is
 read back and compared, and only then renamed. `log_splitter` replicates an access log into the hours in which its lines
 were logged: its parts concatenated by offset are the log again, but for the `#Fields` line repeated above a part.
-
 The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part of
 its own, which makes way for the whole line; a log whose replicated bytes have changed is refused. Rotation gives a log
 another name, and its name to another log, at any moment: :func:`land` knows a log by its beginning, never by its name.
 A single wrong time must not move lines to another period: times in the future are ignored, and hours never go back.
-
 When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on the way.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 

@@ -1,20 +1,16 @@
 """Readiness Marker: a consumer starts when a partition is complete, never on half of it.
 
 Problem: a folder with files does not show whether more will come.
-
 How it works: either (a) the producer writes the flag `_SUCCESS` as its last step, or (b), for producers that write no
 flag, by convention a partition is complete once a later one has data and it was not written to for :data:`QUIET`.
 :func:`scan` derives both from the names, sizes and times of files alone. A partition's fingerprint is that of its
 delivery, so a consumer that stores it starts once. Each entry of a folder is a data file, hidden (its name begins with
 `_` or `.`), or an obstacle that holds the partition and is named; files may lie in folders, such as Spark's
 `part.json/`.
-
 The trap: nothing enforces the flag. Files that came after it, data whose flag never comes (:func:`overdue`) and a
 missing partition between others (:func:`gaps`) are detected here and have to be reported. Convention (b) never
 completes the newest partition, and treats a skipped one as complete.
-
 When not to use it: for a producer that appends all day, or one that can start the consumer itself (External Trigger).
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 

@@ -120,8 +120,9 @@ class Suppressed:
         return cls(key=key, known=dict.fromkeys(_hashes(key, persons), for_ever))
 
     def gone(self, reader: Reader, lines: Iterable[tuple[int, bytes]]) -> set[int]:
-        """Return the offsets of the lines of a file that go."""
-        return {offset for offset, line in reader.named(lines) if self.goes(line, is_of_users=reader.is_of_users)}
+        """Return the offsets of the lines of a file that go, all parts of a line together."""
+        named, of_users = reader.named(lines), reader.is_of_users
+        return {offset for offsets, one in named if self.goes(one, is_of_users=of_users) for offset in offsets}
 
     def goes(self, line: Named, *, is_of_users: bool) -> bool:
         at = line.logged if line.at is None else line.at

@@ -16,17 +16,21 @@ composite types have no form in JSON. A view casts them.
 A session inherits nothing: what a database or a login sets could change values or leave rows out in silence. A table
 that would be read in part, by row-level security, is refused.
 
-A value that the database cannot compute or decode, such as `1 / 0` in a view, ends the load with its SQLSTATE.
-
+A value that the database cannot compute or decode, such as `1 / 0` in a view or bytes that are no text, lands as an
+object with the SQLSTATE, which no field takes: its row is a dead letter that names the column. Such values are looked
+for only if a load fails, among ever fewer rows; a row is known by a digest of its columns that can be computed.
 Source: PostgreSQL, `setupConnection` of `pg_dump`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 from blogdata.contract.column_types import Field
 from blogdata.errors import ConfigurationError
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg import sql
 
+_Result = TypeVar("_Result")
+_MOST = 100
+"""Rows with a value of a column that cannot be read; of more, the column is at fault."""
 _TEXTS = {"text", "varchar", "bpchar", "uuid"}
 _NUMBERS = {"int2", "int4", "int8", "numeric", "float4", "float8"}
 _ADAPTED = {*_TEXTS, *_NUMBERS, "bool", "date", "timestamptz", "json", "jsonb"}
@@ -58,6 +65,7 @@ _SESSION = {
 _SET = "SELECT set_config(name, %s::jsonb ->> lower(name), true) FROM pg_settings WHERE %s::jsonb ? lower(name)"
 # Of JSON, COPY escapes all backslashes and, between values, white space; the NUL that it never has holds their place.
 _COPIED = ((rb"\\", b"\0"), (rb"\n", b" "), (rb"\r", b" "), (rb"\t", b" "), (b"\0", b"\\"))
+_TEXT, _NO_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"'), b'{"sqlstate" : "22021"}'
 _COLUMNS = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.typname, b.typtype, b.typcategory, e.typname, e.typtype
     FROM pg_attribute a
@@ -67,6 +75,28 @@ _COLUMNS = """
     WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attnum
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceTable:
+    """A table, or a view.
+
+    Args:
+        adapted: Each column to the type it is cast to before it becomes JSON; None: as it is.
+        known_by: Columns whose digest tells rows apart.
+        unreadable: Column to the digests of rows whose value cannot be read, each to its SQLSTATE.
+    """
+
+    name: str
+    adapted: dict[str, str | None]
+    known_by: tuple[str, ...] = ()
+    unreadable: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        from psycopg import sql
+
+        return sql.Identifier(*self.name.split("."))
 
 
 @contextmanager
@@ -84,23 +114,25 @@ def snapshot(connection: psycopg.Connection, table: str) -> Iterator[None]:
         raise
     except psycopg.Error as error:
         # Messages about data quote values.
-        is_of_data = isinstance(error, psycopg.DataError)
-        why = f"a value of SQLSTATE {error.sqlstate}" if is_of_data else error.diag.message_primary
+        said = (
+            f"a value of SQLSTATE {error.sqlstate}"
+            if isinstance(error, psycopg.DataError)
+            else error.diag.message_primary
+        )
         raise ConfigurationError(
-            what=f"the database refuses the query: {why}",
+            what=f"the database refuses the query: {said}",
             where=f"table {table}, database {connection.info.dbname}, login {connection.info.user}",
             next_step=f"mend the table or view, or the rights of {connection.info.user}",
         ) from None
 
 
-def columns_of(
+def describe(
     connection: psycopg.Connection, name: str, announced: Collection[Field], *, delta: str | None = None
-) -> sql.Composable:
-    """Build the query of the announced columns of a table and of its delta column; a condition may follow it."""
+) -> SourceTable:
     from psycopg import sql
 
-    table = sql.Identifier(*name.split("."))
-    columns = connection.execute(_COLUMNS, [table.as_string(connection)]).fetchall()
+    quoted = sql.Identifier(*name.split(".")).as_string(connection)
+    columns = connection.execute(_COLUMNS, [quoted]).fetchall()
     if not columns:
         raise ConfigurationError(
             what="there is no such table, or this login may not see it",
@@ -112,17 +144,14 @@ def columns_of(
     columns = [column for column in columns if column[0] in {*kinds, delta}]
     missing = sorted(kinds.keys() - {column[0] for column in columns})
     faults = [f"it lacks columns that are announced: {', '.join(missing)}"] if missing else []
-    selected = []
-    for column, type_, base, *kind in columns:
-        is_text = base == "bpchar" or (kinds.get(column) == "STRING" and base in _NUMBERS)
-        selected.append(sql.SQL("{0}::text AS {0}" if is_text else "{0}").format(sql.Identifier(column)))
+    for column, shown, base, *kind in columns:
         # Of a number or a text nobody knows what it means: 1 is not `true`. A date is no instant.
         if kinds.get(column) == "BOOLEAN" and base != "bool":
-            faults.append(f"{column} {type_}, which has to be boolean")
+            faults.append(f"{column} {shown}, which has to be boolean")
         elif base != "timestamptz" and (column == delta or (kinds[column] == "TIMESTAMP" and base not in _TEXTS)):
-            faults.append(f"{column} {type_}, which has to be timestamptz")
+            faults.append(f"{column} {shown}, which has to be timestamptz")
         elif not _is_adapted(base, *kind):
-            faults.append(f"{column} {type_}, which is not adapted")
+            faults.append(f"{column} {shown}, which is not adapted")
     if faults:
         raise ConfigurationError(
             what=f"the table cannot be loaded: {'; '.join(faults)}",
@@ -130,13 +159,33 @@ def columns_of(
             next_step="name a view that has them and says what they mean: is_deleted = 1 AS is_deleted, a timestamp by "
             "AT TIME ZONE, others cast to text",
         )
-    return sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(selected), table)
+    return SourceTable(
+        name=name,
+        adapted={column: _cast(base, is_text=kinds.get(column) == "STRING") for column, _, base, *_ in columns},
+    )
+
+
+def each_row(
+    connection: psycopg.Connection, table: SourceTable, where: sql.Composable, read: Callable[[SourceTable], _Result]
+) -> _Result:
+    """Call what reads rows of a table; again, with their values marked, if some of them cannot be read."""
+    import psycopg
+
+    try:
+        with connection.transaction():
+            return read(table)
+    except psycopg.DataError:
+        table = _marked(connection, table, where)
+    return read(table)
 
 
 def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[bytes]:
     """Read the result of a query of one text column, which is JSON behind at most a word."""
     from psycopg import sql
 
+    if _is_undeclared(connection):
+        # It may have any bytes.
+        connection.execute("SET LOCAL client_encoding = SQL_ASCII")
     with connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as rows:
         # The server sends one row at a time.
         for row in rows:
@@ -144,10 +193,100 @@ def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[byte
             if b"\\" in line:
                 for copied, plain in _COPIED:
                     line = line.replace(copied, plain)
-            yield line
+            yield line if line.isascii() else _TEXT.sub(lambda text: text[0] if _is_utf_8(text[0]) else _NO_TEXT, line)
+
+
+def _is_undeclared(connection: psycopg.Connection) -> bool:
+    return connection.info.parameter_status("server_encoding") == "SQL_ASCII"
+
+
+def _is_utf_8(text: bytes) -> bool:
+    try:
+        return bool(text.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def as_json(table: SourceTable) -> sql.Composable:
+    """Build the query of all rows of a table as JSON objects, with the fields in the order of its columns."""
+    from psycopg import sql
+
+    return sql.SQL("SELECT row_to_json(r) FROM ({}) r").format(columns_of(table))
+
+
+def columns_of(table: SourceTable) -> sql.Composable:
+    """Build the query of all columns of a table, adapted; a condition may follow it."""
+    from psycopg import sql
+
+    columns = sql.SQL(", ").join(
+        sql.SQL("{} AS {}").format(_column(table, name), sql.Identifier(name)) for name in table.adapted
+    )
+    return sql.SQL("SELECT {} FROM {}").format(columns, table.identifier)
+
+
+def _column(table: SourceTable, name: str) -> sql.Composable:
+    from psycopg import sql
+
+    cast = table.adapted[name]
+    column = sql.SQL("{}::{}").format(sql.Identifier(name), sql.SQL(cast)) if cast else sql.Identifier(name)
+    if name not in table.unreadable:
+        return column
+    states = sql.Literal(json.dumps(table.unreadable[name]))
+    return sql.SQL(
+        "CASE WHEN {0}::jsonb ? {1} THEN json_build_object('sqlstate', {0}::jsonb ->> {1}) ELSE to_json({2}) END"
+    ).format(states, _digest(table), column)
+
+
+def _digest(table: SourceTable) -> sql.Composable:
+    from psycopg import sql
+
+    return sql.SQL("md5(ROW({})::text)").format(sql.SQL(", ").join(map(sql.Identifier, table.known_by)))
+
+
+def _marked(connection: psycopg.Connection, table: SourceTable, where: sql.Composable) -> SourceTable:
+    """Find the values that cannot be read of the rows that fulfil a condition."""
+    import psycopg
+    from psycopg import sql
+
+    def states(value: sql.Composable, begin: str = "") -> Iterator[tuple[str, str]]:
+        """Return the rows whose value is refused, and the SQLSTATE, of those whose digest begins so."""
+        rows = sql.SQL("FROM {} WHERE ({}) AND starts_with({}, {})").format(
+            table.identifier, where, _digest(table), sql.Literal(begin)
+        )
+        try:
+            with connection.transaction():
+                connection.execute(sql.SQL("SELECT count({}) {}").format(value, rows))
+            return
+        except psycopg.DataError as error:
+            state = error.sqlstate or ""
+        some = connection.execute(sql.SQL("SELECT DISTINCT {} {} LIMIT 2").format(_digest(table), rows)).fetchall()
+        if len(some) == 1:
+            yield some[0][0], state
+        for digit in "0123456789abcdef" if len(some) > 1 else "":
+            yield from states(value, begin + digit)
+
+    texts = {name: sql.SQL("md5({}::text)").format(sql.Identifier(name)) for name in table.adapted}
+    table = replace(table, known_by=tuple(name for name, text in texts.items() if not any(states(text))))
+    for name in table.adapted:
+        # What the client would be sent.
+        encoding = sql.Literal("SQL_ASCII" if _is_undeclared(connection) else "UTF8")
+        value = sql.SQL("convert_to(to_json({})::text, {})").format(_column(table, name), encoding)
+        if found := dict(islice(states(value), _MOST + 1)):
+            table = replace(table, unreadable={**table.unreadable, name: found})
+        if len(found) > _MOST:
+            raise ConfigurationError(
+                what=f"more than {_MOST} values of the column {name} cannot be read, SQLSTATE {min(found.values())}",
+                where=f"table {table.name}, database {connection.info.dbname}",
+                next_step="mend the column, or name a view in which it is null",
+            )
+    return table
 
 
 def _is_adapted(base: str, kind: str, category: str, element: str | None, kind_of_element: str | None) -> bool:
     if category == _ARRAY:
         return element in _ADAPTED - {"json"} or kind_of_element == _ENUM
     return base in _ADAPTED or kind == _ENUM
+
+
+def _cast(base: str, *, is_text: bool) -> str | None:
+    return "text" if base == "bpchar" or (is_text and base in _NUMBERS) else None

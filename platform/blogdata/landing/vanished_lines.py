@@ -2,7 +2,6 @@
 
 Problem: a partition is computed again from what has landed *now*. If a file was removed or cut off meanwhile, its
 published rows vanish, and every account adds up: there are as many rows as landed lines.
-
 How it works: when the files of a published partition have changed, the lines of each file are compared with its
 published rows. A file that is gone or has fewer lines is explained if
 

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import DeltaTable
 
 from blogdata.table.lake import Lake
-from blogdata.table.store import ZSTD
-from blogdata.table.store_faults import TRIES, contended, store_faults
+from blogdata.table.store_faults import TRIES, contended
 
 PARTITION_STATE = "ops.partition_state"
 SCHEMA = pa.schema(
@@ -48,7 +46,7 @@ class Claims:
         self._alive = alive
 
     def held(self) -> dict[str, Claim]:
-        return {claim.partition: claim for claim in self._read(self._table()) if self._alive(claim)}
+        return {claim.partition: claim for claim in self._read(self._lake.table(PARTITION_STATE)) if self._alive(claim)}
 
     def take(self, partitions: Collection[str], owner: str) -> list[str]:
         """Claim those of some partitions that no other live owner holds; return them, in order."""
@@ -82,28 +80,14 @@ class Claims:
 
     def _change(self, change: Callable[[dict[str, Claim]], dict[str, Claim]]) -> None:
         for _ in range(TRIES):
-            table = self._table()
-            there = self._read(table)
-            living = {claim.partition: claim for claim in there if self._alive(claim)}
-            wanted = change(living)
-            if set(wanted.values()) == set(there):
+            table = self._lake.table(PARTITION_STATE)
+            before = self._read(table)
+            claims = change({claim.partition: claim for claim in before if self._alive(claim)})
+            if set(claims.values()) == set(before) or self._write(table, claims):
                 return
-            try:
-                with store_faults(PARTITION_STATE):
-                    self._write(table, wanted)
-            except (CommitFailedError, DeltaError) as error:
-                # Another process committed first: read its claims before claiming again.
-                if table is None and self._table() is None:
-                    raise
-                if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
-                    raise
-                time.sleep(random.uniform(0.005, 0.05))
-                continue
-            return
+            # Another process committed first: read its claims before claiming again.
+            time.sleep(random.uniform(0.005, 0.05))
         raise contended(f"{PARTITION_STATE}, {self._dataset}", "claim partitions or release them")
-
-    def _table(self) -> DeltaTable | None:
-        return self._lake.table(PARTITION_STATE)
 
     def _read(self, table: DeltaTable | None) -> list[Claim]:
         if table is None:
@@ -111,31 +95,8 @@ class Claims:
         rows = table.to_pyarrow_table(filters=[("dataset", "=", self._dataset)]).to_pylist()
         return [Claim(partition=row["partition"], owner=row["claimed_by"], taken_at=row["claimed_at"]) for row in rows]
 
-    def _write(self, table: DeltaTable | None, claims: dict[str, Claim]) -> None:
-        rows = [
-            {
-                "dataset": self._dataset,
-                "partition": claim.partition,
-                "claimed_by": claim.owner,
-                "claimed_at": claim.taken_at,
-            }
-            for claim in claims.values()
-        ]
-        # With retries a writer would overwrite claims it has never read.
-        once = CommitProperties(max_commit_retries=0)
-        written = pa.Table.from_pylist(rows, schema=SCHEMA)
-        if table is None:
-            write_deltalake(
-                self._lake.path(PARTITION_STATE),
-                written,
-                mode="error",
-                partition_by=["dataset"],
-                storage_options=dict(self._lake.storage_options),
-                commit_properties=once,
-                writer_properties=ZSTD,
-            )
-        else:
-            predicate = f"dataset = '{self._dataset}'"
-            write_deltalake(
-                table, written, mode="overwrite", predicate=predicate, commit_properties=once, writer_properties=ZSTD
-            )
+    def _write(self, table: DeltaTable | None, claims: dict[str, Claim]) -> bool:
+        cells = [(self._dataset, claim.partition, claim.owner, claim.taken_at) for claim in claims.values()]
+        rows = [dict(zip(SCHEMA.names, row, strict=True)) for row in cells]
+        how = {"partition_by": ["dataset"]} if table is None else {"predicate": f"dataset = '{self._dataset}'"}
+        return self._lake.put(PARTITION_STATE, pa.Table.from_pylist(rows, schema=SCHEMA), table, **how)

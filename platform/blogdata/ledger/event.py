@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -13,17 +13,14 @@ import msgspec
 import pyarrow as pa
 
 from blogdata.contract.publication import EXPIRED as EXPIRED_ROWS
-from blogdata.contract.publication import Entry, added_of, entries_of
-from blogdata.errors import ConfigurationError
+from blogdata.contract.publication import Entry, added_of, entries_of, parse, parse_expiry
 
 PUBLICATION = "publication"
 EXPIRED = "expired"
 """Event kind: the rows of a partition left the table, because its retention has ended; the payload has their number."""
 BEGUN_ANEW = "begun anew"
-"""Event kind: the table was gone or older than its events, and was created again: publications up to a version no
-longer count, but for those of expired partitions."""
-RESTORATION = "restoration"
-"""Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
+"""Event kind: a table that was gone or older than its events was created again: publications up to a version no longer
+count, but for those of expired partitions."""
 
 SCHEMA = pa.schema(
     [
@@ -73,46 +70,47 @@ def table_of(events: Iterable[Event], recorded_at: datetime) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
-    if info.get("executed") and not info.get("execution"):
+def events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> list[Event]:
+    """Derive the events of a commit from its `commitInfo`; none if it neither published rows nor took some away."""
+    metadata = commit.get("userMetadata")
+    if (info := parse_expiry(metadata)) is not None:
+        expired = info[EXPIRED_ROWS].items()
+        return [_event(EXPIRED, dataset, version, partition, info, {"rows": rows}) for partition, rows in expired]
+    info = parse(metadata)
+    if info is None or (info.get("executed") and not info.get("execution")):
         # For example a compaction: the table still consists of the same executions.
-        return
+        return []
+    committed_at = int(commit["timestamp"]) / 1000
+    seconds = round(committed_at - float(info["started_at"]), 3)
+    events = []
     for partition, entry in entries_of(dataset, version, info).items():
-        yield Event(
-            kind=PUBLICATION if entry.restored is None else RESTORATION,
-            identity=_identity(dataset, version, partition),
-            dataset=dataset,
-            partition=partition,
-            run_id=info["run"]["run_id"],
-            code_version=info["run"]["code_version"],
-            table_version=version,
-            rows_in=entry.rows_in,
-            rows_out=entry.rows_out,
-            seconds=round(committed_at / 1000 - float(info["started_at"]), 3),
-            payload={
-                **{name: getattr(entry, name) for name in _IN_PAYLOAD},
-                "breakdowns": {
-                    name: [[*key, rows] for key, rows in counts.items()] for name, counts in entry.breakdowns.items()
-                },
-                "added": asdict(entry.added) if entry.added else None,
-                "committed_at": datetime.fromtimestamp(committed_at / 1000, timezone.utc).isoformat(),
-                "run": info["run"],
+        payload = {
+            **{name: getattr(entry, name) for name in _IN_PAYLOAD},
+            "breakdowns": {
+                name: [[*key, rows] for key, rows in counts.items()] for name, counts in entry.breakdowns.items()
             },
-        )
+            "added": asdict(entry.added) if entry.added else None,
+            "committed_at": datetime.fromtimestamp(committed_at, timezone.utc).isoformat(),
+            "run": info["run"],
+        }
+        event = _event(PUBLICATION, dataset, version, partition, info, payload)
+        events.append(replace(event, rows_in=entry.rows_in, rows_out=entry.rows_out, seconds=seconds))
+    return events
 
 
-def expiry_events(dataset: str, version: int, info: dict[str, Any]) -> Iterable[Event]:
-    for partition, rows in info[EXPIRED_ROWS].items():
-        yield Event(
-            kind=EXPIRED,
-            identity=_identity(dataset, version, partition),
-            dataset=dataset,
-            partition=partition,
-            run_id=info["run"]["run_id"],
-            code_version=info["run"]["code_version"],
-            table_version=version,
-            payload={"rows": rows},
-        )
+def _event(
+    kind: str, dataset: str, version: int, partition: str, info: Mapping[str, Any], payload: dict[str, Any]
+) -> Event:
+    return Event(
+        kind=kind,
+        identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
+        dataset=dataset,
+        partition=partition,
+        run_id=info["run"]["run_id"],
+        code_version=info["run"]["code_version"],
+        table_version=version,
+        payload=payload,
+    )
 
 
 _IN_PAYLOAD = (
@@ -122,31 +120,16 @@ _IN_PAYLOAD = (
 """Fields of a ledger line that its event has in its payload as they are."""
 
 
-def _identity(dataset: str, version: int, partition: str) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}"))
-
-
 def entry_of(row: dict[str, Any]) -> Entry:
     payload: dict[str, Any] = msgspec.json.decode(row["payload"])
-    if absent := sorted({*_IN_PAYLOAD, "breakdowns", "added", "committed_at"} - payload.keys()):
-        raise ConfigurationError(
-            what=f"an earlier version has published it, which this one does not read (without {absent[0]})",
-            where=f"ops.events, {row['dataset']} {row['partition']}",
-            next_step="begin a new home, and move the folder landing of this one there: all is computed from it",
-        )
     return Entry(
-        dataset=row["dataset"],
-        partition=row["partition"],
-        version=row["table_version"],
-        rows_in=row["rows_in"],
-        rows_out=row["rows_out"],
+        **{name: row[name] for name in ("dataset", "partition", "rows_in", "rows_out", "run_id", "seconds")},
         **{name: payload[name] for name in _IN_PAYLOAD},
+        version=row["table_version"],
         breakdowns={
             name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
         },
-        run_id=row["run_id"],
         added=added_of(payload["added"]),
-        seconds=row["seconds"],
         committed_at=datetime.fromisoformat(payload["committed_at"]),
     )
 
@@ -165,7 +148,7 @@ def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, En
         if row["kind"] == BEGUN_ANEW:
             gone = max(gone, row["table_version"])
         elif row["kind"] == EXPIRED:
-            expired[partition] = max(expired.get(partition, row), row, key=lambda each: each["table_version"])
+            expired[partition] = max(expired.get(partition, row), row, key=lambda event: event["table_version"])
         elif row["payload"] and _APPENDED in row["payload"]:
             appended.setdefault(partition, []).append(entry_of(row))
         elif partition not in newest or newest[partition]["table_version"] <= row["table_version"]:

@@ -9,47 +9,36 @@ dataset as its Delta transaction identifier. Events are appended without a JVM, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import CommitProperties, DeltaTable, Transaction
 
-from blogdata.contract.publication import Commit, Entry, entries_of, parse, parse_expiry
+from blogdata.contract.publication import Commit, Entry, entries_of, parse
 from blogdata.ledger.event import (
     BEGUN_ANEW,
     EXPIRED,
     PUBLICATION,
-    RESTORATION,
     Event,
     entry_of,
-    expiry_events,
+    events_of,
     newest_lines,
-    publication_events,
     table_of,
 )
 from blogdata.table import arrow, companions
 from blogdata.table.lake import Lake
-from blogdata.table.store import ZSTD, NewestLog, compact_if_due
+from blogdata.table.store import NewestLog
 from blogdata.table.store_faults import TRIES, contended, store_faults
 
 EVENTS = "ops.events"
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
-
+COMPACT_EVERY = 100
+"""Number of appends after which the small files of the log are compacted."""
 _OF_LINES = (PUBLICATION, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
-
-
-class _Folded(NamedTuple):
-    """The lines of a dataset, and the files of the log that they are from."""
-
-    log: DeltaTable
-    files: Sequence[str]
-    gone: int
-    lines: Mapping[str, Entry]
 
 
 class EventLog:
@@ -59,7 +48,8 @@ class EventLog:
         self.lake = lake
         self._log = NewestLog(lake, EVENTS)
         self._tables: dict[str, NewestLog] = {}
-        self._folded: dict[str, _Folded] = {}
+        self._lines: dict[str, tuple[object, dict[str, Entry]]] = {}
+        """Lines of a dataset, with the files of the log and the version gone that they are of."""
         self._gone: dict[str, int] = {}
 
     def append(self, events: Sequence[Event]) -> None:
@@ -67,38 +57,22 @@ class EventLog:
             return
         rows = table_of(events, datetime.now(timezone.utc))
         for _ in range(TRIES):
-            try:
-                self._write(rows, self.lake.table(EVENTS))
+            if self._write(rows, self.lake.table(EVENTS)):
                 return
-            except DeltaError as error:
-                # Another process has compacted or created the log meanwhile.
-                _require_overtaken(error)
         raise contended(EVENTS, "record events")
 
-    def _write(self, rows: pa.Table, log: DeltaTable | None, *transactions: Transaction) -> None:
-        begins = log is None
-        once = CommitProperties(
-            # With retries, delta-rs commits both of two writers that create the table at once, one after the other.
-            max_commit_retries=0 if begins else None,
-            app_transactions=list(transactions),
-        )
-        with store_faults(EVENTS):
-            write_deltalake(
-                self.lake.path(EVENTS) if log is None else log,
-                rows,
-                mode="error" if begins else "append",
-                partition_by=["dataset"],
-                storage_options=dict(self.lake.storage_options),
-                commit_properties=once,
-                writer_properties=ZSTD,
-            )
+    def _write(self, rows: pa.Table, log: DeltaTable | None, *transactions: Transaction) -> bool:
+        # With retries, delta-rs commits both of two writers that create the table at once, one after the other.
+        once = CommitProperties(max_commit_retries=0 if log is None else None, app_transactions=list(transactions))
+        if not self.lake.put(EVENTS, rows, log, commit=once, mode="append", partition_by=["dataset"]):
+            return False
         # The write has moved the handle that it was given to its own commit.
         table = self.lake.table(EVENTS) if log is None else log
-        if table is None:
-            return
-        compact_if_due(table)
-        if table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
+        if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+            self.lake.compact(EVENTS, table)
+        if table is not None and table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
             table.create_checkpoint()
+        return True
 
     def record(self, commit: Commit) -> None:
         """Record a publication, and any earlier one of the dataset whose process died before recording it."""
@@ -130,20 +104,20 @@ class EventLog:
         log = self._catch_up(dataset)
         if log is None:
             return {}
-        known, gone = self._folded.get(dataset), self._gone[dataset]
-        if known is None or known.log is not log or known.gone != gone:
+        gone = self._gone[dataset]
+        with store_faults(EVENTS):
+            state = gone, sorted(log.file_uris(file_pruning_predicate=_of(dataset)))
+        known, lines = self._lines.get(dataset, (None, {}))
+        if known != state:
             # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
-            with store_faults(EVENTS):
-                files = sorted(log.file_uris(file_pruning_predicate=_of(dataset)))
-            is_same = known is not None and (known.files, known.gone) == (files, gone)
-            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES), gone)
-            known = self._folded[dataset] = _Folded(log, files, gone, lines)
-        return dict(known.lines)
+            lines = newest_lines(_rows(log, dataset, _OF_LINES), gone)
+            self._lines[dataset] = state, lines
+        return dict(lines)
 
     def ever_published(self, dataset: str) -> set[str]:
         log = self._catch_up(dataset)
-        found = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
-        return {row["partition"] for row in found}
+        rows = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
+        return {row["partition"] for row in rows}
 
     def begin_anew(self, dataset: str, version: int) -> None:
         """Invalidate the recorded publications of a dataset up to a version, but the expired ones."""
@@ -166,18 +140,12 @@ class EventLog:
         return _recorded_version(self._log.table(), dataset)
 
     def history(self, dataset: str) -> list[Entry]:
-        return self._versions(dataset, PUBLICATION)
-
-    def executions(self, dataset: str) -> list[Entry]:
-        return self._versions(dataset, PUBLICATION, RESTORATION)
-
-    def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
         log = self._catch_up(dataset)
         if log is None:
             return []
-        rows = _rows(log, dataset, (BEGUN_ANEW, *kinds))
+        rows = _rows(log, dataset, (BEGUN_ANEW, PUBLICATION))
         gone = max([self._gone[dataset], *(row["table_version"] for row in rows if row["kind"] == BEGUN_ANEW)])
-        counting = [row for row in rows if row["kind"] in kinds and row["table_version"] > gone]
+        counting = [row for row in rows if row["kind"] == PUBLICATION and row["table_version"] > gone]
         return [entry_of(row) for row in sorted(counting, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
@@ -185,14 +153,11 @@ class EventLog:
         table = self._log.table()
         if table is None:
             return []
-        columns = ("kind", "dataset", "partition", "run_id", "payload", "event_id", "recorded_at")
-        rows = _rows(table, dataset, kinds, columns=columns)
+        names = ("kind", "dataset", "partition", "run_id")
+        rows = _rows(table, dataset, kinds, columns=(*names, "payload", "event_id", "recorded_at"))
         return [
             Event(
-                kind=row["kind"],
-                dataset=row["dataset"],
-                partition=row["partition"],
-                run_id=row["run_id"],
+                **{name: row[name] for name in names},
                 payload=None if row["payload"] is None else json.loads(row["payload"]),
                 identity=row["event_id"],
             )
@@ -220,13 +185,13 @@ class EventLog:
             if table is None or recorded >= table.version():
                 return log
             log = self.lake.table(EVENTS)
-            try:
-                added = self._project(dataset, table, _recorded_version(log, dataset), log)
-            except DeltaError as error:
-                # Another process has recorded the commits or created the log meanwhile.
-                _require_overtaken(error)
-                continue
-            return self._log.table() if added else log
+            events = self._project(dataset, table, _recorded_version(log, dataset))
+            if not events:
+                return log
+            # If two processes add events of one dataset to the same log version, Delta refuses the second.
+            rows = table_of(events, datetime.now(timezone.utc))
+            if self._write(rows, log, Transaction(dataset, table.version())):
+                return self._log.table()
         raise contended(EVENTS, f"record publications of {dataset}")
 
     def _table(self, dataset: str) -> DeltaTable | None:
@@ -234,29 +199,9 @@ class EventLog:
         # A companion has no new commit of its own until it follows its main table.
         return table if table is None or companions.main_of(table) is None else self.lake.caught_up(dataset)
 
-    def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
+    def _project(self, dataset: str, table: DeltaTable, after: int) -> list[Event]:
         commits = self.lake.commits(table, after)
-        events = [event for version, commit in commits for event in _events_of(dataset, version, commit)]
-        if events:
-            # If two processes add events of one dataset to the same log version, Delta refuses the second.
-            rows = table_of(events, datetime.now(timezone.utc))
-            self._write(rows, log, Transaction(dataset, table.version()))
-        return len(events)
-
-
-def _events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> Iterable[Event]:
-    metadata = commit.get("userMetadata")
-    if (info := parse(metadata)) is not None:
-        return publication_events(dataset, version, int(commit["timestamp"]), info)
-    if (info := parse_expiry(metadata)) is not None:
-        return expiry_events(dataset, version, info)
-    return ()
-
-
-def _require_overtaken(error: DeltaError) -> None:
-    """Raise an error again, unless it means that another process committed first."""
-    if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
-        raise error
+        return [event for version, commit in commits for event in events_of(dataset, version, commit)]
 
 
 def _version(table: DeltaTable | None) -> int:

@@ -1,8 +1,8 @@
 """The executions that a table executed by period currently contains, derived from its own commits.
 
-Each execution merges into the table as the previous one left it. A restoration takes the table back to an earlier
-version, which undoes all executions since. Both are commits whose metadata names them, so this state cannot disagree
-with the table.
+Each execution merges into the table as the previous one left it; one that runs again is merged into an earlier version
+and undoes all later executions. Each commit's metadata names its execution, so this state cannot disagree with the
+table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Replay
 
 EMPTY = -1
-"""The version before the first row: the target of a restoration to the empty table."""
+"""The version before the first row: what the first execution is merged into."""
 
 
 class ReplayTooLong(PlatformError):
@@ -32,30 +32,24 @@ class Executed:
 
 def applied(marks: Iterable[Entry]) -> tuple[Entry, ...]:
     """Return the executions that the table contains, in the order of their merges, which is that of their periods."""
-    return history(marks)[-1][1]
-
-
-def history(marks: Iterable[Entry]) -> list[tuple[int, tuple[Entry, ...]]]:
-    """List the executions that the table contained over time, as :func:`applied`, each with its first version."""
     made: tuple[Entry, ...] = ()
-    held = [(EMPTY, made)]
     for mark in sorted(marks, key=lambda mark: mark.version):
-        if mark.restored is None:
-            # The newest merge has the last period: later ones are dropped, as restoring an empty table may not commit.
-            made = (*(entry for entry in made if entry.partition < mark.partition), mark)
-        else:
-            made = next(then for version, then in reversed(held) if version <= mark.restored)
-        held.append((mark.version, made))
-    return held
+        made = (*(entry for entry in made if entry.partition < mark.partition), mark)
+    return made
+
+
+def base_of(entry: Entry) -> int:
+    """Return a version with the rows that an execution was merged into; compactions since them are in it."""
+    return entry.version - 1 if entry.restored is None else entry.restored
 
 
 def state(marks: Iterable[Entry]) -> dict[str, Executed]:
     """Derive the state table: execution to the version of its newest merge, and whether that is applied, in order."""
     known = sorted(marks, key=lambda mark: mark.version)
-    there = {mark.version for mark in applied(known)}
-    newest = {mark.partition: mark.version for mark in known if mark.restored is None}
+    contained = {mark.version for mark in applied(known)}
+    newest = {mark.partition: mark.version for mark in known}
     return {
-        execution: Executed(execution=execution, version=version, applied=version in there)
+        execution: Executed(execution=execution, version=version, applied=version in contained)
         for execution, version in sorted(newest.items())
     }
 
@@ -82,5 +76,5 @@ def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> l
 
 
 def undone(marks: Sequence[Entry]) -> list[str]:
-    """List the executions that a restoration has undone and that must be merged again, in order."""
+    """List the executions that an earlier one has undone and that must be merged again, in order."""
     return [line.execution for line in state(marks).values() if not line.applied]

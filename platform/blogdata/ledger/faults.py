@@ -46,8 +46,7 @@ def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], 
 def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
     return {
         event.partition: Fault(
-            state=event.payload["state"],
-            error=PlatformError(**{name: event.payload[name] for name in _TEXTS}),
+            state=event.payload["state"], error=PlatformError(**{name: event.payload[name] for name in _TEXTS})
         )
         for event in events.notes(FAULT, dataset=dataset)
         if event.partition is not None and event.payload is not None

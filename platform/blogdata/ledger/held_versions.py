@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import WHOLE_TABLE
 from blogdata.ledger.events import EventLog
-from blogdata.ledger.executions import EMPTY, applied
+from blogdata.ledger.executions import EMPTY, applied, base_of
 from blogdata.table import companions, members
 from blogdata.table.lake import Lake
 from blogdata.table.unneeded import LOGGED
@@ -42,9 +42,9 @@ def first_needed(
 def _restore_points(events: EventLog, contract: Contract) -> dict[int, str]:
     if contract.executed is None:
         return {}
-    made = applied(events.executions(contract.dataset))
+    made = applied(events.history(contract.dataset))
     kept = made if contract.replay_limit is None else made[-contract.replay_limit - 1 :]
-    points = {entry.version - 1: entry.partition for entry in kept}
+    points = {base_of(entry): entry.partition for entry in kept}
     return {version: f"{period} is merged on it again" for version, period in points.items() if version > EMPTY}
 
 

@@ -74,7 +74,7 @@ def _at_one_version(
         version = lake.version(contract.dataset)
         there = lake.row_counts(contract.dataset, column, version, partitions=partitions)
         if contract.executed is not None:
-            newest = {entry.partition: entry for entry in applied(events.executions(contract.dataset))[-1:]}
+            newest = {entry.partition: entry for entry in applied(events.history(contract.dataset))[-1:]}
             there = {key: there.get(WHOLE_TABLE, 0) for key in newest} or there
             published = {key: entry for key, entry in newest.items() if partitions is None or key in partitions}
         else:

@@ -16,15 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    AliasPath,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import AfterValidator, AliasChoices, AliasPath, Field, TypeAdapter, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -51,8 +43,8 @@ def places(section: type) -> Iterator[Place]:
     """List where the fields of a class are read from: `("spark", "heap")`, `("spark", "BLOGDATA_SPARK_HEAP")`."""
     for name, hint in get_type_hints(section, include_extras=True).items():
         aliases = (part.validation_alias for part in get_args(hint)[1:] if isinstance(part, FieldInfo))
-        found = next((alias for alias in aliases if isinstance(alias, AliasChoices)), AliasChoices(AliasPath(name)))
-        for choice in found.choices:
+        alias = next((alias for alias in aliases if isinstance(alias, AliasChoices)), AliasChoices(AliasPath(name)))
+        for choice in alias.choices:
             if isinstance(choice, str):
                 yield (choice,)
             elif (inner := _section(hint)) is None:
@@ -133,18 +125,10 @@ class PartnerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CopySettings:
+    """Where copies of the tables go, and the group of the machine's users that reads them."""
+
     folder: Annotated[types.Folder, AfterValidator(Path.resolve)]
     group: types.Text
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReaderSettings:
-    """The readers of copies: the roles, and staging."""
-
-    analyst: CopySettings | None = None
-    engineer: CopySettings | None = None
-    partner: CopySettings | None = None
-    staging: CopySettings | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +211,7 @@ class Settings:
     alerts: Annotated[tuple[ChannelSettings, ...], AfterValidator(_unique)] = ()
     alerting: AlertingSettings = field(default_factory=AlertingSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
-    copies: ReaderSettings = field(default_factory=ReaderSettings)
+    staging: CopySettings | None = None
     logs: LogSettings = field(default_factory=LogSettings)
     site_hosts: Annotated[tuple[types.HostName, ...], at("site.hosts")] = ()
     first_day: Annotated[types.Day | None, at("history.begins", "BLOGDATA_HISTORY")] = None
@@ -243,10 +227,10 @@ class Settings:
 
 
 def _store_folder(folder: Path) -> Path:
-    found = _MISREAD.search(str(folder))
-    if found is not None:
+    misread = _MISREAD.search(str(folder))
+    if misread is not None:
         raise ConfigurationError(
-            what=f"the path of the deployment contains {found[0]!r}, which means something else to Spark or Delta",
+            what=f"the path of the deployment contains {misread[0]!r}, which means something else to Spark or Delta",
             where=ascii(str(folder))[1:-1],
             next_step="choose a folder whose path has none of * ? [ ] { } \\ | ^ % ` and no control characters",
         )

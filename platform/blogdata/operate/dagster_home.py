@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,8 +76,8 @@ def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]
         return []
     folder = settings.home / "dagster"
     files = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
-    there = [folder / name for name in files if (folder / name).exists()]
-    return [(file, found) for file in there if (found := problem(file, whole=whole))]
+    existing = [folder / name for name in files if (folder / name).exists()]
+    return [(file, fault) for file in existing if (fault := problem(file, whole=whole))]
 
 
 def open_instance(settings: Settings) -> DagsterInstance:
@@ -99,25 +98,16 @@ THREAD_SECONDS = 1800.0
 """Age of the oldest one from which a thread hangs; one evaluation of a sensor may take minutes."""
 
 
-TICKS = "ticks"
-"""Folder of the home with one empty file for each watching sensor."""
-
-
-def note_tick(home: Path, sensor: str) -> None:
-    (home / TICKS).mkdir(exist_ok=True)
-    (home / TICKS / sensor).touch()
-
-
-def ticks(home: Path) -> Mapping[str, float]:
-    """Read when each watching sensor last ticked: sensor to seconds since 1970; one that never did is left out."""
-    folder = home / TICKS
-    return {file.name: file.stat().st_mtime for file in sorted(folder.iterdir())} if folder.is_dir() else {}
+def ticks(home: Path) -> Path:
+    """Return the folder with one empty file for each watching sensor, as old as its last tick; it is made if absent."""
+    (home / "ticks").mkdir(exist_ok=True)
+    return home / "ticks"
 
 
 def is_beating(instance: DagsterInstance, now: float) -> bool:
-    found = instance.get_daemon_heartbeats()
+    heartbeats = instance.get_daemon_heartbeats()
     required = instance.get_required_daemon_types()
-    if not required or any(kind not in found for kind in required):
+    if not required or any(kind not in heartbeats for kind in required):
         return False
-    ages = [now - found[kind].timestamp for kind in required]
+    ages = [now - heartbeats[kind].timestamp for kind in required]
     return min(ages) <= PROCESS_SECONDS and max(ages) <= THREAD_SECONDS

@@ -32,10 +32,10 @@ def main() -> None:
     The folder is that of this process alone: a variable of the environment would reach Spark's server, which stays.
     """
     end_with_parent()
-    _, folder, name, *own = sys.argv
+    _, folder, name, *arguments = sys.argv
     tempfile.tempdir = folder or None
     script = Path(sys.executable).with_name(name)
-    sys.argv = [str(script), *own]
+    sys.argv = [str(script), *arguments]
     runpy.run_path(str(script), run_name="__main__")
 
 

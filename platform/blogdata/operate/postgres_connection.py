@@ -56,32 +56,32 @@ def connected(address: str | Address) -> Iterator[psycopg.Connection]:
 
 
 def _translated(error: psycopg.OperationalError, address: Address) -> PlatformError:
-    code, where, said = error.sqlstate or "", without_password(address.url), str(error).strip().partition("\n")[0]
+    code, where, message = error.sqlstate or "", without_password(address.url), str(error).strip().partition("\n")[0]
     if error.pgconn is not None and error.pgconn.used_password and not error.sqlstate:
         place = "in the address" if address.password is None else str(address.password.file())
         next_step = f"see whether user, database and password are right: {place}"
-        return PostgresUnreachable(what=f"PostgreSQL refuses the login: {said}", where=where, next_step=next_step)
-    if not code and _OF_CERTIFICATES.search(said):
+        return PostgresUnreachable(what=f"PostgreSQL refuses the login: {message}", where=where, next_step=next_step)
+    if not code and _OF_CERTIFICATES.search(message):
         step = Remedy(
             "see which of the deployment's certificates the address names, and until when it is accepted: ",
             ShowService(name="postgres"),
         )
-        return PostgresUnreachable(what=f"no connection by certificate: {said}", where=where, next_step=step)
+        return PostgresUnreachable(what=f"no connection by certificate: {message}", where=where, next_step=step)
     if is_lost(code):
         step = Remedy(
             f"see whether a server runs at {where}, and lets this machine in; the deployment's own: ",
             ShowService(name="postgres"),
         )
-        what = f"PostgreSQL does not answer, or went away: {said}"
+        what = f"PostgreSQL does not answer, or went away: {message}"
         return PostgresUnreachable(what=what, where=where, next_step=step)
     if code.startswith("40") or code in ("53300", "55P03"):
         next_step = "nothing of it was committed; it is retried, or run it again"
-        return TransientError(what=f"PostgreSQL is busy with others: {said}", where=where, next_step=next_step)
+        return TransientError(what=f"PostgreSQL is busy with others: {message}", where=where, next_step=next_step)
     what, mend = "PostgreSQL could not do it", f"its log says more of {code}; mend that"
     if code == "53100":
         what, mend = "the disk of PostgreSQL is full", "free space for it"
     step = Remedy(f"nothing of it was committed; {mend}, then: ", Run())
-    return PlatformError(what=f"{what}: {said}", where=where, next_step=step)
+    return PlatformError(what=f"{what}: {message}", where=where, next_step=step)
 
 
 def is_lost(code: str) -> bool:

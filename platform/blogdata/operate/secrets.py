@@ -23,15 +23,15 @@ def read(settings: Settings, name: str, version: int | None = None) -> Secret:
 
     It has at least 32 characters; without a current one a random one is generated.
     """
-    own = pointer(settings, name)
-    if version is None and own.read() is None:
+    stored = pointer(settings, name)
+    if version is None and stored.read() is None:
         # What is derived from a secret is permanent: of two processes the first generates it, the second reads it.
-        own.add(random(), after=0)
-    secret = fetch(own, version)
+        stored.add(random(), after=0)
+    secret = fetch(stored, version)
     if len(secret.reveal()) < SHORTEST:
         raise ConfigurationError(
             what=f"the secret {name} is shorter than {SHORTEST} characters",
-            where=str(own.file()),
+            where=str(stored.file()),
             next_step="put a longer one there, or remove it to have one made (ids derived from it change)",
         )
     return secret

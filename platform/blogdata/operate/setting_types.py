@@ -95,13 +95,13 @@ def amount(text: str, units: Mapping[str, int]) -> int:
 
 def _between(units: Mapping[str, int], least: str, most: str) -> BeforeValidator:
     def check(value: object) -> int:
-        found = amount(str(value), units)
-        if not amount(least, units) <= found <= amount(most, units):
+        number = amount(str(value), units)
+        if not amount(least, units) <= number <= amount(most, units):
             raise refusal(
                 "is not a number and a unit that this setting takes",
                 f'write "{least}" to "{most}", in units of {", ".join(units)}',
             )
-        return found
+        return number
 
     return BeforeValidator(check)
 
@@ -179,9 +179,9 @@ SparkRemote = Annotated[str | None, AfterValidator(_remote)]
 
 
 def _conf(value: object) -> object:
-    if not isinstance(value, dict) or any(isinstance(one, (dict, list)) for one in value.values()):
+    if not isinstance(value, dict) or any(isinstance(item, (dict, list)) for item in value.values()):
         raise refusal("is not keys and values", 'write [spark.conf] and: "spark.sql.shuffle.partitions" = 8')
-    return sorted((key, str(one).lower() if isinstance(one, bool) else str(one)) for key, one in value.items())
+    return sorted((key, str(item).lower() if isinstance(item, bool) else str(item)) for key, item in value.items())
 
 
 SparkConf = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_conf)]
@@ -209,16 +209,16 @@ ChannelAddress = Annotated[str, AfterValidator(_channel)]
 
 def _network(name: str) -> str:
     try:
-        found = ipaddress.ip_network(name)
+        network = ipaddress.ip_network(name)
     except ValueError as error:
         raise refusal(
             f"is no address or network: {error}",
             'write addresses and networks like ["10.0.0.2", "192.0.2.0/24", "2001:db8::/32"]',
         ) from error
-    mapped = found.network_address.ipv4_mapped if isinstance(found, ipaddress.IPv6Network) else None
-    if mapped is not None and found.prefixlen >= 96:
-        return str(ipaddress.ip_network(f"{mapped}/{found.prefixlen - 96}"))
-    return str(found)
+    mapped = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
+    if mapped is not None and network.prefixlen >= 96:
+        return str(ipaddress.ip_network(f"{mapped}/{network.prefixlen - 96}"))
+    return str(network)
 
 
 Network = Annotated[str, AfterValidator(_network)]

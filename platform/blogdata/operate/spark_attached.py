@@ -70,9 +70,9 @@ def _attach(settings: Settings) -> tuple[SparkSession, SparkServer]:
     attached = attach(server.url)
     if settings.spark.remote is not None:
         # An external server was not started with the platform's configuration.
-        own = dict(settings.spark.conf)
+        configured = dict(settings.spark.conf)
         for key, value in TABLE_FILES.items():
-            attached.conf.set(key, own.get(key, value))
+            attached.conf.set(key, configured.get(key, value))
     return attached, server
 
 

@@ -132,8 +132,8 @@ def _start(settings: Settings, conf: Mapping[str, str], fingerprint: str) -> Sta
     port = processes.free_port()
     token = secrets.token_urlsafe(24)
     shutil.rmtree(spark_launch.scratch(settings), ignore_errors=True)
-    own = {"spark.connect.grpc.binding.port": str(port)}
-    command = _command(settings, {**conf, **own}, folder)
+    listens = {"spark.connect.grpc.binding.port": str(port)}
+    command = _command(settings, {**conf, **listens}, folder)
     environment = {**spark_launch.environment(settings), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
     # A lake outside the home may have readers of other users: the files there get the permissions they always had.
     identity = processes.start(
@@ -160,9 +160,9 @@ def _start(settings: Settings, conf: Mapping[str, str], fingerprint: str) -> Sta
     processes.stop(identity)
     processes.state_file(settings, SERVICE).unlink(missing_ok=True)
     reason = "ended while starting" if ended else f"did not serve within {_START_SECONDS:g} s"
-    said = log_file(settings).read_text(encoding="utf-8", errors="replace")
+    log = log_file(settings).read_text(encoding="utf-8", errors="replace")
     raise TransientError(
-        what=f"The Spark server {reason}: {processes.last_words(said)}",
+        what=f"The Spark server {reason}: {processes.last_words(log)}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -194,8 +194,8 @@ def _command(settings: Settings, conf: Mapping[str, str], folder: Path) -> list[
     # Spark loads some 150 MiB of classes and compiles more code than the default cache holds. Class collections at the
     # start, and methods that are evicted and compiled again, cost more than this memory.
     room = ["-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=512m"]
-    own = ["-XX:+UseParallelGC", *room]
-    return spark_launch.command(settings, [*submit, "--class", _SERVER_CLASS], options=own)
+    options = ["-XX:+UseParallelGC", *room]
+    return spark_launch.command(settings, [*submit, "--class", _SERVER_CLASS], options=options)
 
 
 def _fingerprint(settings: Settings, conf: Mapping[str, str]) -> str:

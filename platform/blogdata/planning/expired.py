@@ -32,7 +32,7 @@ class PartitionExpired(PlatformError):
 
 
 class InputExpired(PartitionExpired):
-    """A partition cannot be computed again: one that it reads has expired."""
+    """One that it reads has expired."""
 
 
 def over(look: Snapshot, graph: Graph, task: Task, now: datetime) -> tuple[str, ...]:
@@ -40,20 +40,19 @@ def over(look: Snapshot, graph: Graph, task: Task, now: datetime) -> tuple[str, 
     contract = task.contracts[0]
     if not expires(contract, graph):
         return ()
-    kept = {one.retention_days for one in task.contracts}
+    kept = {of.retention_days for of in task.contracts}
     assert len(kept) == 1, f"{', '.join(task.datasets)} appear together: give them the same retention_days"
-    published = look.published(contract.dataset)
-    ended = [key for key in published if has_ended(contract, key, now)]
-    # Rows of an expired partition are there again after a restoration of the table.
-    there = look.events.lake.row_counts(contract.dataset, contract.partition_column, partitions=ended) if ended else {}
-    return tuple(sorted(key for key in ended if published[key].expired is None or there.get(key)))
+    assert contract.partitioning is not None
+    grain, published = contract.partitioning.grain, look.published(contract.dataset)
+    oldest = now - grain.length - timedelta(days=contract.retention_days)
+    ended = [key for key in published if is_key(key, grain) and start_of(key, grain) <= oldest]
+    # After a restoration the table has rows of expired partitions.
+    rows = look.events.lake.row_counts(contract.dataset, contract.partition_column, partitions=ended) if ended else {}
+    return tuple(sorted(key for key in ended if published[key].expired is None or rows.get(key)))
 
 
 def expires(contract: Contract, graph: Graph) -> bool:
-    """Return whether partitions of a dataset leave it one by one.
-
-    Those do not from which a table is derived as a whole: it would lose what it has of them.
-    """
+    """Return whether partitions leave a dataset: not one from which a table is derived whole, which would lose them."""
     if contract.partitioning is None or not isinstance(contract.write, Replace | ByPeriod):
         return False
     return not any(
@@ -63,28 +62,22 @@ def expires(contract: Contract, graph: Graph) -> bool:
     )
 
 
-def has_ended(contract: Contract, key: str, now: datetime) -> bool:
-    assert contract.partitioning is not None
-    grain = contract.partitioning.grain
-    return is_key(key, grain) and start_of(key, grain) + grain.length + timedelta(days=contract.retention_days) <= now
-
-
 def refusals(look: Look, graph: Graph, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
-    own = {key for contract in task.contracts for key in _expired(look, contract.dataset)}
-    found = {
+    expired = {key for contract in task.contracts for key in _expired(look, contract.dataset)}
+    errors = {
         key: _refusal(PartitionExpired, task.main, key, f"{key} has expired: its rows have left the table")
         for key in keys
-        if key in own
+        if key in expired
     }
     for edge, read in graph.edges(task):
         above = graph.contracts.get(edge.above)
         # Other tables are not read for it: they have no partitions that expire.
         gone = _expired(look, edge.above) if above is not None and above.partitioning is not None else {}
         readers = _readers(look, edge, read, gone) if gone else {}
-        for key in readers.keys() & set(keys) - found.keys():
+        for key in readers.keys() & set(keys) - errors.keys():
             what = f"{key} stays as it is: {edge.above} {readers[key]}, which it is computed from, has expired"
-            found[key] = _refusal(InputExpired, task.main, key, what)
-    return found
+            errors[key] = _refusal(InputExpired, task.main, key, what)
+    return errors
 
 
 def _expired(look: Look, dataset: str) -> dict[str, str]:
@@ -138,8 +131,8 @@ def landed_over(look: Snapshot, graph: Graph, streams: Sequence[StreamedInput]) 
 
 
 def _unread(look: Snapshot, stream: StreamedInput) -> list[Path]:
-    used = [one for one in checkpoints(stream.checkpoints, stream.name) if one.identity]
-    return [file for one in used[-1:] for file in stream.source.unread(one, look.zone.folder)]
+    used = [checkpoint for checkpoint in checkpoints(stream.checkpoints, stream.name) if checkpoint.identity]
+    return [file for checkpoint in used[-1:] for file in stream.source.unread(checkpoint, look.zone.folder)]
 
 
 def _has_left(look: Snapshot, contract: Contract, partition: LandedPartition) -> bool:

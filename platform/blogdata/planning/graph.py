@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -53,8 +53,10 @@ class Graph:
         for name, contract in self.contracts.items():
             sorter.add(contract.main)
             for read in contract.reads:
-                above = self._main(read.dataset, of=name)
-                if above is not None and above != contract.main:
+                if read.dataset.startswith(LANDING):
+                    continue
+                assert read.dataset in self.contracts, f"{name} reads {read.dataset}, which no contract declares"
+                if (above := self.contracts[read.dataset].main) != contract.main:
                     sorter.add(contract.main, above)
         # A circle of datasets is an error that names them.
         sorter.prepare()
@@ -66,8 +68,10 @@ class Graph:
         inner = [main for wave in waves for main in wave if self._is_read(main)]
         # First the tasks that others read. Then the leaves, which people wait for: those of the longest paths first.
         ends = [main for wave in reversed(waves) for main in wave if not self._is_read(main)]
-        others = {main: [one for one in self.contracts.values() if one.appears_with == main] for main in self.contracts}
-        return tuple(Task(contracts=(self.contracts[main], *others[main])) for main in (*inner, *ends))
+        return tuple(
+            Task(contracts=(self.contracts[main], *[c for c in self.contracts.values() if c.appears_with == main]))
+            for main in (*inner, *ends)
+        )
 
     def task_of(self, dataset: str) -> Task:
         return next(task for task in self.tasks if dataset in task.datasets)
@@ -77,51 +81,33 @@ class Graph:
             for read in contract.reads:
                 yield Edge(above=read.dataset, below=contract), read
 
-    def has_input(self, task: Task, there: Callable[[Read], bool]) -> bool:
+    def has_input(self, task: Task, is_known: Callable[[Read], bool]) -> bool:
         """Return whether a task can be computed: it has all inputs it cannot do without, and at least one input."""
         reads = [read for edge, read in self.edges(task) if edge.above not in task.datasets]
-        found = [read for read in reads if there(read)]
-        return bool(found) and all(read.optional or read in found for read in reads)
+        known = [read for read in reads if is_known(read)]
+        return bool(known) and all(read.optional or read in known for read in reads)
 
-    def with_input(self, there: Iterable[str]) -> frozenset[str]:
+    def with_input(self, known: Iterable[str]) -> frozenset[str]:
         """Find the datasets that can be computed from published ones and landed tables (`landing.table`), these too."""
-        found = set(there)
+        names = set(known)
         for task in self.tasks:
-            if found & {*task.datasets} or self.has_input(task, lambda read: read.dataset in found):
-                found.update(task.datasets)
-        return frozenset(found & self.contracts.keys())
-
-    def awaited(self, dataset: str, there: Iterable[str]) -> Sequence[str]:
-        """List the landed tables (`landing.table`) that have to come before a dataset can be computed.
-
-        A dataset without any input that it cannot do without waits for one of them.
-        """
-        known = self.with_input(there) | {*there}
-        found, look_at = set[str](), [dataset]
-        while look_at:
-            name = look_at.pop()
-            if name in known:
-                continue
-            if name not in self.contracts:
-                found.add(name)
-                continue
-            reads = [read for edge, read in self.edges(self.task_of(name)) if edge.above != name]
-            look_at += [read.dataset for read in reads if not read.optional] or [read.dataset for read in reads]
-        return sorted(found)
+            if names & {*task.datasets} or self.has_input(task, lambda read: read.dataset in names):
+                names.update(task.datasets)
+        return frozenset(names & self.contracts.keys())
 
     def downstream(self, datasets: Iterable[str]) -> frozenset[str]:
-        found = set(datasets)
+        below = set(datasets)
         for task in self.tasks:
-            if any(edge.above in found for edge, _ in self.edges(task)):
-                found.update(task.datasets)
-        return frozenset(found - set(datasets))
+            if any(edge.above in below for edge, _ in self.edges(task)):
+                below.update(task.datasets)
+        return frozenset(below - set(datasets))
 
     def upstream(self, datasets: Iterable[str]) -> frozenset[str]:
-        found = set(datasets)
+        above = set(datasets)
         for task in reversed(self.tasks):
-            if found & set(task.datasets):
-                found.update(edge.above for edge, _ in self.edges(task))
-        return frozenset(found & self.contracts.keys() - set(datasets))
+            if above & set(task.datasets):
+                above.update(edge.above for edge, _ in self.edges(task))
+        return frozenset(above & self.contracts.keys() - set(datasets))
 
     def _is_read(self, main: str) -> bool:
         return any(
@@ -130,9 +116,3 @@ class Graph:
             for read in contract.reads
             if read.dataset in self.contracts
         )
-
-    def _main(self, dataset: str, *, of: str) -> str | None:
-        if dataset in self.contracts:
-            return self.contracts[dataset].main
-        assert dataset.startswith(LANDING), f"{of} reads {dataset}, which no contract declares: mend its `reads`"
-        return None

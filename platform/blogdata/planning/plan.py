@@ -2,19 +2,15 @@
 
 Problem: a partition that runs again makes partitions of other datasets stale, and those make more stale. A person who
 backfills by hand runs too much, runs it in the wrong order, or forgets the weekly table.
-
 How it works: the contracts declare what each dataset reads and how partitions correspond. A request is expanded along
 these reads. Each partition is planned once, however many causes it has. One run computes the whole plan, with one
 computation per task, even if its partitions are scattered.
 
 A dataset is planned once each input that it cannot do without is there or planned: what is computed from a source that
 has never landed has no partition, and no empty table.
-
 The trap: planning from the graph of datasets alone. Which event hours an arrival hour touches depends on its rows; the
 reaches look it up in the ledger.
-
 When not to use it: for tables without recorded inputs; staleness is derived from versions.
-
 Source: Data Engineering Design Patterns, ch. 3 (Dead-Letter, Static and Dynamic Late Data Integrator: snowball
 backfilling).
 """
@@ -81,8 +77,11 @@ class Planner(Staleness):
         Raises:
             ReplayTooLong: More later executions would run again than a contract allows.
         """
-        begin = self._redirected_to_mains(asked)
-        wanted: dict[str, dict[str, str]] = {main: dict(keys) for main, keys in begin.items()}
+        begin: dict[str, dict[str, str]] = {}
+        for dataset, keys in asked.items():
+            if contract := self.graph.contracts.get(dataset):
+                begin[contract.main] = {**keys, **begin.get(contract.main, {})}
+        wanted = {main: dict(keys) for main, keys in begin.items()}
         mains = [task.main for task in self.graph.tasks if task.main not in without]
         for task in map(self.graph.task_of, mains):
             below = wanted.setdefault(task.main, {})
@@ -124,9 +123,9 @@ class Planner(Staleness):
             for main, keys in self.all_stale().items()
         }
         plan = self.plan_of_replay(asked, refused={error.where: error for error in self.refused()})
-        held_ones = self.held(rerunning=plan.wanted())
-        refused = [*plan.refused, *(fault for found in held_ones.values() for fault in found.values())]
-        return Plan(runs=plan.runs, refused=tuple({str(fault): fault for fault in refused}.values()))
+        held = self.held(rerunning=plan.wanted()).values()
+        refused = [*plan.refused, *(error for errors in held for error in errors.values())]
+        return Plan(runs=plan.runs, refused=tuple({str(error): error for error in refused}.values()))
 
     def resolve_keys(self, dataset: str, partitions: str | None) -> Sequence[str]:
         """Resolve the partitions that a person typed to keys, sorted; refuse what does not exist or has expired.
@@ -135,26 +134,29 @@ class Planner(Staleness):
         whole. A range, and a day of hours, has its existing partitions, of which there has to be one.
         """
         task = self.graph.task_of(dataset)
-        there = sorted(self.known(task))
-        _require_as_partitioned(dataset, task.grain, partitions, there)
+        known = sorted(self.known(task))
+        if bool(task.grain) != bool(partitions):
+            raise ConfigurationError(
+                what=f"{dataset} is written {'by partitions' if task.grain else 'whole'}",
+                where="partitions",
+                next_step="name some, first..last, or all; none of a dataset that is written whole",
+            )
+        if not known:
+            raise ConfigurationError(
+                what=f"{dataset} has never been published, and nothing has landed for it",
+                where=dataset,
+                next_step=Remedy("land something first: ", Land()),
+            )
         if task.grain is None or partitions is None:
-            return there
-        chosen = there if partitions == "all" else _keys_in(dataset, task.grain, partitions, there)
+            return known
+        chosen = known if partitions == "all" else _keys_in(dataset, task.grain, partitions, known)
         expired = self.expired(task, chosen)
-        # A range has the partitions that are left of it; what is named one by one has to be there.
+        # A range has the partitions that are left of it; those named one by one have to exist.
         named = [part.strip() for part in partitions.split(",") if ".." not in part]
         asked = [key for key in chosen if key in expired and (key in named or len(expired) == len(chosen))]
         if asked:
             raise expired[asked[0]]
         return [key for key in chosen if key not in expired]
-
-    def _redirected_to_mains(self, asked: Wanted) -> dict[str, dict[str, str]]:
-        mains: dict[str, dict[str, str]] = {}
-        for dataset, keys in asked.items():
-            if dataset in self.graph.contracts:
-                for key, why in keys.items():
-                    mains.setdefault(self.graph.contracts[dataset].main, {}).setdefault(key, why)
-        return mains
 
 
 def planned(graph: Graph, wanted: Wanted) -> list[Planned]:
@@ -174,42 +176,23 @@ def spanned(keys: Sequence[str], grain: Grain | None) -> str:
     """Format partitions for display, such as `2026-01-05 … 2026-01-09 (4, with gaps)`; few with gaps are listed."""
     if not keys or grain is None:
         return "whole"
-    gaps = any(following(one, grain) != other for one, other in pairwise(keys))
+    gaps = any(following(key, grain) != other for key, other in pairwise(keys))
     if len(keys) == 1 or (gaps and len(keys) <= _LISTED):
         return ", ".join(keys)
     return f"{keys[0]} … {keys[-1]} ({len(keys)}{', with gaps' if gaps else ''})"
 
 
-def _require_as_partitioned(dataset: str, grain: Grain | None, partitions: str | None, there: Sequence[str]) -> None:
-    if grain is None and partitions:
-        raise ConfigurationError(
-            what=f"{dataset} is written whole", where="partitions", next_step="name the dataset only"
-        )
-    if grain is not None and not partitions:
-        raise ConfigurationError(
-            what=f"which partitions of {dataset}?",
-            where="partitions",
-            next_step=f"name some, like {there[-1] if there else '2026-01-05'}, first..last, or all",
-        )
-    if not there:
-        raise ConfigurationError(
-            what=f"{dataset} has never been published, and nothing has landed for it",
-            where=dataset,
-            next_step=Remedy("land something first: ", Land()),
-        )
-
-
-def _keys_in(dataset: str, grain: Grain, partitions: str, there: Sequence[str]) -> list[str]:
+def _keys_in(dataset: str, grain: Grain, partitions: str, known: Sequence[str]) -> list[str]:
     chosen = set[str]()
     for part in partitions.split(","):
         # Filters the existing keys instead of generating those of the range, which may have an open end.
         begins, ends = ends_of(part, grain)
-        found = {key for key in there if begins <= key <= ends}
-        if not found:
+        keys = {key for key in known if begins <= key <= ends}
+        if not keys:
             raise ConfigurationError(
                 what=f"{dataset} has no partition {begins if begins == ends else f'{begins}..{ends}'}",
                 where="partitions",
-                next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
+                next_step=f"choose from {known[0]} to {known[-1]} ({len(known)} partitions)",
             )
-        chosen |= found
+        chosen |= keys
     return sorted(chosen)

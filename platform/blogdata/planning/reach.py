@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
+from typing import TypeVar
 
 from blogdata.contract.contract import Arrival, Contract, Edge, Look, Wanted
 from blogdata.contract.partitions import Grain, coarser, finer, key_of
@@ -20,7 +21,7 @@ from blogdata.contract.publication import WHOLE_TABLE, Entry
 from blogdata.landing import readiness_marker
 from blogdata.ledger.executions import due, undone
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
-from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
+from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.planning import clock
 from blogdata.planning.clock import lookback_of, open_periods
 
@@ -36,7 +37,6 @@ def delivered_on(delivery: Entry) -> str:
 
 
 def usable_rows(delivery: Entry) -> int:
-    """Count the rows of a day that are not dead letters."""
     return delivery.rows_out - int(delivery.measures["dead"])
 
 
@@ -59,23 +59,15 @@ class Continued:
     left: tuple[str, ...]
 
 
-def continued(own: Iterable[Entry], loads: Iterable[Entry], now: Mapping[str, int]) -> Iterator[Continued]:
+def continued(publications: Iterable[Entry], loads: Iterable[Entry], now: Mapping[str, int]) -> Iterator[Continued]:
     """Find the versions of a table whose deliveries are all unchanged and before those they lack, the newest first."""
-    source, versions = "", dict[str, list[int]]()
-    usable: set[tuple[str, int]] = set()
-    for load in sorted(loads, key=lambda load: load.version):
-        source = load.dataset
-        versions.setdefault(load.partition, []).append(load.version)
-        if usable_rows(load):
-            usable.add((load.partition, load.version))
-    for entry in sorted(own, key=lambda entry: entry.version, reverse=True):
-        read = entry.inputs.get(source, -1)
-        newest = {day: made[at - 1] for day, made in versions.items() if (at := bisect_right(made, read))}
-        there = {(day, version) for day, version in newest.items() if (day, version) in usable}
-        last = max((day for day, _ in there), default="")
-        left = {day for day in now if day not in dict(there)}
-        if there and there <= set(now.items()) and all(day > last for day in left):
-            yield Continued(version=entry.version, last=last, left=tuple(sorted(left)))
+    ordered = sorted(loads, key=lambda load: load.version)
+    for entry in sorted(publications, key=lambda entry: entry.version, reverse=True):
+        newest = {load.partition: load for load in ordered if load.version <= entry.inputs.get(load.dataset, -1)}
+        read = {day: load.version for day, load in newest.items() if usable_rows(load)}
+        left = tuple(sorted(now.keys() - read.keys()))
+        if read and read.items() <= now.items() and (not left or left[0] > max(read)):
+            yield Continued(version=entry.version, last=max(read), left=left)
 
 
 _ALL = ""
@@ -117,13 +109,13 @@ class Same(_Versioned):
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
         above, below = look.published(edge.above), look.published(edge.below.dataset)
-        found = {}
+        slices = {}
         for key in above.keys() & set(keys):
             entry, seen = above[key], below[key].inputs.get(edge.above, -1)
             # The input had the earlier publication's rows at every version from it up to the addition.
             if entry.added and entry.added.after <= seen < entry.version <= until:
-                found[key] = entry.added.slices
-        return found
+                slices[key] = entry.added.slices
+        return slices
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         return {key: key for key in wanted.get(edge.above, {})}
@@ -183,17 +175,17 @@ class Within(_Versioned):
         first: dict[str, int] = {}
         for entry in look.history(edge.above):
             first.setdefault(entry.partition, entry.version)
-        found = {}
+        slices = {}
         for key in keys:
             seen = below[key].inputs.get(edge.above, -1)
             if seen < min(first.values(), default=0):
                 # What it has read is no part of the table's history: the table was lost, and begun anew.
                 continue
             hours = [hour for hour in self.parts(key, edge.grain) if hour in above and above[hour].changed > seen]
-            slices = {hour: _slices(above[hour], first[hour], seen) for hour in hours if above[hour].version <= until}
-            if hours and all(slices.get(hour) for hour in hours):
-                found[key] = [each for hour in hours for each in slices[hour]]
-        return found
+            added = [_slices(above[hour], first[hour], seen) if above[hour].version <= until else [] for hour in hours]
+            if hours and all(added):
+                slices[key] = [name for names in added for name in names]
+        return slices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,10 +197,7 @@ class EventsOf(_Versioned):
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         """Return the newest version among the arrivals of each event partition; a higher one if rows disappeared."""
         lines = dynamic_late_data_integrator.state(
-            look.published(edge.above),
-            look.published(edge.below.dataset),
-            source=edge.above,
-            breakdown=self.breakdown,
+            look.published(edge.above), look.published(edge.below.dataset), source=edge.above, breakdown=self.breakdown
         )
         # After rows disappeared, no arrival may name the partition any more: it has to read all arrivals again.
         return {
@@ -241,18 +230,14 @@ class Outdated(NotReplayed):
     source: str
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions that a publication of another partition has outdated.
-
-        The input version they read decides, not the order of publication: a long computation reads the arrivals of its
-        start and may publish last.
-        """
         published = look.published(edge.below.dataset)
-        found = sorted(
+        outdated = sorted(
             (entry.version, key, entry.inputs[self.source]) for entry in published.values() for key in entry.makes_stale
         )
+        # Not the order of publication decides: a long computation reads the arrivals of its start, and publishes last.
         return {
             key: f"outdated by version {version}"
-            for version, key, seen in found
+            for version, key, seen in outdated
             if key in published and published[key].inputs[self.source] < seen
         }
 
@@ -278,13 +263,12 @@ class Watermarked(Same):
 
     def watermarks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, datetime | None]:
         """Compute the watermarks of some partitions from all before them; None if no row can be late."""
-        readings = [
-            PartitionReading(key=key, max_event_time=_instant(entry.measures.get(measure)), source=source)
-            for key, entry in sorted(arrivals.items())
-            for source, measure in self.measures.items()
-        ]
-        found = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys).watermarks
-        return {key: found[key] for key in keys}
+        readings = {
+            key: [(source, _instant(entry.measures.get(measure))) for source, measure in self.measures.items()]
+            for key, entry in arrivals.items()
+        }
+        marks = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys)
+        return {key: marks[key] for key in keys}
 
     def marks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, str]:
         """Return the watermarks as the text that is stored with each publication, in `landed`."""
@@ -307,7 +291,7 @@ class AsOf(_Versioned):
     landed: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        """Return, for each published hour, the first version of the history with all deliveries the hour depends on."""
+        """Return the first version of the history that has all deliveries on which an hour depends."""
         history = look.history(edge.above)
         read = [(entry.inputs.get(self.delivered, -1), entry.version) for entry in history]
         integrated = max((version for version, _ in read), default=-1)
@@ -344,28 +328,24 @@ class AsOf(_Versioned):
         if self.landed is None:
             return min(keys)
         # The next load always takes the newest landed delivery.
-        there = [partition.key for partition in look.landed(self.landed, Grain.DAY)]
-        return max(there or (day for day, _ in self._deliveries(look)), default="")
+        landed = [partition.key for partition in look.landed(self.landed, Grain.DAY)]
+        return max(landed or (day for day, _ in self._deliveries(look)), default="")
 
 
 @dataclass(frozen=True, kw_only=True)
 class InTurn:
-    """Executions depend on their predecessors: those that a restoration undid are merged again, and all later ones."""
+    """Executions depend on their predecessors: undone ones are merged again, and all later ones."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        marks = look.executions(edge.below.dataset)
+        marks = look.history(edge.below.dataset)
         return dict.fromkeys(undone(marks), f"taken back; {len(marks)} executions so far")
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the executions that run again, those a restoration undid, and all later ones.
-
-        Raises:
-            ReplayTooLong: More later executions would run again than the contract allows.
-        """
+        """Find the executions that run again and all later ones; raises :class:`ReplayTooLong` beyond the limit."""
         keys = wanted.get(edge.below.dataset, {})
         if not keys:
             return {}
-        return {key: f"of {min(keys)}" for key in due(edge.below, look.executions(edge.below.dataset), keys)}
+        return {key: f"of {min(keys)}" for key in due(edge.below, look.history(edge.below.dataset), keys)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,8 +368,8 @@ class Landed(NotReplayed):
             return {WHOLE_TABLE: f"{newest.key}:{newest.fingerprint}"}
         # A reverted delivery has its old state again; the replaced version makes the text unique.
         return {
-            partition.key: f"{partition.fingerprint} over {_replaced(partition, published)}"
-            for partition in not_published(ready, published)
+            part.key: f"{part.fingerprint} over {published[part.key].version if part.key in published else 'nothing'}"
+            for part in not_published(ready, published)
         }
 
 
@@ -398,7 +378,10 @@ WHOLE = Whole()
 WITHIN = Within()
 
 
-def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
+_Arrival = TypeVar("_Arrival", bound=Arrival)
+
+
+def not_published(ready: Iterable[_Arrival], published: Mapping[str, Entry]) -> list[_Arrival]:
     return [
         partition
         for partition in ready
@@ -449,11 +432,7 @@ def _slices(hour: Entry, first: int, seen: int) -> list[str]:
     if first > seen:
         return [hour.partition] if hour.rows_out else []
     added = hour.added
-    return [f"{hour.partition} {each}" for each in added.slices] if added and added.after <= seen else []
-
-
-def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:
-    return f"version {published[partition.key].version}" if partition.key in published else "nothing"
+    return [f"{hour.partition} {name}" for name in added.slices] if added and added.after <= seen else []
 
 
 def landed_input(contract: Contract) -> Landed | None:

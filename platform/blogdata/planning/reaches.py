@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,19 +23,18 @@ class EventsWithin(Within):
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         arrivals = look.published(edge.above)
-        newest: dict[str, int] = {}
-        rows: dict[str, int] = {}
+        newest, rows = dict[str, int](), Counter[str]()
         for entry in arrivals.values():
             for period, count in self._rows(entry, edge).items():
                 newest[period] = max(entry.version, newest.get(period, -1))
-                rows[period] = rows.get(period, 0) + count
+                rows[period] += count
         for arrival, entry in arrivals.items():
-            # An arrival without such rows counts among the hours that are there.
-            own = coarser(arrival, Grain.HOUR, edge.grain)
-            if own in newest:
-                newest[own] = max(entry.version, newest[own])
+            # An arrival without such rows counts among the hours that are present.
+            period = coarser(arrival, Grain.HOUR, edge.grain)
+            if period in newest:
+                newest[period] = max(entry.version, newest[period])
         for period, entry in look.published(edge.below.dataset).items():
-            if entry.rows_in != rows.get(period, 0):
+            if entry.rows_in != rows[period]:
                 newest[period] = max(newest.get(period, -1), entry.inputs.get(edge.above, -1) + 1)
         return newest
 
@@ -47,12 +47,11 @@ class EventsWithin(Within):
                 touched.setdefault(period, key)
         return touched
 
-    def _rows(self, entry: Entry, edge: Edge) -> Mapping[str, int]:
-        rows: dict[str, int] = {}
+    def _rows(self, entry: Entry, edge: Edge) -> Counter[str]:
+        rows = Counter[str]()
         for (hour, *_, kind), count in entry.breakdowns[self.breakdown].items():
             if hour is not None and kind not in self.but:
-                period = coarser(hour, Grain.HOUR, edge.grain)
-                rows[period] = rows.get(period, 0) + count
+                rows[coarser(hour, Grain.HOUR, edge.grain)] += count
         return rows
 
 
@@ -65,13 +64,13 @@ class Complete(Within):
     """
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
-        found, hours = super().required(look, edge), look.published(edge.above).keys()
-        return {key: version for key, version in found.items() if self._is_due(look, edge, key, hours)}
+        versions, hours = super().required(look, edge), look.published(edge.above).keys()
+        return {key: version for key, version in versions.items() if self._is_due(look, edge, key, hours)}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        found = super().reached(look, edge, wanted, asked)
-        hours = {*look.published(edge.above), *wanted.get(edge.above, {})}
-        return {key: hour for key, hour in found.items() if self._is_due(look, edge, key, hours)}
+        causes = super().reached(look, edge, wanted, asked)
+        hours = look.published(edge.above).keys() | wanted.get(edge.above, {}).keys()
+        return {key: hour for key, hour in causes.items() if self._is_due(look, edge, key, hours)}
 
     def _is_due(self, look: Look, edge: Edge, key: str, hours: Collection[str]) -> bool:
         return key in look.published(edge.below.dataset) or all(hour in hours for hour in self.parts(key, edge.grain))
@@ -100,9 +99,9 @@ class Around(Same):
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
         above, versions = look.published(edge.above), due_versions(look, edge.above, self.delivered)
-        own = {*self._from_the_first(look, above, {}), *look.published(edge.below.dataset)}
-        read = {key: [versions[part] for part in self.parts(key) if part in above] for key in own}
-        return {key: max(found) for key, found in read.items() if found}
+        keys = {*self._from_the_first(look, above, {}), *look.published(edge.below.dataset)}
+        read = {key: [versions[part] for part in self.parts(key) if part in above] for key in keys}
+        return {key: max(of) for key, of in read.items() if of}
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         keys = wanted.get(edge.above, {})
@@ -160,16 +159,15 @@ class Ended:
 
     def span(self, published: Mapping[str, Entry], running: Iterable[str] = ()) -> Span | None:
         """Find the weeks that the table shows, and their hours; None if no week has ended."""
-        there = {hour for hour, entry in published.items() if entry.rows_kept} | (set(running) - published.keys())
-        if not there:
+        filled = {hour for hour, entry in published.items() if entry.rows_kept} | (set(running) - published.keys())
+        if not filled:
             return None
-        open_week = coarser(max(there), Grain.HOUR, Grain.WEEK)
+        newest = max(filled)
+        open_week = coarser(newest, Grain.HOUR, Grain.WEEK)
         first = key_of(start_of(open_week, Grain.WEEK) - self.weeks * Grain.WEEK.length, Grain.WEEK)
-        ended = [hour for hour in there if first <= hour < open_week]
-        if not ended:
-            return None
-        hours = frozenset(hour for hour in {*published, *there} if first <= hour < open_week)
-        return Span(first=first, last=coarser(max(ended), Grain.HOUR, Grain.WEEK), open=max(there), hours=hours)
+        last = max((hour for hour in filled if first <= hour < open_week), default="")
+        hours = frozenset(hour for hour in {*published, *filled} if first <= hour < open_week)
+        return Span(first=first, last=coarser(last, Grain.HOUR, Grain.WEEK), open=newest, hours=hours) if last else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,12 +184,12 @@ class Shown(NotReplayed):
         above = look.published(edge.above).get(WHOLE_TABLE)
         if above is None:
             return {}
-        said = above.breakdowns.get(self.breakdown, {}).keys()
-        shown = {
-            key: entry.breakdowns.get(self.breakdown, {}).keys() - said
+        values = above.breakdowns.get(self.breakdown, {}).keys()
+        outdated = {
+            key: entry.breakdowns.get(self.breakdown, {}).keys() - values
             for key, entry in sorted(look.published(edge.below.dataset).items())
         }
-        return {key: f"{edge.above} no longer says {sorted(map(str, rows))}" for key, rows in shown.items() if rows}
+        return {key: f"{edge.above} no longer says {sorted(map(str, of))}" for key, of in outdated.items() if of}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,11 +200,9 @@ class Answers(NotReplayed):
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
         history = look.history(edge.above)
-        counts = [(entry.version, entry.rows_out) for entry in history]
         # A publication without a new answer makes nothing stale.
-        new = [counts[0][0]] if counts else []
-        new += [version for (_, before), (version, count) in pairwise(counts) if count > before]
-        newest = max(new, default=-1)
+        new = [entry.version for before, entry in pairwise(history) if entry.rows_out > before.rows_out]
+        newest = max([*new, *(entry.version for entry in history[:1])], default=-1)
         return {
             key: f"{edge.above} version {newest}"
             for key, entry in sorted(look.published(edge.below.dataset).items())
@@ -233,7 +229,7 @@ class Carried(NotReplayed):
     measure: str
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions that have read other pending rows than are there, and missing ones that must close some.
+        """Find the partitions that have read other pending rows, and missing ones that must close some.
 
         The partition after the newest one is not missing: its time has not come.
         """
@@ -244,17 +240,17 @@ class Carried(NotReplayed):
             (entry.partition, entry.version): entry
             for entry in (look.history(edge.below.dataset) if self._any_moved(published, before) else ())
         }
-        found = {}
+        lacking = {}
         for key, entry in published.items():
-            there, read = self.left_by(published.get(before[key])), entry.landed or self.left_by(None)
+            pending, read = self.left_by(published.get(before[key])), entry.landed or self.left_by(None)
             if read == TOGETHER:
                 read = self.left_by(earlier.get((before[key], entry.version), published.get(before[key])))
-            if read != there:
-                found[key] = there
-            following_key = following(key, grain)
-            if entry.measures.get(self.measure) and following_key <= newest and following_key not in published:
-                found[following_key] = self.left_by(entry)
-        return found
+            if read != pending:
+                lacking[key] = pending
+            after = following(key, grain)
+            if entry.measures.get(self.measure) and after <= newest and after not in published:
+                lacking[after] = self.left_by(entry)
+        return lacking
 
     def left_by(self, entry: Entry | None) -> str:
         """Return the text of what a partition has left pending; None stands for a partition that is not published."""

@@ -37,19 +37,6 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """Partitions of a dataset that wait for a person for the same reason."""
-
-    dataset: str
-    main: str
-    span: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.dataset} {self.span} waits for a person: {self.why}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Selection:
     """The partitions that a person has selected: those that overlap a window, of some datasets; empty: all."""
 
@@ -62,40 +49,33 @@ class Selection:
     def holds(self, task: Task, key: str) -> bool:
         return self.chosen(task) and (self.window is None or self.window.holds(key, task.grain))
 
-    def is_anything(self, planner: Planner) -> bool:
-        """Return whether any landed, published or stale partition is selected.
+    def require_kept(self, planner: Planner) -> bool:
+        """Return whether any landed, published or stale partition is selected, and refuse a selection of expired rows.
 
-        A table that is written whole lies in every span, so it counts there only if it is named.
+        A table that is written whole lies in every span, so it counts there only if it is named. A span without a
+        beginning has what is kept.
         """
-        return any(self.holds(task, key) for task in self._tasks(planner) for key in planner.known(task))
-
-    def require_kept(self, planner: Planner) -> None:
-        """Refuse a selection of expired rows, naming the newest; one without a beginning has what is kept."""
-        found: list[tuple[datetime, PartitionExpired]] = []
-        left = False
-        for task in self._tasks(planner):
+        refused: list[tuple[datetime, PartitionExpired]] = []
+        selected = kept = 0
+        for task in planner.graph.tasks:
+            if task.grain is None and self.window and not self.select:
+                continue
             keys = {key for key in planner.known(task) if self.holds(task, key)}
             expired = planner.expired(task, keys)
-            left = left or len(expired) < len(keys)
-            assert task.grain is not None or not expired
-            found += [
-                (start_of(key, task.grain) + task.grain.length, why) for key, why in expired.items() if task.grain
-            ]
-        begins = self.window is not None and self.window.start is not None
-        refused = [one for one in found if not left or (begins and not isinstance(one[1], InputExpired))]
+            selected, kept = selected + len(keys), kept + len(keys) - len(expired)
+            refused += [(start_of(key, task.grain) + task.grain.length, e) for key, e in expired.items() if task.grain]
+        if kept:
+            begins = self.window is not None and self.window.start is not None
+            refused = [(end, error) for end, error in refused if begins and not isinstance(error, InputExpired)]
         if refused:
-            raise max(refused, key=lambda one: one[0])[1]
+            raise max(refused, key=lambda pair: pair[0])[1]
+        return selected > 0
 
-    def _tasks(self, planner: Planner) -> list[Task]:
-        return [
-            task
-            for task in planner.graph.tasks
-            if self.chosen(task) and (task.grain is not None or self.window is None or self.select)
-        ]
-
-    def waiting(self, planner: Planner) -> Iterator[Waiting]:
-        for dataset, found in planner.held().items():
+    def waiting(self, planner: Planner) -> Iterator[tuple[str, str]]:
+        """Describe what waits for a person, by reason; each with the line by which a failed step names it."""
+        for dataset, errors in planner.held().items():
             task = planner.graph.task_of(dataset)
-            held = {key: fault for key, fault in sorted(found.items()) if self.holds(task, key)}
+            held = {key: error for key, error in sorted(errors.items()) if self.holds(task, key)}
             for why, faults in by_reason(held).items():
-                yield Waiting(dataset=dataset, main=task.main, span=spanned([*faults], task.grain), why=why)
+                span = spanned([*faults], task.grain)
+                yield f"{dataset} {span} waits for a person: {why}", f"{task.main}: {why}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar, cast
 
 from blogdata.contract.contract import Contract, Read
 from blogdata.contract.partitions import Grain, key_of
@@ -33,11 +33,6 @@ class ScannedOnce(LandingZone):
 
     scanned: dict[tuple[str, Grain, str], list[LandedPartition]] = field(default_factory=dict, compare=False)
 
-    @classmethod
-    def of(cls, landing: Path | LandingZone) -> ScannedOnce:
-        zone = LandingZone.of(landing)
-        return cls(folder=zone.folder, convention=zone.convention)
-
     def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
         key = (table, grain, since)
         if key not in self.scanned:
@@ -49,7 +44,8 @@ class Snapshot:
     """What has landed and what is published; each dataset is read on first access and cached."""
 
     def __init__(self, landing: Path | LandingZone, events: EventLog) -> None:
-        self.zone = ScannedOnce.of(landing)
+        zone = LandingZone.of(landing)
+        self.zone = ScannedOnce(folder=zone.folder, convention=zone.convention)
         self.events = events
         self._read: dict[tuple[object, ...], Any] = {}
 
@@ -66,9 +62,6 @@ class Snapshot:
     def history(self, dataset: str) -> Sequence[Entry]:
         return self._once(self.events.history, dataset)
 
-    def executions(self, dataset: str) -> Sequence[Entry]:
-        return self._once(self.events.executions, dataset)
-
     def faults(self, dataset: str) -> Mapping[str, Fault]:
         return self._once(faults.newest_by_partition, self.events, dataset)
 
@@ -76,8 +69,7 @@ class Snapshot:
         key = (read, *of)
         if key not in self._read:
             self._read[key] = read(*of)
-        found: _T = self._read[key]
-        return found
+        return cast("_T", self._read[key])
 
 
 def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[LandedPartition]:
@@ -100,30 +92,15 @@ class StreamedInput:
     contracts: Mapping[str, Contract]
 
 
-class Sent(Protocol):
-    """The records of a partition: how many are in each state, and how many were withdrawn after they were sent."""
-
-    @property
-    def partition(self) -> str: ...
-    @property
-    def states(self) -> Mapping[str, int]: ...
-    @property
-    def withdrawn(self) -> int: ...
-
-
-class Outgoing(Protocol):
-    """What is sent to a partner."""
-
-    def lines(self) -> Sequence[Sent]: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Observed:
+    """What detectors and findings read; `feeds` are contracts with their :class:`blogdata.deliver.outbox.Outbox`."""
+
     graph: Graph
     look: Snapshot
     now: datetime
     streams: Sequence[StreamedInput] = ()
-    feeds: Sequence[tuple[Contract, Outgoing]] = ()
+    feeds: Sequence[tuple[Contract, Any]] = ()
 
     @cached_property
     def ended_at(self) -> datetime | None:
@@ -131,23 +108,26 @@ class Observed:
         zone, end = self.look.zone, self.look.zone.ended_at
         if end is None:
             return None
-        tables = {(landed.table, landed.grain) for one in self.contracts.values() if (landed := landed_input(one))}
+        inputs = {reach for contract in self.contracts.values() if (reach := landed_input(contract))}
         later = any(
-            one.files and is_possible(one.key, grain)
-            for table, grain in tables
-            for one in zone.scan(table, grain, since=key_of(end, grain))
+            partition.files and is_possible(partition.key, reach.grain)
+            for reach in inputs
+            for partition in zone.scan(reach.table, reach.grain, since=key_of(end, reach.grain))
         )
         return None if later else end
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
-        return {**self.graph.contracts, **{name: one for each in self.streams for name, one in each.contracts.items()}}
+        return {
+            **self.graph.contracts,
+            **{name: of for stream in self.streams for name, of in stream.contracts.items()},
+        }
 
 
 def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
+    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
     error = PlatformError(
-        what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}"
-        + (f" and {len(keys) - 3} more" if len(keys) > 3 else ""),
+        what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}{more}",
         where=dataset,
         next_step=Remedy(f"materialize {above[0]} for them first, or run: ", Run()),
     )
@@ -155,7 +135,7 @@ def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str])
     return error
 
 
-def is_there(look: Snapshot, read: Read) -> bool:
+def is_known(look: Snapshot, read: Read) -> bool:
     if isinstance(read.reach, Landed):
         return bool(look.landed(read.reach.table, read.reach.grain))
     return bool(look.published(read.dataset))
@@ -163,15 +143,16 @@ def is_there(look: Snapshot, read: Read) -> bool:
 
 def landed_tables(graph: Graph, look: Snapshot) -> frozenset[str]:
     reads = [read for contract in graph.contracts.values() for read in contract.reads]
-    return frozenset(read.dataset for read in reads if read.dataset.startswith(LANDING) and is_there(look, read))
+    return frozenset(read.dataset for read in reads if read.dataset.startswith(LANDING) and is_known(look, read))
 
 
 def awaited(graph: Graph, look: Snapshot, dataset: str) -> PlatformError | None:
     """Return the error that nothing can be computed of a dataset yet; None if something can."""
-    published: Iterable[str] = (name for name in (dataset, *graph.upstream([dataset])) if look.published(name))
-    missing = graph.awaited(dataset, {*published, *landed_tables(graph, look)})
-    if not missing:
+    landed, above = landed_tables(graph, look), {dataset, *graph.upstream([dataset])}
+    if dataset in graph.with_input([*landed, *(name for name in above if look.published(name))]):
         return None
+    read = {edge.above for name in above for edge, _ in graph.edges(graph.task_of(name))}
+    missing = sorted(name for name in read - landed if name.startswith(LANDING))
     return PlatformError(
         what=f"nothing can be computed of {dataset} yet: nothing has landed of {', '.join(missing)}",
         where=dataset,

@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from blogdata.contract.contract import Contract, Look, Wanted
-from blogdata.contract.partitions import Grain, coarser, following, key_of, previous, start_of
+from blogdata.contract.partitions import Grain, coarser, key_of, previous, start_of
 from blogdata.contract.publication import WHOLE_TABLE, Entry, kept
 from blogdata.contract.schedule import On
 from blogdata.errors import PlatformError
@@ -26,7 +26,7 @@ from blogdata.planning.expired import PartitionExpired, refusals
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import EventsOf, Landed, Within
 from blogdata.planning.reaches import Carried
-from blogdata.planning.snapshot import Snapshot, input_not_published, is_there
+from blogdata.planning.snapshot import Snapshot, input_not_published, is_known
 
 DEAD_LETTERS = "dead_letters"
 """Name of the guard that a person lifts to continue without the rejected rows."""
@@ -50,24 +50,21 @@ def held(
     for read in contract.reads:
         if not isinstance(read.reach, EventsOf):
             continue
-        arrivals = look.published(read.dataset)
-        suspect = {
-            hour: seen
-            for hour, entry in sorted(kept(arrivals).items())
-            if hour not in rerunning.get(read.dataset, ())
-            and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
-            and (seen := _unseen(hour, entry, look.published(contract.dataset), read.dataset, read.reach))
-        }
-        dead = (
-            {one: (int(entry.measures["dead"]), entry.rows_out) for one, entry in arrivals.items()} if suspect else {}
-        )
-        for hour, seen in suspect.items():
-            if (fault := dead_letter_error(letters, hour, dead)) is None:
+        arrivals, integrated = look.published(read.dataset), look.published(contract.dataset)
+        for hour, entry in sorted(kept(arrivals).items()):
+            if hour in rerunning.get(read.dataset, ()) or _dead(entry) <= letters.max_share * entry.rows_out:
                 continue
-            for event_hour, version in seen.items():
-                if not _accepted(look.history(read.dataset), arrivals[hour], version):
-                    waiting.setdefault(event_hour, fault)
+            seen = _unseen(hour, entry, integrated, read.dataset, read.reach)
+            dead = {key: (_dead(arrival), arrival.rows_out) for key, arrival in arrivals.items()} if seen else {}
+            if dead and (error := dead_letter_error(letters, hour, dead)):
+                for event_hour, version in seen.items():
+                    if not _accepted(look.history(read.dataset), entry, version):
+                        waiting.setdefault(event_hour, error)
     return waiting
+
+
+def _dead(arrival: Entry) -> int:
+    return int(arrival.measures["dead"])
 
 
 def dead_letter_error(letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]) -> PlatformError | None:
@@ -94,13 +91,12 @@ def _unseen(
 
 def _accepted(history: Sequence[Entry], entry: Entry, version: int) -> bool:
     """Return whether the arrival, at the version that was read, already had as many dead letters."""
-    before = [one for one in history if one.partition == entry.partition and one.version <= version]
-    return bool(before) and int(before[-1].measures["dead"]) >= int(entry.measures["dead"])
+    before = [past for past in history if past.partition == entry.partition and past.version <= version]
+    return bool(before) and _dead(before[-1]) >= _dead(entry)
 
 
 class Scope(str, Enum):
     ALL = "all"
-    """All of them, including periods that have not ended."""
     READY = "ready"
     """Those that may run automatically now (:class:`blogdata.contract.schedule.On`)."""
     ENDED = "ended"
@@ -111,7 +107,6 @@ class Lane(str, Enum):
     """Which of the stale partitions a run computes, by what made them stale; the queue tells runs apart by it."""
 
     ALL = "all"
-    """Any."""
     LANDED = "landed"
     """What has just landed, and what was never published."""
     AGAIN = "again"
@@ -142,11 +137,11 @@ class Staleness:
             if self._counts(task.contracts[0], key, lacking)
         }
 
-    def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, few: int = 0) -> dict[str, str]:
+    def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, max_republished: int = 0) -> dict[str, str]:
         """Keep those of the stale partitions that a run of a lane computes.
 
-        A table that is written whole or in order has one next state, so each lane computes it. The lane
-        `landed` computes the `few` newest of those published before, too, which the late rows of an hour touch.
+        A table that is written whole or in order has one next state, so each lane computes it. The lane `landed`
+        computes the newest of those published before, too, which the late rows of an hour touch.
         """
         if lane is Lane.ALL or task.grain is None or task.in_order:
             return dict(stale)
@@ -156,24 +151,23 @@ class Staleness:
         if any(isinstance(read.reach, Landed) for _, read in self.graph.edges(task)):
             # Its files changed, unless its table was lost.
             before -= self.look.published(task.main).keys()
-        left = sorted(before)[: max(len(before) - few, 0)]
+        left = sorted(before)[: max(len(before) - max_republished, 0)]
         return {key: stale[key] for key in stale if key not in left}
 
     def all_stale(self) -> dict[str, dict[str, str]]:
-        return {task.main: found for task in self.graph.tasks if (found := self.stale(task))}
+        return {task.main: stale for task in self.graph.tasks if (stale := self.stale(task))}
 
     def refused(self) -> list[ReplayTooLong]:
-        found = (self._too_long(task, self._lacking(task)) for task in self.graph.tasks)
-        return [error for error in found if error is not None]
+        return [error for task in self.graph.tasks if (error := self._too_long(task, self._lacking(task)))]
 
     def held(
         self, task: Task | None = None, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
     ) -> dict[str, dict[str, PlatformError]]:
         """Find the held partitions, which do not run until a person decides: dataset to partition to reason."""
         return {
-            contract.dataset: dict(found)
+            contract.dataset: errors
             for contract in (self.graph.contracts.values() if task is None else task.contracts)
-            if not self._lifted(contract) and (found := held(self.look, self.graph, contract, rerunning=rerunning))
+            if not self._lifted(contract) and (errors := held(self.look, self.graph, contract, rerunning=rerunning))
         }
 
     def waiting(self, task: Task) -> dict[str, PlatformError]:
@@ -183,19 +177,19 @@ class Staleness:
         (Single Runner).
         """
         stale = self.stale(task)
-        held_ones = {key: why for found in self.held(task).values() for key, why in found.items()}
-        waiting = {**self.failed(task, stale), **held_ones}
+        waiting = self.failed(task, stale)
+        for errors in self.held(task).values():
+            waiting |= errors
         if task.in_order:
             waiting.update(single_runner.stopped(stale, waiting, dataset=task.main))
         return dict(sorted(waiting.items()))
 
     def failed(self, task: Task, stale: Mapping[str, str] | None = None) -> dict[str, PlatformError]:
         faults = self.look.faults(task.main)
-        found = (self.stale(task) if stale is None else stale) if faults else {}
-        return {key: faults[key].error for key, state in found.items() if key in faults and faults[key].state == state}
+        states = (self.stale(task) if stale is None else stale) if faults else {}
+        return {key: fault.error for key, fault in faults.items() if states.get(key) == fault.state}
 
     def expired(self, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
-        """Find those of some partitions that cannot be computed again, because rows have expired: with the reason."""
         return refusals(self.look, self.graph, task, keys) if keys else {}
 
     def unpublished(self, task: Task, keys: Collection[str]) -> dict[str, PlatformError]:
@@ -216,7 +210,7 @@ class Staleness:
         return dict.fromkeys(sorted(new), input_not_published(task.main, sorted(new), above))
 
     def continuing(self, task: Task, *, after: Collection[str]) -> set[str]:
-        """Find the partitions that are stale because the partition before them, one of `after`, has run."""
+        """Find the partitions that are stale because the one before them, of `after`, has run."""
         return {
             key
             for edge, read in self.graph.edges(task)
@@ -225,28 +219,15 @@ class Staleness:
             if task.grain is not None and previous(key, task.grain) in after
         }
 
-    def ahead(self, task: Task, keys: Collection[str], count: int) -> set[str]:
-        """Find the published partitions that follow some partitions, as far as they can be computed again."""
-        if task.grain is None or not keys or count <= 0:
-            return set()
-        there = (self.look.published(task.main).keys() & self.computable(task)) - self.waiting(task).keys()
-        found, at = set[str](), set(keys)
-        for _ in range(count):
-            at = {following(key, task.grain) for key in at} & there
-            if not at:
-                break
-            found |= at
-        return found
-
     def known(self, task: Task) -> set[str]:
         """Find all partitions a task could run: landed, published and stale ones, expired ones among them."""
-        found = {key for contract in task.contracts for key in self.look.published(contract.dataset)}
-        found.update(self._lacking(task))
+        known = {key for contract in task.contracts for key in self.look.published(contract.dataset)}
+        known.update(self._lacking(task))
         for _, read in self.graph.edges(task):
             if isinstance(read.reach, Landed):
-                keys = {partition.key for partition in self.look.landed(read.reach.table, read.reach.grain)}
-                found.update(keys if task.grain is not None else {WHOLE_TABLE} if keys else set())
-        return found
+                landed = self.look.landed(read.reach.table, read.reach.grain)
+                known.update(WHOLE_TABLE if task.grain is None else partition.key for partition in landed)
+        return known
 
     def computable(self, task: Task) -> set[str]:
         """Find the known partitions of a task that can be computed again: those of which no rows have expired."""
@@ -257,7 +238,7 @@ class Staleness:
         """Return whether a task can be computed; a task whose source has never landed cannot."""
         # What was published once stays up to date, even if all of an input was lost.
         return bool(self.look.published(task.main)) or self.graph.has_input(
-            task, lambda read: bool(wanted.get(read.dataset)) or is_there(self.look, read)
+            task, lambda read: bool(wanted.get(read.dataset)) or is_known(self.look, read)
         )
 
     def _lacking(self, task: Task) -> dict[str, list[str]]:
@@ -275,7 +256,7 @@ class Staleness:
         if not task.in_order or not keys:
             return None
         try:
-            due(task.contracts[0], self.look.executions(task.main), keys)
+            due(task.contracts[0], self.look.history(task.main), keys)
         except ReplayTooLong as error:
             return error
         return None
@@ -284,11 +265,8 @@ class Staleness:
         return contract.runs.judged_by is not None and DEAD_LETTERS in self.accepted
 
     def _counts(self, contract: Contract, key: str, stale: Collection[str]) -> bool:
-        if self.scope is Scope.READY:
-            return self._runs_by_itself(contract, key)
-        return self.scope is Scope.ALL or self._has_ended(contract, key, stale)
-
-    def _has_ended(self, contract: Contract, key: str, stale: Collection[str]) -> bool:
+        if self.scope is not Scope.ENDED:
+            return self.scope is Scope.ALL or self._runs_by_itself(contract, key)
         if contract.runs.at is None or contract.grain is None:
             return False
         newest = key_of(clock.now() - contract.grain.length, contract.grain)

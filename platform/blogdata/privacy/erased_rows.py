@@ -8,13 +8,12 @@ computed from the partition is stale.
 The state of a stream is in files that only Spark can change, so all checkpoints of the stream go. A new checkpoint is a
 new writer, and passes over landed files whose rows are published
 (:mod:`blogdata.patterns.error_management.checkpointer`). What is lost is what its state alone had: sessions that were
-still open. Whatever a stream takes in later is erased where it landed.
+still open.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.migrations import carried
@@ -36,56 +34,61 @@ from blogdata.landing.landed_persons import FIELDS, Identifiers, Reader, spelled
 from blogdata.landing.suppression_list import Suppressed
 from blogdata.ledger.events import EventLog, appended
 from blogdata.operate.config import LogSettings
-from blogdata.planning.reach import landed_input
+from blogdata.planning.reach import Landed, landed_input
 from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.privacy import clearing
 from blogdata.runs import turns
 from blogdata.runs.landed_inputs import ERASED
 from blogdata.runs.upkeep import BUSY
-from blogdata.table import arrow, tables
+from blogdata.table import tables
 from blogdata.table.changes import Overwrite
-from blogdata.table.checksums import file_of
-from blogdata.table.lake import Lake, marks_rows
+from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
 from blogdata.table.target import Provenance, RunContext, Target
+from quality.contracts import CONTRACTS, LANDED, STREAMED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PLACE_OF_A_LINE = ("source_file", "source_offset")
 KEY = "partition"
-"""Column of found rows: the partition that they are in."""
+"""Column of a person's rows: the partition that they are in."""
+PLACES = CONTRACTS["silver.places"]
+NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
+"""Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
 _OTHER = "_of_theirs_"
 """Prefix of the view's columns, which are named like those of the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    lake: Lake
     events: EventLog
     landing: Path
     persons: Identifiers
     logs: LogSettings
 
-    def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
-        """Find the rows of the persons in the newest version of a dataset, those that are only marked as removed, too.
+    @property
+    def lake(self) -> Lake:
+        return self.events.lake
 
-        Returns:
-            The partition of each row (`partition`), and the columns that its rows are found by; None if there is none.
+    def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
+        """Find the rows of the persons in the newest version: their partitions, and the columns that identify them.
+
+        None if there is none.
         """
         entries = kept(self.events.publications(contract.dataset, partitions))
         if not entries:
             return None
-        found = self._of_lines(contract, entries) if has_lines(contract) else self._by_fields(contract, entries)
-        return found if found.num_rows else None
+        rows = self._of_lines(contract, entries) if has_lines(contract) else self._by_fields(contract, entries)
+        return rows if rows.num_rows else None
 
     def _of_lines(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
-        """Find lines as they are found where they land; a line with a header above it is read behind that one."""
+        """Find lines as they are found where they land."""
         suppressed = Suppressed.of(self.persons, secrets.token_bytes())
         rows = []
         for key in sorted(keys):
-            every = sorted(vanished_lines.published_lines(self.lake, contract, key))
-            for file, lines in groupby(every, key=attrgetter("file")):
+            published = sorted(vanished_lines.published_lines(self.lake, contract, key))
+            for file, lines in groupby(published, key=attrgetter("file")):
                 reader = Reader(self.landing / file, self.landing, self.logs)
                 gone = suppressed.gone(reader, ((line.offset, line.raw) for line in lines))
                 rows += [(key, file, offset) for offset in sorted(gone)]
@@ -96,10 +99,8 @@ class Rows:
     def _by_fields(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
         fields = [column.name for column in contract.columns if column.name in FIELDS]
         column = contract.partition_column
-        if column is None:
-            table = self.marked_and_others(contract, fields)
-        else:
-            table = self.lake.columns(contract.dataset, [column, *fields], only={column: sorted(keys)})
+        only = {column: sorted(keys)} if column else {}
+        table = self.lake.columns(contract.dataset, [*only, *fields], only=only)
         cells = {name: table[name].cast(pa.string()) for name in table.column_names}
         theirs = [pc.is_in(cells[name], self._values(FIELDS[name], cells[name])) for name in fields]
         if not theirs:
@@ -110,41 +111,23 @@ class Rows:
     def _values(self, kind: str, cells: pa.ChunkedArray) -> pa.Array:
         known = spelled(kind, self.persons.by_kind()[kind])
         if kind == "addresses" and known:
-            known = frozenset(one for one in pc.unique(cells).to_pylist() if one and known & spelled(kind, [one]))
+            known = frozenset(cell for cell in pc.unique(cells).to_pylist() if cell and known & spelled(kind, [cell]))
         return pa.array(sorted(known), pa.string())
-
-    def marked_and_others(self, contract: Contract, fields: Sequence[str]) -> pa.Table:
-        """Read all rows of the newest version, those that are only marked as removed, too."""
-        table, folder = self.lake.caught_up(contract.dataset), self.lake.folder(contract.dataset)
-        if table is None or folder is None or not marks_rows(table):
-            return self.lake.columns(contract.dataset, fields)
-        paths = arrow.rows_of(table.get_add_actions(flatten=True), ["path"])
-        files = [file_of(folder, row["path"]) for row in paths]
-        return ds.dataset(files, format="parquet").to_table(columns=list(fields))
 
 
 class UnusedAddresses(Rows):
     """Addresses that no visit has any more, instead of the persons': one that others have, too, stays."""
 
     def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
-        known = self.marked_and_others(contract, ["ip"])["ip"].cast(pa.string())
+        known = self.lake.columns(contract.dataset, ["ip"])["ip"].cast(pa.string())
         used = self.lake.columns("silver.visits", ["ip"])["ip"].cast(pa.string()).combine_chunks()
-        unused = known.filter(pc.invert(pc.is_in(known, used)))
-        if not len(unused):
+        if not len(unused := known.filter(pc.invert(pc.is_in(known, used)))):
             return None
         return pa.table({KEY: pa.array([WHOLE_TABLE] * len(unused), pa.string()), "ip": unused})
 
 
 def has_lines(contract: Contract) -> bool:
     return {column.name for column in contract.columns}.issuperset({*PLACE_OF_A_LINE, "raw"})
-
-
-def _judged_alike(entries: Mapping[str, Entry]) -> Iterator[list[str]]:
-    """Group partitions whose rows were judged by the same lists: a commit says by which."""
-    groups: defaultdict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
-    for key, entry in sorted(entries.items()):
-        groups[tuple(sorted(entry.judged_by.items()))].append(key)
-    yield from groups.values()
 
 
 def _provenance(entries: Mapping[str, Entry], contract: Contract, erased: Mapping[str, int]) -> Provenance:
@@ -163,21 +146,21 @@ def _provenance(entries: Mapping[str, Entry], contract: Contract, erased: Mappin
     )
 
 
-def _erased(spark: SparkSession, frame: DataFrame, found: pa.Table, contract: Contract) -> dict[str, int]:
-    """Count, by partition, the rows of the layer above that the found ones stand for."""
+def _erased(spark: SparkSession, frame: DataFrame, rows: pa.Table, contract: Contract) -> dict[str, int]:
+    """Count, by partition, the rows of the layer above that some rows stand for."""
     from pyspark.sql import functions as F
 
     column = contract.partition_column
     key = F.col(column) if column else F.lit(WHOLE_TABLE)
-    counted = _joined(spark, frame, found, "left_semi").groupBy(key.alias(KEY)).agg(F.expr(contract.stands_for))
-    return {str(key): int(rows) for key, rows in counted.collect()}
+    counted = _joined(spark, frame, rows, "left_semi").groupBy(key.alias(KEY)).agg(F.expr(contract.stands_for))
+    return {str(key): int(count) for key, count in counted.collect()}
 
 
-def _joined(spark: SparkSession, frame: DataFrame, found: pa.Table, how: str) -> DataFrame:
+def _joined(spark: SparkSession, frame: DataFrame, rows: pa.Table, how: str) -> DataFrame:
     from pyspark.sql import functions as F
 
-    names = [name for name in found.column_names if name != KEY]
-    theirs = found.select(names).group_by(names).aggregate([])
+    names = [name for name in rows.column_names if name != KEY]
+    theirs = rows.select(names).group_by(names).aggregate([])
     view = spark.createDataFrame(theirs.rename_columns([_OTHER + name for name in names]))
     same = reduce(and_, (F.col(name).eqNullSafe(F.col(_OTHER + name)) for name in names))
     return frame.join(view, same, how)
@@ -196,27 +179,32 @@ class TakingOut:
         with clearing.alone(self.rows.lake, self.rows.events, contract) as since:
             if since is None:
                 return [f"{contract.dataset}: {BUSY}"]
-            found = self.rows.of(contract, partitions)
-            if found is not None:
+            rows = self.rows.of(contract, partitions)
+            if rows is not None:
                 with self.spark() as spark:
-                    self._take_out(spark, found, contract)
+                    self._take_out(spark, rows, contract)
         return []
 
-    def _take_out(self, spark: SparkSession, found: pa.Table, contract: Contract) -> None:
+    def _take_out(self, spark: SparkSession, rows: pa.Table, contract: Contract) -> None:
         lake, events, column = self.rows.lake, self.rows.events, contract.partition_column
         # What was published under a guard that a person has lifted is no worse without some of its rows.
         lifted = frozenset(audit.name for audit in contract.audits)
         target = Target(lake=lake, contract=contract, run=self.run, lifted=lifted)
         # A table that is older than a column has it before its rows are read.
-        there = carried(contract, lake.caught_up(contract.dataset))
-        tables.enforce(spark, lake, there)
-        entries = events.publications(contract.dataset, pc.unique(found[KEY]).to_pylist())
-        for keys in _judged_alike(entries):
+        tables.enforce(spark, lake, carried(contract, lake.caught_up(contract.dataset)))
+        entries = events.publications(contract.dataset, pc.unique(rows[KEY]).to_pylist())
+
+        def judged_by(key: str) -> list[tuple[str, str]]:
+            return sorted(entries[key].judged_by.items())
+
+        # A commit says by which lists all of its rows were judged.
+        for _, group in groupby(sorted(entries, key=judged_by), key=judged_by):
+            keys = [*group]
             frame = lake.read(spark, contract.dataset)
             frame = frame.where(frame[column].isin(*keys)) if column else frame
-            erased = _erased(spark, frame, found, contract)
+            erased = _erased(spark, frame, rows, contract)
             commit = publish(
-                _joined(spark, frame, found, "left_anti"),
+                _joined(spark, frame, rows, "left_anti"),
                 target,
                 change=Overwrite(),
                 partitions=keys if column else (),
@@ -227,8 +215,8 @@ class TakingOut:
     def of_stream(self, stream: StreamedInput) -> list[str]:
         """Take the rows out of the datasets of a stream, and remove its state; returns why not, if it is running."""
         lake, place = self.rows.lake, f"stream {stream.name}"
-        with turns.taken(lake, place, [stream.name]) as mine:
-            if not mine:
+        with turns.taken(lake, place, [stream.name]) as claimed:
+            if not claimed:
                 return [f"{place}: it is running: stop it first"]
             if _is_cut_off(lake, stream.contracts):
                 return [f"{place}: a batch of it was cut off: run the stream once, which completes it"]
@@ -236,27 +224,34 @@ class TakingOut:
             if not left:
                 # Not by the whole folder: of a removal that was cut off, the newest checkpoint is the last to go.
                 folder = stream.checkpoints / stream.name
-                found = [one for one in folder.iterdir() if one.is_dir()] if folder.is_dir() else []
-                for one in sorted(found, key=lambda one: (len(one.name), one.name)):
-                    clearing.remove(one)
+                checkpoints = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+                for checkpoint in sorted(checkpoints, key=lambda path: (len(path.name), path.name)):
+                    clearing.remove(checkpoint)
             return left
 
 
 def _is_cut_off(lake: Lake, datasets: Iterable[str]) -> bool:
     """Return whether the newest batch is in some datasets of a stream only: its account counts rows as they were."""
     newest = (next(appended(lake, name), None) for name in datasets)
-    batches = {(one.info["appended"]["stream"], one.info["appended"]["batch"]) for one in newest if one is not None}
+    commits = (commit.info["appended"] for commit in newest if commit is not None)
+    batches = {(commit["stream"], commit["batch"]) for commit in commits}
     return len(batches) > 1
 
 
-def without_landed_files(look: Snapshot, landed: Iterable[Contract]) -> dict[str, list[str]]:
-    """Find the published partitions that cannot be computed again, since their landed files are gone."""
-    found = {}
-    for contract in landed:
+def landing() -> Iterator[tuple[Contract, Landed]]:
+    """Pair each dataset of persons with what it reads of the landing zone."""
+    for contract in LANDED.values():
         source = landed_input(contract)
         if source is not None and any(column.subject for column in contract.columns):
-            # Not what has a folder: who clears up by the age of files leaves empty ones.
-            there = {partition.key for partition in look.landed(source.table, source.grain)}
-            published = look.published(contract.dataset)
-            found[contract.dataset] = [key for key, entry in published.items() if key not in there and entry.rows_out]
-    return {dataset: keys for dataset, keys in found.items() if keys}
+            yield contract, source
+
+
+def without_landed_files(look: Snapshot) -> dict[str, list[str]]:
+    """Find the published partitions that cannot be computed again, since their landed files are gone."""
+    partitions = {}
+    for contract, source in landing():
+        # A folder may be empty: its files were removed by their age.
+        landed = {partition.key for partition in look.landed(source.table, source.grain)}
+        rows = {key: entry.rows_out for key, entry in look.published(contract.dataset).items()}
+        partitions[contract.dataset] = [key for key in rows if key not in landed and rows[key]]
+    return {dataset: keys for dataset, keys in partitions.items() if keys}

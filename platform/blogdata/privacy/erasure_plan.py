@@ -4,58 +4,47 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blogdata.contract.contract import Contract, Wanted
+from blogdata.contract.contract import Wanted
 from blogdata.contract.partitions import Grain
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.landing.landed_persons import FIELDS, Kind, kind_of
 from blogdata.landing.suppression_list import Suppressed
 from blogdata.operate.config import LogSettings
 from blogdata.planning.plan import Plan, Planner
-from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
-from blogdata.privacy.erased_rows import Rows, has_lines, without_landed_files
-from blogdata.privacy.persons import TABLES, Found, named_in
+from blogdata.privacy import erased_rows
+from blogdata.privacy.erased_rows import NEVER_COMPUTED_AGAIN, Rows, has_lines, without_landed_files
+from blogdata.privacy.persons import TABLES, Match, named_in
+from quality.contracts import LANDED
 
 REASON = "a person is forgotten"
 """Reason of the partitions that run since landed lines of theirs were erased."""
 
 
-_KINDS = {
-    "users": "user_ids",
-    "logins": "logins",
-    "e-mails": "emails",
-    "visits": "visit_ids",
-    "addresses": "addresses",
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class ErasurePlan:
-    """What an erasure will change.
+    """What an erasure will change."""
 
-    Args:
-        lines: Landed file to the number of lines that go.
-        registered: The newest time at which any of the persons registered, by these lines; None: none says so.
-        taken_out: Dataset to the number of rows that go and are not computed again.
-        left: Place that is not reached, to the reason.
-    """
-
-    found: Found
+    match: Match
     look: Snapshot
     lines: Mapping[Path, int]
+    """Landed file to the number of lines that go."""
     registered: float | None
+    """The newest time at which any of the persons registered, by these lines; None: none says so."""
     taken_out: Mapping[str, int]
+    """Dataset to the number of rows that go and are not computed again."""
     runs: Plan
     left: Mapping[str, str]
+    """Place that is not reached, to the reason."""
 
     @property
     def known_by(self) -> str:
-        counts = ((name, len(getattr(self.found.persons, kind))) for name, kind in _KINDS.items())
-        return ", ".join(f"{count:,} {name}" for name, count in counts if count)
+        kinds = self.match.persons.by_kind().items()
+        return ", ".join(f"{len(values):,} {kind.replace('_ids', 's')}" for kind, values in kinds if values)
 
     def rows(self) -> Iterator[tuple[str, int | None, int | None, int | None]]:
         """List what changes: place, partitions, files and rows; None where it is not known."""
@@ -81,29 +70,17 @@ class ErasurePlan:
             )
 
 
-def look(
-    planner: Planner,
-    files: Sequence[Path],
-    found: Found,
-    *,
-    landed: Collection[Contract],
-    kept: Collection[Contract],
-    logs: LogSettings,
-) -> ErasurePlan:
-    landing, suppressed = planner.look.zone.folder, Suppressed.of(found.persons, secrets.token_bytes())
+def look(planner: Planner, files: Sequence[Path], match: Match, *, logs: LogSettings) -> ErasurePlan:
+    landing, suppressed = planner.look.zone.folder, Suppressed.of(match.persons, secrets.token_bytes())
     registered: list[float] = []
     lines: dict[Path, int] = {}
     for file in files:
         is_of_users = kind_of(file, landing) is Kind.USERS
         gone = [row for row in named_in(file, landing, logs) if suppressed.goes(row[1], is_of_users=is_of_users)]
         if gone:
-            lines[file] = len(gone)
+            lines[file] = len({offset for offsets, _ in gone for offset in offsets})
             registered += [named.at for _, named in gone if is_of_users and named.at is not None]
-    sources = {
-        source.table: (contract, source.grain)
-        for contract in landed
-        if any(column.subject for column in contract.columns) and (source := landed_input(contract)) is not None
-    }
+    sources = {source.table: (contract, source.grain) for contract, source in erased_rows.landing()}
     asked: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for file in lines:
         table, *folders = file.relative_to(landing).parts
@@ -114,22 +91,22 @@ def look(
             if key in planner.look.published(contract.dataset):
                 asked[contract.dataset][key] = REASON
     runs = planned(planner, asked)
-    expired = without_landed_files(planner.look, landed)
+    expired = without_landed_files(planner.look)
     events = planner.look.events
-    rows = Rows(lake=events.lake, events=events, landing=landing, persons=found.persons, logs=logs)
-    theirs = {contract.dataset: rows.of(contract) for contract in kept}
-    theirs |= {contract.dataset: rows.of(contract, expired.get(contract.dataset, ())) for contract in landed}
+    rows = Rows(events=events, landing=landing, persons=match.persons, logs=logs)
+    theirs = {contract.dataset: rows.of(contract) for contract in NEVER_COMPUTED_AGAIN}
+    theirs |= {dataset: rows.of(LANDED[dataset], keys) for dataset, keys in expired.items()}
     return ErasurePlan(
-        found=found,
+        match=match,
         look=planner.look,
         lines=lines,
         registered=max(registered, default=None),
-        taken_out={dataset: each.num_rows for dataset, each in theirs.items() if each is not None},
+        taken_out={dataset: table.num_rows for dataset, table in theirs.items() if table is not None},
         runs=runs,
         left={
             **{error.where: error.what for error in runs.refused},
             **_without_inputs(planner, rows),
-            **_without_addresses(rows, kept),
+            **_without_addresses(rows),
         },
     )
 
@@ -158,21 +135,21 @@ def _whole(planner: Planner, datasets: Iterable[str]) -> dict[str, dict[str, str
 
 def _without_inputs(planner: Planner, rows: Rows) -> dict[str, str]:
     """Name the datasets with rows of the persons in partitions that stay as they are, since an input has expired."""
-    found = {}
+    places = {}
     for task in planner.graph.tasks:
         for contract in task.contracts:
             keys = planner.expired(task, planner.look.published(contract.dataset))
             if keys and (theirs := rows.of(contract, keys)) is not None:
                 named = ", ".join(sorted({*theirs["partition"].to_pylist()}))
-                found[contract.dataset] = f"{named} cannot be computed again, since an input has expired"
-    return found
+                places[contract.dataset] = f"{named} cannot be computed again, since an input has expired"
+    return places
 
 
-def _without_addresses(rows: Rows, contracts: Iterable[Contract]) -> dict[str, str]:
+def _without_addresses(rows: Rows) -> dict[str, str]:
     """Name the datasets of which a row does not say from which address it came, if somebody is forgotten by one."""
     return {
         contract.dataset: "its rows do not say from which address they came"
-        for contract in contracts
+        for contract in NEVER_COMPUTED_AGAIN
         if rows.persons.addresses
         and not has_lines(contract)
         and not any(FIELDS.get(column.name) == "addresses" for column in contract.columns)

@@ -28,12 +28,12 @@ _PART = 16 << 20
 _ROWS = 20_000
 _WORD = 8
 """A value of fewer bytes counts only as a whole word: it is part of too many others."""
+_BOUND = 32
+"""Signs that a table's log keeps of the least and the greatest text of a file."""
 _SHORTEST, _SHORTEST_NUMBER = 4, 8
 """A value of fewer bytes is a word of any text, and digits are sizes and offsets of any log."""
 _HIDING = (b"PK\x03\x04", b"\x04\x22\x4d\x18", b"LZ4Block", b"\x82SNAPPY", b"PARE")
 """How files begin that are not read: zip, LZ4 and snappy, as Spark writes them, and encrypted Parquet."""
-_BOUND = 32
-"""Signs that a table's log keeps of the least and the greatest text of a file."""
 _SST = ".sst"
 """Ending of files of RocksDB, whose blocks are compressed."""
 
@@ -59,20 +59,20 @@ def search(home: Path, values: Iterable[str], *, elsewhere: Mapping[str, Path] =
     unsearched: dict[str, str] = {}
     for path, file in _files(home, elsewhere):
         files += 1
-        shown = "/".join("…" if finder.is_in(os.fsencode(part)) else part for part in path.split("/"))
-        found = ["name"] if shown != path else []
+        masked = "/".join("…" if finder.is_in(os.fsencode(part)) else part for part in path.split("/"))
+        ways = ["name"] if masked != path else []
         try:
             for how, parts in _readings(file):
                 if finder.is_in_any(parts):
-                    found.append(how)
-            if file.parent.name == "_delta_log" and any(map(finder.is_begun_in, _bounds(file))):
-                found.append("beginning in statistics")
+                    ways.append(how)
+            if file.parent.name == "_delta_log" and any(map(finder.is_begun_at_the_end_of, _bounds(file))):
+                ways.append("beginning in statistics")
         except _Unread as error:
-            unsearched[shown] = str(error)
+            unsearched[masked] = str(error)
         except (*DAMAGED, pa.ArrowException, sqlite3.Error, ValueError) as error:
-            unsearched[shown] = f"it cannot be read ({type(error).__name__})"
-        if found:
-            traces[shown] = ", ".join(found)
+            unsearched[masked] = f"it cannot be read ({type(error).__name__})"
+        if ways:
+            traces[masked] = ", ".join(ways)
     return Searched(traces=traces, unsearched=unsearched, files=files)
 
 
@@ -84,24 +84,21 @@ class _Finder:
     """Finds values as they are, and as JSON and URLs write them."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        known = {value for value in values if value}
-        plain = {form for value in known for form in (value, quote(value, safe=""))}
-        forms = plain | {json.dumps(value)[1:-1] for value in known}
+        forms = {form for value in values if value for form in (value, quote(value, safe=""), json.dumps(value)[1:-1])}
         encoded = sorted(form.encode("utf-8", "surrogatepass") for form in forms)
-        self._begun = {form[:signs] for form in plain for signs in range(_WORD, min(len(form), _BOUND + 1))}
+        self._begun = tuple({form[:signs] for form in forms for signs in range(_WORD, min(len(form), _BOUND + 1))})
         self._longest = max(map(len, encoded), default=0)
         self._patterns = BytesAhoCorasick(encoded) if encoded else None
 
     def is_in(self, data: bytes) -> bool:
-        found = self._patterns.find_matches_as_indexes(data, overlapping=True) if self._patterns else ()
+        matches = self._patterns.find_matches_as_indexes(data, overlapping=True) if self._patterns else ()
         return any(
             end - begin >= _WORD or not (data[max(0, begin - 1) : begin].isalnum() or data[end : end + 1].isalnum())
-            for _, begin, end in found
+            for _, begin, end in matches
         )
 
-    def is_begun_in(self, bound: str) -> bool:
-        """Return whether a text that was cut ends with the beginning of a value."""
-        return any(bound[-signs:] in self._begun for signs in range(_WORD, _BOUND + 1))
+    def is_begun_at_the_end_of(self, bound: str) -> bool:
+        return bound.endswith(self._begun)
 
     def is_in_any(self, parts: Iterable[bytes]) -> bool:
         before = b""
@@ -115,12 +112,12 @@ class _Finder:
 def _files(home: Path, elsewhere: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
     """List all files, each once: those of another folder by its name, also if it lies within the home."""
     apart = {os.path.realpath(folder) for folder in elsewhere.values()}
-    for name, root in {"": home, **elsewhere}.items():
+    for place, root in {"": home, **elsewhere}.items():
         for folder, folders, files in os.walk(root):
-            links = [each for each in folders if (Path(folder) / each).is_symlink()]
-            folders[:] = sorted(each for each in folders if os.path.realpath(Path(folder) / each) not in apart)
-            for file in (Path(folder) / each for each in sorted([*files, *links])):
-                yield "/".join(filter(None, (name, file.relative_to(root).as_posix()))), file
+            links = [name for name in folders if Path(folder, name).is_symlink()]
+            folders[:] = sorted(name for name in folders if os.path.realpath(Path(folder, name)) not in apart)
+            for file in (Path(folder, name) for name in sorted([*files, *links])):
+                yield "/".join(filter(None, (place, file.relative_to(root).as_posix()))), file
 
 
 def _readings(file: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
@@ -146,6 +143,18 @@ def _readings(file: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
             yield packed, _parts(unpacked)
 
 
+def _bounds(file: Path) -> Iterator[str]:
+    """Read the texts in the statistics of a table's log, or its checkpoint, that were cut."""
+    actions = map(json.loads, file.read_bytes().splitlines()) if file.suffix == ".json" else ()
+    if file.suffix == ".parquet":
+        actions = iter(pq.read_table(file, columns=["add"]).to_pylist())
+    for action in actions:
+        objects: list[dict[str, object]] = []
+        json.loads((action.get("add") or {}).get("stats") or "{}", object_hook=objects.append)
+        texts = (text for values in objects for text in values.values() if isinstance(text, str))
+        yield from (text[:_BOUND] for text in texts if len(text) >= _BOUND)
+
+
 def _parts(file: IO[bytes]) -> Iterator[bytes]:
     while part := file.read(_PART):
         yield part
@@ -160,23 +169,6 @@ def _of_parquet(file: Path) -> Iterator[bytes]:
             else:
                 texts = column if pa.types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())
                 yield b"\n".join([b"", *filter(None, texts.to_pylist())])
-
-
-def _bounds(file: Path) -> Iterator[str]:
-    """Read the bounds of texts that a table's log, or its checkpoint, has cut."""
-    if file.suffix == ".json":
-        actions = [json.loads(line) for line in file.read_bytes().splitlines()]
-    else:
-        actions = pq.read_table(file, columns=["add"]).to_pylist() if file.suffix == ".parquet" else []
-    for action in actions:
-        statistics = json.loads((action.get("add") or {}).get("stats") or "{}")
-        left = [statistics.get("minValues"), statistics.get("maxValues")]
-        while left:
-            bound = left.pop()
-            if isinstance(bound, dict):
-                left += bound.values()
-            elif isinstance(bound, str) and len(bound) >= _BOUND:
-                yield bound[:_BOUND]
 
 
 def _of_sqlite(file: Path) -> Iterator[bytes]:

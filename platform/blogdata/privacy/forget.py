@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.deliver import unserved
+from blogdata.deliver import serving
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
 from blogdata.files import locked
@@ -28,12 +28,11 @@ from blogdata.operate.config import Settings
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
-from blogdata.privacy import clearing
+from blogdata.privacy import clearing, persons
 from blogdata.privacy import erasure_plan as plan
-from blogdata.privacy import persons as found_persons
-from blogdata.privacy.clearing import Clearing
-from blogdata.privacy.erased_rows import Rows, TakingOut, UnusedAddresses, without_landed_files
+from blogdata.privacy.erased_rows import PLACES, Rows, TakingOut, UnusedAddresses, without_landed_files
 from blogdata.privacy.erasure_plan import ErasurePlan, built_anew
+from blogdata.privacy.file_search import is_searched_for
 from blogdata.privacy.journal import FILE, Erasure, Journal
 from blogdata.privacy.persons import landed_files
 from blogdata.runs.job import Runs
@@ -41,8 +40,8 @@ from blogdata.runs.landed_inputs import bounds_of
 from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
-from quality.contracts import CONTRACTS, EVERY, GRAPH, LANDED, STREAMED
-from quality.contracts.streams import streamed_inputs
+from quality.contracts import CONTRACTS, GRAPH, LANDED
+from quality.streams import streamed_inputs
 from resources.spark import SparkResource
 
 _FILES_AT_ONCE = 100
@@ -50,13 +49,10 @@ _FILES_AT_ONCE = 100
 _NAMED = 5
 COMPUTED = "computed again"
 """What the step has done that computes again what was computed from their lines."""
-PLACES = CONTRACTS["silver.places"]
-NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
-"""Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
 
 
 def suppress(settings: Settings, erasure: Erasure) -> None:
-    """Whatever lands from now on does not bring the persons back."""
+    """Put the persons on the list that keeps landing lines from bringing them back."""
     SuppressionList.of(settings).add(erasure.persons, erasure.at, erasure.registered)
 
 
@@ -70,11 +66,10 @@ def overwrite(settings: Settings, erasure: Erasure) -> None:
 def take_out(settings: Settings, erasure: Erasure) -> None:
     """Take the persons out of what is not computed from landed files any more: streams, hours without files."""
     taking = _taking(settings, erasure, Rows)
-    gone = without_landed_files(_look(settings), LANDED.values())
+    gone = without_landed_files(_look(settings))
     left = [why for dataset, keys in gone.items() for why in taking.of_dataset(LANDED[dataset], keys)]
     streams = streamed_inputs(settings.checkpoints)
     left += [why for stream in streams for why in taking.of_stream(stream)]
-    # Nobody goes on with the state of a stream that is no more.
     names = {stream.name for stream in streams}
     for folder in settings.checkpoints.iterdir() if settings.checkpoints.is_dir() else ():
         if folder.is_dir() and folder.name not in names:
@@ -84,8 +79,8 @@ def take_out(settings: Settings, erasure: Erasure) -> None:
 
 def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
     """Compute all that was computed from these lines again, by the plan that knows what is stale."""
-    there = [name for name in CONTRACTS if _look(settings).published(name)]
-    outcome = runs.run(for_=[*there, *unserved.configured(settings)])
+    published = [name for name in CONTRACTS if _look(settings).published(name)]
+    outcome = runs.run(for_=[*published, *serving.configured(settings)])
     if (anew := built_anew(Planner(graph=GRAPH, look=_look(settings)))).runs:
         outcome = runs.run_plan(anew)
     look = _look(settings)
@@ -112,15 +107,15 @@ def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
 
 def clear(settings: Settings, erasure: Erasure) -> None:
     """Clear all that remembers the persons besides landed files and newest versions."""
-    _require_cleared(_clearing(settings, erasure).clear())
+    _require_cleared(clearing.clear(settings, erasure))
 
 
 def certificate(settings: Settings, erasure: Erasure) -> Mapping[str, Any]:
     """Search everything, and say what was done, what was searched and what was found; never a value."""
     from assets.code_version import version
 
-    values = _clearing(settings, erasure).values
-    found = clearing.look(settings, values)
+    values = frozenset(filter(is_searched_for, erasure.persons.values()))
+    searched = clearing.look(settings, values)
     return {
         "erasure": f"{datetime.fromtimestamp(erasure.at, timezone.utc):%Y-%m-%dT%H:%M:%S.%f}",
         "issued_at": clock.now().isoformat(),
@@ -128,35 +123,19 @@ def certificate(settings: Settings, erasure: Erasure) -> Mapping[str, Any]:
         "persons": SuppressionList.of(settings).hashes(erasure.persons),
         "done": [*erasure.done],
         "notes": dict(erasure.notes),
-        "files_searched": found.files,
-        "files_with_values": {path: how for path, how in found.traces.items() if path != FILE},
-        "not_searched": dict(found.unsearched),
+        "files_searched": searched.files,
+        "files_with_values": {path: how for path, how in searched.traces.items() if path != FILE},
+        "not_searched": dict(searched.unsearched),
         "values_too_short_to_search": len(erasure.persons.values() - values),
     }
 
 
-def _clearing(settings: Settings, erasure: Erasure) -> Clearing:
-    return Clearing(
-        settings=settings,
-        contracts=tuple(EVERY.values()),
-        persons=erasure.persons,
-        began=erasure.at,
-        note=Journal(settings.home).note,
-    )
-
-
-def _taking(settings: Settings, erasure: Erasure, found: type[Rows]) -> TakingOut:
+def _taking(settings: Settings, erasure: Erasure, rows: type[Rows]) -> TakingOut:
     from assets.code_version import version
 
     events = EventLog(Lake(root=str(settings.lake)))
     return TakingOut(
-        rows=found(
-            lake=events.lake,
-            events=events,
-            landing=settings.landing,
-            persons=erasure.persons,
-            logs=settings.logs,
-        ),
+        rows=rows(events=events, landing=settings.landing, persons=erasure.persons, logs=settings.logs),
         run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
         spark=SparkResource(home=str(settings.home)).guard,
     )
@@ -185,7 +164,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         "cleared elsewhere": clear,
     }
 )
-"""What a step has done to the step; the one that computes takes what runs the lineage, too."""
+"""What a step has done, to the step; the one that computes takes what runs the lineage, too."""
 
 
 def go_on(settings: Settings, say: Callable[[str], None], runs: Runs) -> Mapping[str, Any]:
@@ -201,19 +180,15 @@ def go_on(settings: Settings, say: Callable[[str], None], runs: Runs) -> Mapping
     return issued
 
 
-_LOCK = ".forgetting.lock"
-"""Name of the file in the home by which one process erases at a time."""
-
-
 def begin(settings: Settings, planned: ErasurePlan) -> None:
     """Record the erasure; from now on it only goes forward."""
     now = clock.now().timestamp()
-    Journal(settings.home).write(Erasure(persons=planned.found.persons, at=now, registered=planned.registered))
+    Journal(settings.home).write(Erasure(persons=planned.match.persons, at=now, registered=planned.registered))
 
 
 def alone(settings: Settings) -> AbstractContextManager[None]:
-    """Be the only process that erases: two at once would end the erasure under each other's feet."""
-    return locked(settings.home / _LOCK, seconds=0)
+    """Be the only process that erases."""
+    return locked(settings.home / ".forgetting.lock", seconds=0)
 
 
 def is_under_way(settings: Settings, given: Identifiers) -> bool:
@@ -238,21 +213,17 @@ def is_under_way(settings: Settings, given: Identifiers) -> bool:
 
 
 def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> ErasurePlan:
-    """Find persons, and plan their erasure.
-
-    Raises:
-        SharedValue, ConfigurationError: The error quotes a value that leads to others, too, or to no landed line.
-    """
-    files, unreadable = found_persons.landed_files(settings.landing, bounds_of(settings))
-    found = found_persons.find(settings.landing, files, given, shared_stays=shared_stays)
-    lake, ids = Lake(root=str(settings.lake)), pa.array(sorted(found.unknown), pa.string())
-    visits = lake.columns("silver.visits", ("user_id", "visit_id")) if found.unknown else pa.table({})
+    """Find persons, and plan their erasure."""
+    files, unreadable = persons.landed_files(settings.landing, bounds_of(settings))
+    match = persons.find(settings.landing, files, given, shared_stays=shared_stays)
+    lake, ids = Lake(root=str(settings.lake)), pa.array(sorted(match.unknown), pa.string())
+    visits = lake.columns("silver.visits", ("user_id", "visit_id")) if match.unknown else pa.table({})
     if any(pc.any(pc.is_in(column.cast(pa.string()), ids)).as_py() for column in visits.columns):
         raise ConfigurationError(
             what="an id was made of the address and the agent of requests in access logs: no landed line has it",
-            where=", ".join(sorted(found.unknown)),
+            where=", ".join(sorted(match.unknown)),
             next_step="give the address: all requests and visits of that address are then erased",
         )
     planner = Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(lake)))
-    made = plan.look(planner, files, found, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN, logs=settings.logs)
+    made = plan.look(planner, files, match, logs=settings.logs)
     return replace(made, left={**made.left, **{error.where: error.what for error in unreadable}})

@@ -1,8 +1,8 @@
 """An erasure under way (`forgetting.json` of the home), and the certificates of those that have ended.
 
 The journal has the persons' values as they are, since steps search for them after no table has them any more; it is
-gone when the erasure has ended. A certificate never has a value: persons stand in it by keyed hashes, so that whoever
-has the key can show that somebody was erased, and nobody else can try names.
+gone when the erasure has ended. A certificate has keyed hashes of persons and no value: only with the key can it be
+shown that somebody was erased.
 """
 
 from __future__ import annotations
@@ -25,20 +25,16 @@ CERTIFICATES = "erasure_certificates"
 
 @dataclass(frozen=True, kw_only=True)
 class Erasure:
-    """An erasure under way.
-
-    Args:
-        at: When they were forgotten, seconds since 1970.
-        registered: The newest time at which any of them registered; None: unknown.
-        done: Names of the steps that are done, to when they were, seconds since 1970.
-        notes: Place to what has to be known of it afterwards.
-    """
+    """An erasure under way; times are seconds since 1970."""
 
     persons: Identifiers
     at: float
     registered: float | None = None
+    """The newest time at which any of them registered; None: unknown."""
     done: Mapping[str, float] = field(default_factory=dict)
+    """Names of the steps that are done, to when they were."""
     notes: Mapping[str, str] = field(default_factory=dict)
+    """Place to what has to be known of it afterwards."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +50,9 @@ class Journal:
     def under_way(self) -> Erasure | None:
         if not self.path.exists():
             return None
-        found = json.loads(self.path.read_bytes())
-        persons = {kind: frozenset(values) for kind, values in found.pop("persons").items()}
-        return Erasure(persons=Identifiers(**persons), **found)
+        record = json.loads(self.path.read_bytes())
+        persons = {kind: frozenset(values) for kind, values in record.pop("persons").items()}
+        return Erasure(persons=Identifiers(**persons), **record)
 
     def write(self, erasure: Erasure) -> None:
         """Record an erasure as it is now; on the disk when it returns."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.landing.landed_persons import Identifiers, Kind, Named, Reader, Values, kind_of
 from blogdata.landing.lines import Bounds, faults_of, kept_lines
 from blogdata.landing.readiness_marker import is_data
@@ -29,23 +29,18 @@ _NAMED = 5
 
 
 class SharedValue(PlatformError):
-    """Raised when a value leads to several users: whoever it is not about would lose rows."""
+    """Raised when a value leads to several users: others would lose rows."""
 
     exit_code: ClassVar[int] = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """Who was found.
-
-    Args:
-        shared: Values of theirs that other users have had, too; they are not among those of `persons`.
-        unknown: Given values that no landed line has.
-    """
-
+class Match:
     persons: Identifiers
     shared: frozenset[str]
+    """Values of theirs that other users have had, too; they are not among those of `persons`."""
     unknown: frozenset[str]
+    """Given values that no landed line has."""
 
 
 def landed_files(landing: Path, bounds: Bounds) -> tuple[list[Path], list[PlatformError]]:
@@ -61,19 +56,14 @@ def landed_files(landing: Path, bounds: Bounds) -> tuple[list[Path], list[Platfo
     return readable, [size for size in sizes if isinstance(size, PlatformError)]
 
 
-def named_in(file: Path, landing: Path, logs: LogSettings) -> Iterator[tuple[int, Named]]:
-    """Read whom the lines of a landed file name, without those that are erased, each by its offset."""
+def named_in(file: Path, landing: Path, logs: LogSettings) -> Iterator[tuple[tuple[int, ...], Named]]:
+    """Read whom the lines of a landed file name, without those that are erased, with the offsets of their parts."""
     with faults_of(file):
         yield from Reader(file, landing, logs).named(line for line in kept_lines(file) if line[1])
 
 
-def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_stays: bool = False) -> Found:
-    """Find all that persons are known by.
-
-    Raises:
-        SharedValue: A given login, e-mail or visit leads to several users, who are not all given; or a value that
-            follows from a user is that of another one, too.
-    """
+def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_stays: bool = False) -> Match:
+    """Find all that persons are known by, unless a value is that of another user, too."""
     rows = [file for file in files if kind_of(file, landing) is not Kind.LOG]
 
     def fields() -> Iterator[Values]:
@@ -93,16 +83,13 @@ def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_sta
             for kind in OF_A_USER:
                 theirs[kind] |= values.get(kind, frozenset())
     owners_of_theirs = _owners(fields(), theirs)
-    shared = {key: others for key, found in owners_of_theirs.items() if (others := found - users)}
+    shared = {key: others for key, owners in owners_of_theirs.items() if (others := owners - users)}
     if shared and not shared_stays:
-        raise _shared(
-            shared,
-            "name these users, too, if they are the same persons; or add --shared-stays: then rows are found by all "
-            "other values, and these ones stay",
-        )
+        step = "name these users, too, if they are the same persons; or add --shared-stays: then rows are found by all "
+        raise _shared(shared, f"{step}other values, and these ones stay")
     seen |= {value for _, value in owners}
-    kept = {kind: frozenset(one for one in values if (kind, one) not in shared) for kind, values in theirs.items()}
-    return Found(
+    kept = {kind: frozenset(name for name in names if (kind, name) not in shared) for kind, names in theirs.items()}
+    return Match(
         persons=replace(given, user_ids=users, **kept),
         shared=frozenset(value for _, value in shared),
         unknown=replace(given, addresses=frozenset()).values() - seen,
@@ -131,23 +118,3 @@ def _shared(shared: Mapping[tuple[str, str], Iterable[str]], next_step: str) -> 
         where="the landed lines",
         next_step=next_step,
     )
-
-
-def given_in(file: Path) -> Identifiers:
-    """Read persons, one a line: a user id, or `login:…`, `email:…`, `visit:…`, `address:…`; `#` comments."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            what=f"the file cannot be read: {error}", where=str(file), next_step="give a text file in UTF-8"
-        ) from error
-    kinds = {"user": USERS, "login": "logins", "email": "emails", "visit": "visit_ids", "address": "addresses"}
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for line in map(str.strip, text.splitlines()):
-        name, colon, value = line.partition(":")
-        if line and not line.startswith("#"):
-            is_named = colon and name in kinds
-            found[kinds[name] if is_named else USERS].add(value.strip() if is_named else line)
-    if not found:
-        raise ConfigurationError(what="nobody is named", where=str(file), next_step="write one person a line")
-    return Identifiers(**{kind: frozenset(values) for kind, values in found.items()})

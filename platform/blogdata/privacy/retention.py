@@ -1,9 +1,9 @@
-"""The job `retention`: what is older than its contract keeps it leaves the tables, the landing zone and the disk.
+"""The job `retention`: what is older than its contract keeps it leaves the tables and the landing zone.
 
 Each table changes in one commit, so a kill leaves every table as it was or as it is to be; the next call does the rest.
 A partition that a run is computing is left to the next call, too. Landed files are removed last, once what was
-published of them has expired; their folder gets a hidden name before, so that nobody reads half of it, and the next
-removal finds and finishes what one that was cut off has left.
+published of them has expired; their folder gets a hidden name before, so that nobody reads half of it. What a removal
+that was cut off has left, the next one finishes.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ from blogdata.runs.computation import run_context
 from blogdata.runs.job import operation
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.run_values import table
-from blogdata.runs.upkeep import Done, Fault, Upkeep, maintain, vacuum
 from blogdata.table import expiry as lake_expiry
 from blogdata.table import refused, retired
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import EVERY, GRAPH
-from quality.contracts.streams import streamed_inputs
+from quality.streams import streamed_inputs
 
 _PREFIX = ".expired-"
 
@@ -73,39 +72,27 @@ class Retention:
     streams: Sequence[StreamedInput] = ()
     run: RunContext
 
-    def look(self, now: datetime) -> Expired:
-        """List what :meth:`expire` would take out, without changing anything."""
-        look = Snapshot(self.zone, self.events)
-        over = {task.main: (task, expiry.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)}
-        lake = self.events.lake
-        rows = {
-            name: lake_expiry.rows_of(lake, name, str(task.contracts[0].partition_column), keys)
-            for name, (task, keys) in over.items()
-            if keys
-        }
-        return Expired(rows_of=rows, landed=expiry.landed_over(look, self.graph, self.streams))
-
-    def expire(self, now: datetime) -> Expired:
+    def expire(self, now: datetime, *, only_plan: bool = False) -> Expired:
         """Take the partitions whose retention has ended out of their tables, then remove their landed files."""
         look = Snapshot(self.zone, self.events)
-        left = {
-            task.main: self._leave(task, keys, now)
-            for task in reversed(self.graph.tasks)
-            if (keys := expiry.over(look, self.graph, task, now))
-        }
+        tasks = [(task, expiry.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)]
+        over = [(task, keys) for task, keys in tasks if keys]
+        if only_plan:
+            lake = self.events.lake
+            rows_of = {task.main: lake_expiry.rows_of(lake, task.main, _column(task), keys) for task, keys in over}
+            return Expired(rows_of=rows_of, landed=expiry.landed_over(look, self.graph, self.streams))
+        rows_of = {task.main: rows for task, keys in over if (rows := self._leave(task, keys, now))}
         # Read again: the tables have changed.
         landed = expiry.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
-        sources = {source.table for one in self.graph.contracts.values() if (source := landed_input(one))}
+        sources = {source.table for entry in self.graph.contracts.values() if (source := landed_input(entry))}
         left_over = [self.zone.folder.glob(f"{table}/{at}{_PREFIX}*") for table in sources for at in ("", "date=*/")]
         for hidden in sorted(chain(*left_over)):
             _remove(hidden)
         for partition in landed:
             remove(partition)
-        return Expired(rows_of={name: rows for name, rows in left.items() if rows}, landed=landed)
+        return Expired(rows_of=rows_of, landed=landed)
 
     def _leave(self, task: Task, over: Sequence[str], now: datetime) -> Mapping[str, int]:
-        column = task.contracts[0].partition_column
-        assert column is not None, f"{task.main} has no partitions"
         with turns.taken(self.events.lake, task.main, over) as claimed:
             # Read again: another removal that has ended meanwhile would be counted as one of no rows.
             still = set(expiry.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
@@ -113,12 +100,18 @@ class Retention:
             if not keys:
                 return {}
             rows = lake_expiry.leave(
-                self.events.lake, task.main, column, keys, run=asdict(self.run), companions=task.datasets[1:]
+                self.events.lake, task.main, _column(task), keys, run=asdict(self.run), companions=task.datasets[1:]
             )
         for dataset in task.datasets:
             # Otherwise the next reader records it.
             self.events.publications(dataset, keys)
         return rows
+
+
+def _column(task: Task) -> str:
+    column = task.contracts[0].partition_column
+    assert column is not None, f"{task.main} has no partitions"
+    return column
 
 
 KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if contract.replaced_kept is not None}
@@ -130,70 +123,34 @@ class RetentionConfig(dg.Config):
 
 
 def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[str, Any]:
-    """Expire partitions by the days of the contracts, remove copies whose time is over, then the files of all these."""
+    """Expire partitions by the days of the contracts, and remove copies and refused batches whose time is over."""
     access: LakeResource = context.resources.lake
-    run = run_context(context, code().version)
     retention = Retention(
         events=access.events,
         zone=access.landing_zone,
         graph=GRAPH,
         streams=streamed_inputs(access.checkpoints_path),
-        run=run,
+        run=run_context(context, code().version),
     )
-    now = clock.now()
+    expired = retention.expire(clock.now(), only_plan=config.only_plan)
     if config.only_plan:
-        return {"removed": False, **_shown(retention.look(now))}
-    left = retention.expire(now)
-    for name, rows in left.rows_of.items():
+        return {"removed": False, **_result(expired)}
+    for name, rows in expired.rows_of.items():
         context.log.info(f"{name}: {sum(rows.values()):,} rows of {len(rows):,} partitions have expired")
     removed = copies(access.lake)
     batches = refused.expire(access.lake, now=datetime.now(timezone.utc))
-    upkeep = Upkeep(
-        lake=access.lake,
-        events=access.events,
-        contracts=[*EVERY.values()],
-        now=datetime.now(timezone.utc),
-        run=run,
-        spark=context.resources.spark.guard,
-    )
-    vacuumed = list(maintain(upkeep, [vacuum]))
-    faults = [one for one in vacuumed if isinstance(one, Fault)]
-    for fault in faults:
-        context.log.error(f"{fault.dataset} is left: {fault.error}")
-    if faults:
-        raise faults[0].error
-    return {
-        "removed": True,
-        **_shown(left),
-        **removed,
-        "refused_batches_expired": len(batches),
-        "files_vacuumed": sum(one.files for one in vacuumed if isinstance(one, Done)),
-    }
+    return {"removed": True, **_result(expired), **removed, "refused_batches_expired": len(batches)}
 
 
 def copies(lake: Lake) -> Mapping[str, Any]:
-    """Remove the copies and replaced tables whose time is over, and return which; never what is visible."""
+    """Remove the copies and replaced tables whose time is over; never what is visible."""
     # Views first, so that none refers to a removed table.
     lake_views.write(lake, list(EVERY.values()))
-    gone = [(name, one) for name, keep in KEPT.items() for one in retired.remove(lake, name, keep=keep)]
-    rows = [
-        {
-            "dataset": name,
-            "table": one.location,
-            "visible_until": "never" if one.visible_until is None else f"{one.visible_until:%Y-%m-%dT%H:%M:%S%z}",
-            "rows": one.rows,
-            "bytes": one.bytes,
-        }
-        for name, one in gone
-    ]
-    return {
-        "copies_removed": len(rows),
-        "bytes_of_copies": sum(one.bytes for _, one in gone),
-        **table("copies", rows),
-    }
+    gone = [copy for name, keep in KEPT.items() for copy in retired.remove(lake, name, keep=keep)]
+    return {"copies_removed": len(gone), "bytes_of_copies": sum(copy.bytes for copy in gone)}
 
 
-def _shown(expired: Expired) -> dict[str, Any]:
+def _result(expired: Expired) -> dict[str, Any]:
     rows = [
         {"dataset": name, "partitions": len(of), "rows": sum(of.values()), "first": min(of), "last": max(of)}
         for name, of in expired.rows_of.items()
@@ -210,5 +167,5 @@ job = operation(
     RetentionConfig,
     enforce,
     description="Remove what is older than its contract keeps it: rows with their landed files, copies and replaced "
-    "tables, refused batches; then the files that nobody needs any more",
+    "tables, refused batches",
 )

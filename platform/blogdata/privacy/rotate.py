@@ -21,12 +21,11 @@ from blogdata.runs.zone import zone_of
 from blogdata.table.audit import FROZEN
 from blogdata.table.lake import Lake
 from quality.contracts import GRAPH
-from quality.contracts.keys import FOLLOWS, behind
+from quality.keys import FOLLOWS, behind
 
 
 class RotateConfig(dg.Config):
     key: str = Field(description="Name of the key: " + " or ".join(FOLLOWS))
-    only_plan: bool = Field(False, description="Only show what is computed again, and change nothing")
 
 
 def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str, Any]:
@@ -43,10 +42,6 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
     wanted = left or behind(planner.look, key, None)
     _require_computable(planner, wanted)
     plan = planner.plan_of_replay(_with_stale(planner, wanted))
-    shown = plan_table(plan.runs)
-    if config.only_plan:
-        version = current.version + (not left)
-        return {"result": f"{_count(wanted)} partitions would follow from version {version} of {key}", **shown}
     if not left:
         keys.renew(settings, key, current)
     problems: list[str] = []
@@ -56,7 +51,7 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
     current = keys.current(settings, key)
     if rest := behind(_planner(settings).look, key, current.mark):
         raise PlatformError(
-            what=f"{_count(rest)} partitions still follow from an earlier key: {', '.join(rest)}",
+            what=f"{sum(map(len, rest.values())):,} partitions still follow from an earlier key: {', '.join(rest)}",
             where=key,
             next_step=Remedy("; ".join([*problems, "see to what is named, then go on: "]), Rotate(key=key)),
         )
@@ -65,7 +60,7 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
     return {
         "result": f"all published rows follow from version {current.version} of {key}; earlier versions of the tables "
         "still do from earlier ones, until their files are removed",
-        **shown,
+        **plan_table(plan.runs),
     }
 
 
@@ -84,8 +79,8 @@ def _planner(settings: Settings) -> Planner:
 
 def _require_computable(planner: Planner, wanted: Wanted) -> None:
     """Refuse a rotation after which some partitions would still follow from the earlier key."""
-    for dataset, found in wanted.items():
-        if expired := planner.expired(planner.graph.task_of(dataset), found):
+    for dataset, partitions in wanted.items():
+        if expired := planner.expired(planner.graph.task_of(dataset), partitions):
             first = min(expired)
             raise PlatformError(
                 what=f"{len(expired)} partitions of {dataset} cannot be computed again, {first} for one: "
@@ -93,10 +88,6 @@ def _require_computable(planner: Planner, wanted: Wanted) -> None:
                 where=dataset,
                 next_step="nothing was changed; have these rows expire, too, or keep the key",
             )
-
-
-def _count(wanted: Wanted) -> str:
-    return f"{sum(map(len, wanted.values())):,}"
 
 
 job = operation(

@@ -12,35 +12,34 @@ from blogdata.runs.step import InputChanged, Step
 def entries(step: Step, dataset: str, partitions: Iterable[str] | None = None, **bounds: Any) -> Mapping[str, Entry]:
     """Return the ledger entries of an input, by partition, at the version the step reads."""
     version = step.pin(dataset)
-    found = step.events.publications(dataset, partitions, **bounds)
-    newer = sorted(key for key, entry in found.items() if entry.version > version)
+    published = step.events.publications(dataset, partitions, **bounds)
+    newer = sorted(key for key, entry in published.items() if entry.version > version)
     if newer:
         raise InputChanged(
             what=f"{dataset} was published again while the step was starting",
             where=f"{step.contract.dataset}, input partitions {newer[0]}..{newer[-1]}",
             next_step="the step is retried and reads the newer version",
         )
-    return found
+    return published
 
 
 def same_partition(step: Step, dataset: str) -> dict[str, Account]:
     """Account for a 1:1 read: each partition has the rows of the input partition with the same key."""
-    found = entries(step, dataset, step.partitions)
-    return {key: Account(rows_in=found[key].rows_out if key in found else 0) for key in step.partitions}
+    return gathered(step, dataset, lambda key: [key])
 
 
 def gathered(step: Step, dataset: str, finer: Callable[[str], Iterable[str]]) -> dict[str, Account]:
     """Account for a fan-in: each partition has the rows of all input partitions within it."""
     keys = {partition: tuple(finer(partition)) for partition in step.partitions}
-    found = entries(step, dataset, [key for within in keys.values() for key in within])
+    published = entries(step, dataset, [key for within in keys.values() for key in within])
     return {
-        partition: Account(rows_in=sum(found[key].rows_out for key in within if key in found))
+        partition: Account(rows_in=sum(published[key].rows_out for key in within if key in published))
         for partition, within in keys.items()
     }
 
 
 def whole(step: Step, dataset: str, reason: str, measure: str) -> dict[str, Account]:
     """Account for a whole table: it has all rows of the input except those that a measure of the input counts."""
-    found = entries(step, dataset).values()
-    left_out = sum(int(entry.measures[measure]) for entry in found)
-    return {WHOLE_TABLE: Account(rows_in=sum(entry.rows_out for entry in found), reasons={reason: left_out})}
+    published = entries(step, dataset).values()
+    left_out = sum(int(entry.measures[measure]) for entry in published)
+    return {WHOLE_TABLE: Account(rows_in=sum(entry.rows_out for entry in published), reasons={reason: left_out})}

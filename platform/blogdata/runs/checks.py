@@ -14,14 +14,14 @@ import dagster as dg
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain, coarser, key_of, start_of
-from blogdata.contract.publication import Commit, Entry
+from blogdata.contract.publication import Commit
 from blogdata.errors import PlatformError, shown
 from blogdata.ledger import ledger
 from blogdata.ledger.faults import by_reason
 from blogdata.ledger.ledger import LedgerLine
 from blogdata.patterns.error_management import filter_interceptor, static_late_data_integrator
 from blogdata.patterns.quality import online_observer
-from blogdata.patterns.quality.online_observer import Jump, jumps, observed_measures
+from blogdata.patterns.quality.online_observer import Jump, Point, jumps, observed_measures
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
 from blogdata.runs.names import asset_key
@@ -30,10 +30,12 @@ from blogdata.runs.step import Step
 from blogdata.table.write_faults import AuditFailed
 
 CONTRACT, LEDGER, TOO_LATE = "contract", "ledger", "too_late"
+SHARE, FILTERS, MEASURES = "share", "filters", "measures"
 WAITING = "waiting"
 """Fails while partitions of a dataset wait for a person, because they failed or are held."""
-_NAMED = 5
-_REASONS = 3
+_NAMED, _LISTED = 3, 100
+_LOOK_BACK = 4 * online_observer.PAST
+"""How many partitions back to read: more than are compared, since some are missing or have too few rows."""
 
 
 def newest_evaluation(
@@ -83,7 +85,6 @@ def passed_checks(contract: Contract, step: Step, commit: Commit) -> list[dg.Ass
         _evaluation(contract, CONTRACT, passed=True, metadata=audited),
         _balance(contract, lines),
         *share_results(contract, step, commit),
-        *measure_results(contract, step, commit),
         *_finality(contract, step, commit),
     ]
 
@@ -105,18 +106,15 @@ def _balance(contract: Contract, lines: Sequence[LedgerLine]) -> dg.AssetCheckEv
 
 def failed_checks(contract: Contract, error: AuditFailed) -> Iterator[dg.AssetCheckEvaluation]:
     """Report the failed checks of a refused publication, with all violations."""
-    accounts = [item for item in error.violations if item.rule.startswith("account.")]
-    rules = [item for item in error.violations if not item.rule.startswith("account.")]
-    for name, found in ((CONTRACT, rules), (LEDGER, accounts)):
-        if found:
-            texts = [f"{item.rule} in '{item.partition}': found {item.found} ({item.detail})" for item in found]
-            yield _evaluation(
-                contract,
-                name,
-                passed=False,
-                description=f"{len(found)} violation(s); nothing was published",
-                metadata={"violations": texts},
-            )
+    for name in (CONTRACT, LEDGER):
+        texts = [
+            f"{item.rule} in '{item.partition}': found {item.found} ({item.detail})"
+            for item in error.violations
+            if item.rule.startswith("account.") == (name == LEDGER)
+        ]
+        if texts:
+            text = f"{len(texts)} violation(s); nothing was published"
+            yield _evaluation(contract, name, passed=False, description=text, metadata={"violations": texts})
 
 
 def _finality(contract: Contract, step: Step, commit: Commit) -> Iterator[dg.AssetCheckEvaluation]:
@@ -131,139 +129,101 @@ def _finality(contract: Contract, step: Step, commit: Commit) -> Iterator[dg.Ass
     integrated = {period: entry.rows_in for period, entry in step.events.publications(contract.dataset).items()}
     newest = newest_ended(max([*arrived, *commit.entries]), lookback.grain)
     missed = static_late_data_integrator.too_late(arrived, integrated, newest, lookback)
-    yield _warning(
-        contract,
-        TOO_LATE,
-        [f"{sum(missed.values()):,} rows came after their partition was final"] if missed else [],
-        {"rows": sum(missed.values()), **({"by_partition": missed} if missed else {})},
-    )
+    texts = [f"{sum(missed.values()):,} rows came after their partition was final"] if missed else []
+    figures = {"rows": sum(missed.values()), **({"by_partition": missed} if missed else {})}
+    yield _warning(contract, TOO_LATE, texts, figures)
 
 
 def waiting_spec(contract: Contract) -> dg.AssetCheckSpec:
-    return dg.AssetCheckSpec(
-        WAITING,
-        asset=asset_key(contract.dataset),
-        description="No partition waits for a person: each one that failed, or is held back, was mended since",
-    )
+    text = "No partition waits for a person: each one that failed, or is held back, was mended since"
+    return dg.AssetCheckSpec(WAITING, asset=asset_key(contract.dataset), description=text)
 
 
 def waiting_result(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckEvaluation:
     reasons = by_reason(waiting)
+    texts = []
+    for faults in list(reasons.values())[:_NAMED]:
+        error, names = next(iter(faults.values())), [key or "the table" for key in faults]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        text = " ".join(f"{error.what} ({error.where}); {error.next_step}".split())
+        texts.append(f"{', '.join(names[:_NAMED])}{more}: {text}")
+    shown_reasons = {"reasons": dg.MetadataValue.md("\n\n".join(map(shown.markdown, reasons)))} if waiting else {}
     return _evaluation(
         contract,
         WAITING,
         passed=not waiting,
-        description=f"waiting for a person: {_text(reasons)}" if waiting else None,
-        metadata={
-            "partitions": len(waiting),
-            **({"reasons": dg.MetadataValue.md("\n\n".join(map(shown.markdown, reasons)))} if waiting else {}),
-        },
+        description=f"waiting for a person: {'. '.join(texts)}" if waiting else None,
+        metadata={"partitions": len(waiting), **shown_reasons},
     )
-
-
-def _text(reasons: Mapping[str, Mapping[str, PlatformError]]) -> str:
-    lines = []
-    for faults in list(reasons.values())[:_REASONS]:
-        error, more = next(iter(faults.values())), f" and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
-        named = ", ".join(key or "the table" for key in list(faults)[:_NAMED]) + more
-        lines.append(f"{named}: {' '.join(f'{error.what} ({error.where}); {error.next_step}'.split())}")
-    return ". ".join([*lines, *([f"{len(reasons) - _REASONS} more reasons"] if len(reasons) > _REASONS else [])])
-
-
-SHARE, FILTERS, MEASURES = "share", "filters", "measures"
-_SHOWN, _LISTED = 3, 100
-_LOOK_BACK = 4 * online_observer.PAST
-"""How many partitions back to read: more than are compared, since some are missing or have too few rows."""
-
-
-def share_results(contract: Contract, step: Step, commit: Commit) -> Iterator[dg.AssetCheckEvaluation]:
-    if contract.max_share is not None:
-        yield _share(contract, step, commit)
-    if is_filtered(contract):
-        yield _filters(contract, step, commit)
 
 
 def is_filtered(contract: Contract) -> bool:
     return any(reason.startswith(filter_interceptor.REASON) for reason in contract.left_out)
 
 
+def share_results(contract: Contract, step: Step, commit: Commit) -> Iterator[dg.AssetCheckEvaluation]:
+    """Judge the share of rows that are dead letters, that each filter removes, and that lack a value."""
+    if contract.max_share is not None:
+        yield _share(contract, step, commit)
+    measures, published, grain = observed_measures(contract), dict(commit.entries), contract.grain or Grain.HOUR
+    if contract.grain is not None and commit.entries and (measures or is_filtered(contract)):
+        since = key_of(start_of(min(commit.entries), grain) - _LOOK_BACK * grain.length, grain)
+        published = {**step.events.publications(commit.dataset, since=since), **commit.entries}
+    if is_filtered(contract):
+        reasons = sorted({reason for entry in published.values() for reason in entry.reasons})
+        series = {
+            reason.removeprefix(filter_interceptor.REASON): online_observer.rates(published, reason)
+            for reason in reasons
+            if reason.startswith(filter_interceptor.REASON)
+        }
+        text = "'{0.name}' removed {0.found:.1%} of the rows, usual are {0.usual:.1%}"
+        shares = {"shares": filter_interceptor.shares(commit.entries)}
+        yield _jumps(contract, FILTERS, _deviating(series, commit, grain), text, shares)
+    if measures:
+        series = {name: online_observer.series(published, name) for name in measures}
+        text = "{0.name} is {0.found:.1%} of the rows, usual is {0.usual:.1%}"
+        yield _jumps(contract, MEASURES, _deviating(series, commit, grain), text, {})
+
+
+def _deviating(series: Mapping[str, Sequence[Point]], commit: Commit, grain: Grain) -> list[Jump]:
+    return [jump for name, points in series.items() for jump in jumps(name, points, commit.entries, grain=grain)]
+
+
 def _share(contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckEvaluation:
     published = {**step.events.publications(commit.dataset), **commit.entries}
     letters = {part: (entry.rows_out, entry.rows_in) for part, entry in published.items()}
-    faults = [dead_letter_error(contract, part, letters) for part in sorted(commit.entries)]
-    found = [fault for fault in faults if fault is not None]
+    faults = list(filter(None, (dead_letter_error(contract, part, letters) for part in sorted(commit.entries))))
     return _evaluation(
         contract,
         SHARE,
-        passed=not found or DEAD_LETTERS in step.accepted,
-        description=f"{found[0].where}: {found[0].what}; {found[0].next_step}" if found else None,
+        passed=not faults or DEAD_LETTERS in step.accepted,
+        description=f"{faults[0].where}: {faults[0].what}; {faults[0].next_step}" if faults else None,
         metadata={
-            "partitions": len(found),
+            "partitions": len(faults),
             "rows": commit.rows_out,
             "rows_above": sum(entry.rows_in for entry in commit.entries.values()),
         },
     )
 
 
-def _filters(contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckEvaluation:
-    published, grain = _with_history(contract, step, commit)
-    reasons = {reason for entry in published.values() for reason in entry.reasons}
-    found = [
-        jump
-        for reason in sorted(reasons)
-        if (name := reason.removeprefix(filter_interceptor.REASON)) != reason
-        for jump in jumps(name, online_observer.rates(published, reason), commit.entries, grain=grain)
-    ]
-    shares = {"shares": filter_interceptor.shares(commit.entries)}
-    text = "'{0.name}' removed {0.found:.1%} of the rows, usual are {0.usual:.1%}"
-    return _jumps(contract, FILTERS, found, text, shares)
-
-
-def measure_results(contract: Contract, step: Step, commit: Commit) -> Iterator[dg.AssetCheckEvaluation]:
-    names = online_observer.observed_measures(contract)
-    if not names:
-        return
-    published, grain = _with_history(contract, step, commit)
-    found = [
-        jump
-        for name in names
-        for jump in jumps(name, online_observer.series(published, name), commit.entries, grain=grain)
-    ]
-    yield _jumps(contract, MEASURES, found, "{0.name} is {0.found:.1%} of the rows, usual is {0.usual:.1%}", {})
-
-
-def _with_history(contract: Contract, step: Step, commit: Commit) -> tuple[dict[str, Entry], Grain]:
-    """Return a commit's entries together with earlier publications to compare them with; a whole table has none."""
-    if contract.grain is None or not commit.entries:
-        return dict(commit.entries), contract.grain or Grain.HOUR
-    since = key_of(start_of(min(commit.entries), contract.grain) - _LOOK_BACK * contract.grain.length, contract.grain)
-    return {**step.events.publications(commit.dataset, since=since), **commit.entries}, contract.grain
-
-
 def _jumps(
-    contract: Contract, name: str, found: Iterable[Jump], text: str, metadata: dict[str, Any]
+    contract: Contract, name: str, deviating: Iterable[Jump], text: str, metadata: dict[str, Any]
 ) -> dg.AssetCheckEvaluation:
     """Warn of jumps: the first 3 in the description, the first 100 in a table."""
-    ordered = sorted(found, key=lambda jump: (jump.partition, jump.name))
-    texts = [f"{jump.partition}: {text.format(jump)}" for jump in ordered[:_SHOWN]]
+    ordered = sorted(deviating, key=lambda jump: (jump.partition, jump.name))
+    texts = [f"{jump.partition}: {text.format(jump)}" for jump in ordered[:_NAMED]]
     rows = [
         {"partition": jump.partition, "measure": jump.name, "found": f"{jump.found:.1%}", "usual": f"{jump.usual:.1%}"}
         for jump in ordered[:_LISTED]
     ]
     figures = {**metadata, "partitions": len({jump.partition for jump in ordered}), **table("jumps", rows)}
-    return _warning(contract, name, texts + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _SHOWN), figures)
+    return _warning(contract, name, texts + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _NAMED), figures)
 
 
 def _warning(contract: Contract, name: str, texts: Sequence[str], metadata: dict[str, Any]) -> dg.AssetCheckEvaluation:
     """Evaluate a check that warns, by texts; it passes without any."""
-    return _evaluation(
-        contract,
-        name,
-        passed=not texts,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(texts) or None,
-        metadata=metadata,
-    )
+    judged = {"passed": not texts, "description": "; ".join(texts) or None, "metadata": metadata}
+    return _evaluation(contract, name, severity=dg.AssetCheckSeverity.WARN, **judged)
 
 
 def _evaluation(contract: Contract, name: str, **judged: Any) -> dg.AssetCheckEvaluation:

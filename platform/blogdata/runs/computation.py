@@ -14,7 +14,7 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.publication import ROWS, Commit
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import ACCEPT, Remedy, Run
-from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
+from blogdata.patterns.observability.fine_grained_tracker import sources
 from blogdata.planning.graph import Graph
 from blogdata.runs.checks import failed_checks, passed_checks
 from blogdata.runs.lake_resource import LakeResource
@@ -26,31 +26,34 @@ from blogdata.table.target import RunContext
 from blogdata.table.write_faults import AuditFailed
 
 RESOURCES = frozenset({"spark", "lake", "deployment"})
+_TRIGGERS = {
+    "dagster/sensor_name": "sensor",
+    "dagster/schedule_name": "schedule",
+    "dagster/backfill": "backfill",
+    "blogdata/trigger": "command",
+}
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
 Compute = Callable[[Step], Mapping[str, Commit]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:
-    """A function that computes and publishes partitions of a dataset and its companions."""
-
     dataset: str
     compute: Compute
 
 
 def computes(dataset: str) -> Callable[[Compute], Computation]:
     """Register a function as the computation of a dataset; everything else about the dataset is in its contract."""
-
     return lambda compute: Computation(dataset=dataset, compute=compute)
 
 
 def computations(modules: Sequence[ModuleType]) -> dict[str, Computation]:
     """Collect the computations that the modules declare, by main dataset."""
-    found: dict[str, Computation] = {}
+    declared: dict[str, Computation] = {}
     for module in modules:
         for _, value in inspect.getmembers(module, lambda value: isinstance(value, Computation)):
-            assert found.setdefault(value.dataset, value) is value, f"two computations of {value.dataset}"
-    return found
+            assert declared.setdefault(value.dataset, value) is value, f"two computations of {value.dataset}"
+    return declared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,31 +74,25 @@ class Publication:
     commit: Commit
     seconds: float
 
-    @property
-    def key(self) -> dg.AssetKey:
-        return asset_key(self.contract.dataset)
-
     def materializations(self) -> Iterator[dg.AssetMaterialization]:
         """Yield one materialization event per partition, those of later executions that ran again included.
 
-        They have the table's version as data version (Dagster's own is a digest of code and inputs, the same for rows
-        that landed anew), and neither code version nor inputs: without these, Dagster compares the times of
-        materializations, and finds a partition unsynced when an input of it was published later.
+        The data version is the table's: Dagster's own, a digest of code and inputs, is the same for rows that landed
+        anew. Without code version and inputs, Dagster finds a partition unsynced when its input was published later.
         """
         step, commit, column = self.step, self.commit, self.contract.partition_column
         counts = {} if column is None else step.lake.row_counts(commit.dataset, column, commit.version)
         common: dict[str, Any] = {
             **({} if column is None else {ROWS: sum(counts.values())}),
             "dagster/column_lineage": column_lineage(step.lake, str(step.landing), commit),
-            "run_publishes": f"{commit.dataset} version {commit.version}"
-            + (" (already published by this run)" if commit.repeated else ""),
+            "run_publishes": f"{commit.dataset} version {commit.version}{' (again)' * commit.repeated}",
             "seconds": round(self.seconds, 2),
             "code_version": step.run.code_version,
         }
         keys = {*step.partitions, *(commit.entries if step.partitions and self.contract.executed else ())}
         for partition in sorted(keys) or [None]:
             yield dg.AssetMaterialization(
-                self.key,
+                asset_key(self.contract.dataset),
                 partition=partition,
                 metadata={**commit.metadata(partition), **common},
                 tags={"dagster/data_version": str(commit.version)},
@@ -136,39 +133,22 @@ def report_refused(context: Context, error: PlatformError, contracts: Iterable[C
 
 
 def accepted(context: Context) -> frozenset[str]:
-    """Return the guards that a person has lifted for this run."""
     return frozenset(filter(None, context.run.tags.get(ACCEPT, "").split(",")))
 
 
 def run_context(context: Context, version: str) -> RunContext:
-    """Return the run context that is recorded in commits."""
+    tags = context.run.tags
+    event = {tag.removeprefix(EVENT): value for tag, value in sorted(tags.items()) if tag.startswith(EVENT)}
+    triggers = [f"event:{event['source']}/{event['id']}"] if event else []
+    triggers += [f"{name}:{tags[tag]}" for tag, name in _TRIGGERS.items() if tag in tags]
     return RunContext(
         run_id=context.run.run_id,
         job=context.job_name,
         code_version=version,
-        trigger=_trigger(context.run.tags),
-        event=_event(context.run.tags),
+        trigger=[*triggers, "manual"][0],
+        event=event,
         attempt=context.retry_number + 1,
     )
-
-
-def _event(tags: Mapping[str, str]) -> dict[str, str]:
-    return {tag.removeprefix(EVENT): value for tag, value in sorted(tags.items()) if tag.startswith(EVENT)}
-
-
-def _trigger(tags: Mapping[str, str]) -> str:
-    if event := _event(tags):
-        return f"event:{event['source']}/{event['id']}"
-    for tag, name in (
-        ("dagster/sensor_name", "sensor"),
-        ("dagster/schedule_name", "schedule"),
-        ("dagster/backfill", "backfill"),
-        ("dagster/from_automation_condition", "automation"),
-        ("blogdata/trigger", "command"),
-    ):
-        if tag in tags:
-            return f"{name}:{tags[tag]}"
-    return "manual"
 
 
 def partitions_of(context: Context, dataset: str) -> list[str]:
@@ -189,14 +169,9 @@ def access_of(context: Context) -> LakeResource:
 
 
 def column_lineage(lake: Lake, landing: str, commit: Commit) -> dg.TableColumnLineage:
-    """Return, for each column of a commit, the dataset columns it was computed from."""
     return dg.TableColumnLineage(
         deps_by_column={
-            column: [dg.TableColumnDep(asset_key=_key(source), column_name=source.column) for source in found]
-            for column, found in sources(lake, landing, commit).items()
+            column: [dg.TableColumnDep(asset_key(above.dataset), above.column) for above in columns]
+            for column, columns in sources(lake, landing, commit).items()
         }
     )
-
-
-def _key(source: ColumnSource) -> dg.AssetKey:
-    return dg.AssetKey(source.dataset.split(".", 1))

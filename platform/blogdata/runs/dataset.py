@@ -75,7 +75,7 @@ def _asset(code: LineageCode, calendar: Calendar, task: Task) -> dg.AssetsDefini
 
 
 def described(contract: Contract, version: str) -> dict[str, Any]:
-    """Return the asset attributes that Dagster shows; the same for batch, streamed and served datasets."""
+    """Return what Dagster shows of an asset; the same for batch, streamed and served datasets."""
     return {
         "key": asset_key(contract.dataset),
         "description": contract.description,
@@ -93,7 +93,6 @@ def described(contract: Contract, version: str) -> dict[str, Any]:
 
 
 def column_schema(contract: Contract) -> dg.TableSchema:
-    """Return the contract's columns with their descriptions, constraints, classification and subject."""
     return dg.TableSchema(
         columns=[
             dg.TableColumn(

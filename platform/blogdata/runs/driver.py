@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 import dagster as dg
 
-from blogdata.contract.publication import Entry
 from blogdata.contract.writes import InOrder
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
@@ -88,11 +87,11 @@ class Driver:
         ran: dict[str, str] = {}
         step._asked = step._again(task)
         # Of what is asked for again only a part is claimed at a time, so that it blocks nobody for long.
-        most, passes = MOST_AGAIN if request.is_again and not task.in_order else None, 0
+        most = MOST_AGAIN if request.is_again and not task.in_order else None
+        # An automatic run does not wait: a backfill may hold the table or its partitions for hours.
+        waits = request.scope == Scope.ALL.value
         # Partitions may make others of their own dataset stale: repeat until none is left.
-        while todo := step._left(task, ran, passes):
-            # An automatic run does not wait: a backfill may hold the table or its partitions for hours.
-            waits = request.scope == Scope.ALL.value
+        while todo := step._left(task, ran):
             with turns.claimed(step._access.lake, task, sorted(todo)[:most], context.log, waits=waits) as mine:
                 if not mine:
                     context.log.warning(f"{task.main} is left to the run that executes it; what it leaves is stale")
@@ -101,7 +100,7 @@ class Driver:
                 if step._is_changed(task):
                     step._planner = step._newest()
                 step._asked = step._again(task)
-                left = step._left(task, ran, passes, among=mine)
+                left = {key: state for key, state in step._left(task, ran).items() if key in mine}
                 for batch in step._batches(task, sorted(left)):
                     done = step._computed(task, batch)
                     faults = {key: fault for key, fault in faults.items() if key not in batch} | done.faults
@@ -111,13 +110,12 @@ class Driver:
                         # Published, and not judged: another try would find nothing to do, and pass.
                         raise failed(error) from error
             ran |= {**dict.fromkeys(mine, _ASKED), **left}
-            passes += 1
             if task.continues or faults or step._planner.waiting(task):
                 step._planner = step._newest()
         held = {
-            key: why
-            for dataset, found in step._planner.held(task).items()
-            for key, why in found.items()
+            key: error
+            for dataset, errors in step._planner.held(task).items()
+            for key, error in errors.items()
             if key not in held_before.get(dataset, {})
         }
         if ran or held:
@@ -139,20 +137,14 @@ class Driver:
 
     def _is_changed(self, task: Task) -> bool:
         events, look = self._access.events, self._planner.look
-        return any(events.publications(name) != look.published(name) for name in task.datasets) or (
-            task.in_order and events.executions(task.main) != look.executions(task.main)
-        )
+        return any(events.publications(name) != look.published(name) for name in task.datasets)
 
     def _require_unblocked(self, task: Task) -> None:
-        if set(task.datasets) & self._code.graph.downstream(self._request.blocked):
-            raise failed(
-                PlatformError(
-                    what=f"the ledger of {', '.join(sorted(self._request.blocked))} does not add up, and nothing is"
-                    " made of it in this run",
-                    where=task.main,
-                    next_step=Remedy("see what is missing, and how to compute it again: ", ShowLedger()),
-                )
-            )
+        blocked = self._request.blocked
+        if set(task.datasets) & self._code.graph.downstream(blocked):
+            what = f"the ledger of {', '.join(sorted(blocked))} does not add up, and nothing is made of it in this run"
+            remedy = Remedy("see what is missing, and how to compute it again: ", ShowLedger())
+            raise failed(PlatformError(what=what, where=task.main, next_step=remedy))
 
     def _again(self, task: Task) -> set[str]:
         """Return the requested partitions that this run has not published."""
@@ -160,17 +152,13 @@ class Driver:
         if not keys:
             return set()
         # It would be an empty table, or an odd error. An input that is only not computed yet is named partition-wise.
-        if not self._planner.has_input(task):
-            fault = awaited(self._code.graph, self._planner.look, task.main)
-            if fault is not None:
-                raise fault
+        if not self._planner.has_input(task) and (error := awaited(self._code.graph, self._planner.look, task.main)):
+            raise error
         published = self._planner.look.published(task.main)
+        own = {key for key, entry in published.items() if entry.run_id == self._context.run_id}
         # A resumed run continues: partitions it has already published itself are done. A step that was launched begins
         # anew, for its events and checks: what it has published it recognises by the commit, and does not write again.
-        return keys if self._is_launched else {key for key in keys if not self._is_own(published.get(key))}
-
-    def _is_own(self, entry: Entry | None) -> bool:
-        return entry is not None and entry.run_id == self._context.run_id
+        return keys if self._is_launched else keys - own
 
     def _requested(self, task: Task) -> set[str]:
         keys = {key for dataset in task.datasets for key in self._request.again.get(dataset, ())}
@@ -179,27 +167,21 @@ class Driver:
             keys |= {key for key in self._planner.computable(task) if window.holds(key, task.grain)}
         return keys
 
-    def _left(
-        self, task: Task, ran: Mapping[str, str], passes: int, among: Collection[str] | None = None
-    ) -> dict[str, str]:
+    def _left(self, task: Task, ran: Mapping[str, str]) -> dict[str, str]:
         """Return the partitions to compute, each with the input state that it lacks.
 
         Each partition runs once, since one whose inputs change all the time would run for ever. Only one that continues
-        from an earlier partition runs again, if that has changed meanwhile: this ends with the newest partition. Each
-        pass runs four times as many: a batch costs about the same whatever its size. A replay computes nothing ahead.
+        from an earlier partition runs again, if that has changed meanwhile: this ends with the newest partition.
         """
         todo = {**dict.fromkeys(self._asked - ran.keys(), _ASKED), **self._stale(task, first=not ran)}
         again = self._planner.continuing(task, after=ran)
-        left = {key: state for key, state in todo.items() if key not in ran or (key in again and ran[key] != state)}
-        count = 0 if self._request.only_again else 4 ** max(passes - 1, 0) - 1
-        found = {**dict.fromkeys(self._planner.ahead(task, left.keys() & again, count), _ASKED), **left}
-        return found if among is None else {key: found[key] for key in found.keys() & set(among)}
+        return {key: state for key, state in todo.items() if key not in ran or (key in again and ran[key] != state)}
 
     def _stale(self, task: Task, *, first: bool) -> dict[str, str]:
         if self._request.only_again:
             return {}
-        few = self._request.few_again if first else 0
-        stale = self._planner.in_lane(task, self._planner.stale(task), Lane(self._request.lane), few=few)
+        most = self._request.max_republished if first else 0
+        stale = self._planner.in_lane(task, self._planner.stale(task), Lane(self._request.lane), max_republished=most)
         waiting = {} if self._request.retry_waiting else self._planner.waiting(task)
         return {key: state for key, state in stale.items() if key not in waiting}
 
@@ -211,11 +193,11 @@ class Driver:
         published = self._planner.look.published(task.main)
         batches, rows = [list[str]()], 0
         for key in static_late_data_integrator.run_order(keys, stateful=task.continues):
-            own = published[key].rows_in if key in published else MOST_ROWS // 1000
-            if batches[-1] and rows + own > MOST_ROWS:
+            count = published[key].rows_in if key in published else MOST_ROWS // 1000
+            if batches[-1] and rows + count > MOST_ROWS:
                 batches, rows = [*batches, []], 0
             batches[-1].append(key)
-            rows += own
+            rows += count
         return [sorted(batch) for batch in batches]
 
     def _computed(self, task: Task, keys: Sequence[str]) -> Done:
@@ -274,7 +256,7 @@ class Driver:
             blocking = publication.report(self._context)
             self._failed_checks += blocking
             if f"{publication.contract.dataset}:{LEDGER}" in blocking:
-                self._request.block_downstream([publication.contract.dataset])
+                self._request.blocked.add(publication.contract.dataset)
         for error in dict.fromkeys(done.faults.values()):
             report_refused(self._context, error, task.contracts)
 

@@ -1,9 +1,8 @@
 """Marks runs as failed whose process was killed; Dagster would show them as in progress forever.
 
-A run killed with `kill -9` outside Dagster's own servers, or by a machine crash, keeps its pool slots, and sensors and
-conditions keep waiting for its partitions. A run of the command line has host and process id in a tag from its
-creation, because its process may be killed before the run starts. A run that Dagster's daemon has launched has the
-process id in its log; its host is that of the code server which launched it.
+Such a run keeps its pool slots, and sensors wait for its partitions. A run of the command line has host and process id
+in a tag from its creation, because its process may be killed before the run starts. A run that Dagster's daemon has
+launched has the process id in its log; its host is that of the code server which launched it.
 """
 
 from __future__ import annotations
@@ -42,9 +41,7 @@ def settle(instance: dg.DagsterInstance, *, launched: bool) -> Sequence[str]:
         # Read the run again: its process may have finished it just before exiting.
         now = instance.get_run_by_id(record.dagster_run.run_id)
         if now is not None and now.status in UNDER_WAY:
-            instance.report_run_failed(
-                now, "the process of this run is no more: it was killed, or the machine went down"
-            )
+            instance.report_run_failed(now, "the process of this run was killed, or the machine went down")
             dead.append(now.run_id)
     return dead
 

@@ -34,10 +34,7 @@ class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):
 class LakeResource(dg.ConfigurableResource["LakeResource"]):
     """The tables' root, the landing zone and the event log.
 
-    Args:
-        root: Absolute path or address of the lake.
-        checkpoints: Absolute path of the streams' checkpoints; empty: beside the landing zone.
-        probe_folder: Folder through which a test steps writes; empty in real use.
+    Without `checkpoints`, those of the streams lie beside the landing zone. Through `probe_folder` a test steps writes.
     """
 
     root: str
@@ -60,7 +57,6 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     @property
     def landing_zone(self) -> LandingZone:
-        """The landing zone, and what makes a partition of it complete."""
         return LandingZone(folder=self.landing_path, convention=cast(Convention, self.ready))
 
     @property
@@ -69,7 +65,6 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     @property
     def probe(self) -> str | None:
-        """Folder through which a test steps writes; None in real use."""
         return self.probe_folder or None
 
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:

@@ -47,30 +47,25 @@ class Landed:
         Raises:
             LinkRefused: A partition is, or contains, a link that leads out of the landing zone.
         """
-        step.reach.require_landed(table)
+        step.reach.require_read(f"landing.{table}")
         wanted = step.partitions if keys is None else keys
-        found = _scanned(step, table, grain, wanted)
-        for partition in found:
+        partitions = _scanned(step, table, grain, wanted)
+        for partition in partitions:
             if partition.links and (within := [key for key in wanted if key.startswith(partition.key)]):
                 raise _blamed(partition.links[0].refusal(), within)
-        there = {partition.key: partition for partition in found if partition.ready}
-        absent = [key for key in wanted if key not in there]
-        if absent:
+        ready = {partition.key: partition for partition in partitions if partition.ready}
+        if absent := [key for key in wanted if key not in ready]:
             missing = PlatformError(
-                what=f"{len(absent)} partition(s) have not landed, or are not complete yet: {', '.join(absent[:5])}"
-                + (" …" if len(absent) > 5 else ""),
+                what=f"{len(absent)} partition(s) have not landed, or are not complete yet: {', '.join(absent[:5])}",
                 where=str(step.landing / table),
                 next_step=Remedy("wait for the producer, or run only what has landed: ", Run()),
             )
             raise _blamed(missing, absent)
-        return cls(step=step, partitions={key: there[key] for key in wanted}, grain=grain)
+        return cls(step=step, partitions={key: ready[key] for key in wanted}, grain=grain)
 
     @cached_property
     def _files(self) -> dict[str, list[Path]]:
-        return {
-            key: [partition.folder / file.name for file in partition.files]
-            for key, partition in self.partitions.items()
-        }
+        return {key: [part.folder / file.name for file in part.files] for key, part in self.partitions.items()}
 
     @cached_property
     def measured(self) -> dict[str, dict[str, LandedSize]]:
@@ -80,13 +75,12 @@ class Landed:
             LandedFileVanished: A file no longer exists; transient.
         """
         landing = self.step.landing
-        files = [file for found in self._files.values() for file in found]
+        files = [file for of in self._files.values() for file in of]
         judged = dict(zip(files, judge_all(files, landing, self.bounds), strict=True))
-        sizes: dict[str, dict[str, LandedSize]] = {}
+        sizes: dict[str, dict[str, LandedSize]] = {key: {} for key in self._files}
         faults: dict[str, PlatformError] = {}
-        for key, found in self._files.items():
-            sizes[key] = {}
-            for file in found:
+        for key, of in self._files.items():
+            for file in of:
                 size = judged[file]
                 if isinstance(size, LandedSize):
                     sizes[key][str(file.relative_to(landing))] = size
@@ -105,7 +99,6 @@ class Landed:
         return bounds_of(self.step.deployment.settings())
 
     def line_count(self, key: str) -> int:
-        """Return the number of lines of a partition, counted as :attr:`measured`."""
         return sum(size.lines for size in self.measured[key].values())
 
     def rows(self, reader: LineReader) -> DataFrame:
@@ -131,36 +124,34 @@ class Landed:
             if entry.partition == WHOLE_TABLE and delivered_on(entry) != key:
                 # It was made from another day's delivery.
                 continue
+            lake = self.step.lake
             try:
-                found = self._loss(key)
+                loss = vanished_lines.loss(
+                    key,
+                    vanished_lines.published_sizes(lake, contract, key),
+                    {name: size.lines for name, size in self.measured[key].items()},
+                    published_lines=partial(vanished_lines.published_lines, lake, contract, key),
+                    landed_lines=partial(vanished_lines.landed_lines, self._files[key], self.step.landing),
+                )
             except PlatformError as error:
                 raise _blamed(error, [key]) from error.__cause__
-            losses += [found] if found is not None else []
+            losses += [loss] if loss else []
         if losses:
             raise vanished_lines.refusal(losses, where=contract.dataset)
-
-    def _loss(self, key: str) -> vanished_lines.Loss | None:
-        lake, contract, root, files = self.step.lake, self.step.contract, self.step.landing, self._files[key]
-        return vanished_lines.loss(
-            key,
-            vanished_lines.published_sizes(lake, contract, key),
-            {name: size.lines for name, size in self.measured[key].items()},
-            published_lines=partial(vanished_lines.published_lines, lake, contract, key),
-            landed_lines=partial(vanished_lines.landed_lines, files, root),
-        )
 
     def accounts(self) -> dict[str, Account]:
         """Return the lines per partition, counted independently of Spark, and how many of them were erased."""
         erased = {key: sum(size.erased for size in sizes.values()) for key, sizes in self.measured.items()}
-        reasons = {key: {ERASED: lines} if lines else {} for key, lines in erased.items()}
-        return {key: Account(rows_in=self.line_count(key), reasons=reasons[key]) for key in erased}
+        return {
+            key: Account(rows_in=self.line_count(key), reasons={ERASED: lines} if lines else {})
+            for key, lines in erased.items()
+        }
 
     def files(self) -> dict[str, dict[str, FileFigures]]:
         """Return the rows of each file, and their bytes; a line that lost a byte is as wrong as a lost line."""
-        return {key: {file: size.of_rows for file, size in found.items()} for key, found in self.measured.items()}
+        return {key: {file: size.of_rows for file, size in sizes.items()} for key, sizes in self.measured.items()}
 
     def states(self) -> dict[str, str]:
-        """Return what a publication records of each partition's landed files."""
         return {key: partition.fingerprint for key, partition in self.partitions.items()}
 
 
@@ -170,18 +161,14 @@ def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> lis
     Raises:
         LinkRefused: A wanted partition contains a link that leads out of the landing zone.
     """
-    found = step.landing_zone.scan(table, grain, since=min(wanted))
-    if not any(column.subject for column in step.contract.columns):
-        return found
-    keys = frozenset(wanted)
-    while erase_known(
-        step.deployment.settings(),
-        step.landing,
-        [part.folder / file.name for part in found if part.ready and part.key in keys for file in part.files],
-    ):
-        # What is recorded as read is older than a look that found nobody: a line that comes later is seen by the next.
-        found = step.landing_zone.scan(table, grain, since=min(wanted))
-    return found
+    personal = any(column.subject for column in step.contract.columns)
+    while True:
+        # The recorded state is older than a search without a match: the next one sees a line that comes later.
+        partitions = step.landing_zone.scan(table, grain, since=min(wanted))
+        ready = [part for part in partitions if part.ready and part.key in wanted]
+        files = [part.folder / file.name for part in ready for file in part.files]
+        if not (personal and erase_known(step.deployment.settings(), step.landing, files)):
+            return partitions
 
 
 def bounds_of(settings: Settings) -> Bounds:

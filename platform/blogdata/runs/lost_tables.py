@@ -37,34 +37,32 @@ def require_inputs(events: EventLog, task: Task, planner: Staleness) -> None:
         lines = events.lost_lines(name)
         had = {key for key, entry in lines.items() if entry.rows_out and entry.expired is None}
         if lacking := sorted(had - planner.computable(task)):
+            text = "bring one of both back from a backup; or go on without these rows: "
             raise PlatformError(
                 what=f"the table is gone, and so is what {len(lacking)} of its partitions were computed from",
                 where=f"{name}, {lacking[0]}",
-                next_step=Remedy(
-                    "bring one of both back from a backup; or go on without these rows: ", Run(accept=ACCEPT_SIZE)
-                ),
+                next_step=Remedy(text, Run(accept=ACCEPT_SIZE)),
             )
 
 
 def begin_anew(spark: SparkSession, events: EventLog, contracts: Sequence[Contract]) -> None:
     """Create the tables of a task again if all are gone; refuse if one is there that does not fit the others."""
-    lake, gone = events.lake, [one.dataset for one in contracts if events.gone(one.dataset) >= 0]
+    lake, gone = events.lake, [contract.dataset for contract in contracts if events.gone(contract.dataset) >= 0]
     if not gone:
         return
-    tables_there = {one.dataset: table for one in contracts if (table := lake.table(one.dataset)) is not None}
+    present = {of.dataset: table for of in contracts if (table := lake.table(of.dataset)) is not None}
     # An empty one is of a process that died before it had made the main table.
-    there = [name for name, table in tables_there.items() if name == contracts[0].dataset or table.file_uris()]
-    if there or lake.folder(gone[0]) is None:
+    filled = [name for name, table in present.items() if name == contracts[0].dataset or table.file_uris()]
+    if filled or lake.folder(gone[0]) is None:
+        text = f"bring it back from a backup; or move away the folders of {', '.join(filled or gone)}, and run: "
         raise PlatformError(
             what=f"{', '.join(gone)} is gone, or older than what was published of it",
             where=lake.root,
-            next_step=Remedy(
-                f"bring it back from a backup; or move away the folders of {', '.join(there or gone)}, and run: ", Run()
-            ),
+            next_step=Remedy(text, Run()),
         )
     for contract in (*contracts[1:], contracts[0]):
         name, recorded, folder = contract.dataset, events.recorded(contract.dataset), lake.folder(contract.dataset)
-        if recorded < 0 or folder is None or name in tables_there:
+        if recorded < 0 or folder is None or name in present:
             continue
         # Spark remembers the logs that it has seen, by their paths.
         model = f"{name}/.model/{time.time_ns()}"

@@ -1,6 +1,6 @@
 """What a run of the job `refresh` was asked for, and what its steps found out together."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 import dagster as dg
 from pydantic import Field, PrivateAttr
@@ -23,7 +23,7 @@ class Request(dg.ConfigurableResource["Request"]):
             may be empty.
         only_again: Run only `again` and `span`; skip stale partitions that were not requested.
         lane: Which stale partitions count, by what made them stale: `all`, `landed` or `again`.
-        few_again: How many partitions of a dataset that were published before the lane `landed` computes, too.
+        max_republished: Most already published partitions of a dataset that the lane `landed` computes, too.
     """
 
     datasets: list[str] = Field(default_factory=list)
@@ -33,21 +33,17 @@ class Request(dg.ConfigurableResource["Request"]):
     only_again: bool = False
     retry_waiting: bool = True
     lane: str = Lane.ALL.value
-    few_again: int = 0
+    max_republished: int = 0
     _blocked: set[str] = PrivateAttr(default_factory=set)
     _held: Held | None = PrivateAttr(default=None)
 
     def is_for(self, datasets: Collection[str]) -> bool:
         return not self.datasets or not set(datasets).isdisjoint(self.datasets)
 
-    def block_downstream(self, datasets: Sequence[str]) -> None:
-        """Block everything downstream of the datasets for the rest of this run."""
-        self._blocked.update(datasets)
-
     @property
-    def blocked(self) -> frozenset[str]:
-        """Datasets whose downstream is blocked in this run."""
-        return frozenset(self._blocked)
+    def blocked(self) -> set[str]:
+        """Datasets of which nothing is computed in the rest of this run."""
+        return self._blocked
 
     def held_before(self, look: Callable[[], Held]) -> Held:
         """Return the partitions that were held when this run started; computed by its first step, then cached."""

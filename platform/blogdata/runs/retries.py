@@ -1,8 +1,7 @@
 """What a failed step is retried for: transient faults, a few times, after growing waits.
 
-Others retry, too: the daemon a run whose process died (`platform/blogdata/deploy/dagster.yaml`), Spark's client a call
-whose server is gone (`services/spark_attached.py`), and the sensors what failed and is still stale
-(`sensors/run_requests.py`).
+Others retry, too: the daemon a run whose process died (`deploy/dagster.yaml`), Spark's client a call whose server is
+gone (`operate/spark_attached.py`), and the sensors what failed and is still stale (`sensors/run_requests.py`).
 """
 
 from __future__ import annotations
@@ -20,16 +19,11 @@ from blogdata.ledger.faults import by_reason
 MAX_RETRIES = 3
 
 
-def pause(attempt: int) -> float:
-    """Return the backoff in seconds: exponential, with jitter so that two colliding runs do not collide again."""
-    seconds: float = 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
-    return seconds
-
-
 def failure(context: dg.AssetExecutionContext | dg.OpExecutionContext, error: Exception) -> Exception:
     """Return a retry with backoff for a transient fault, up to :data:`MAX_RETRIES`; else a final failure."""
     if isinstance(error, PlatformError) and error.transient and context.retry_number < MAX_RETRIES:
-        wait = pause(context.retry_number + 1)
+        # With jitter, so that two colliding runs do not collide again.
+        wait = 2**context.retry_number * random.uniform(0.5, 1.5)
         context.log.warning(f"{_alone(error)}\n  (retried in {wait:.1f} s)")
         return dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait)
     return failed(error)
@@ -91,7 +85,7 @@ def _alone(error: PlatformError) -> PlatformError:
 def joined(
     faults: Mapping[str, PlatformError], *, where: str, outcome: str, parts: str = "partitions"
 ) -> PlatformError:
-    """Return the fault itself if all partitions have the same one; else an error that lists them."""
+    """Return the error that all partitions have; or one that lists theirs."""
     reasons = by_reason(faults)
     if len(reasons) == 1:
         return next(iter(faults.values()))

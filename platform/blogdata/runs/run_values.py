@@ -11,27 +11,16 @@ from typing import Any
 
 import dagster as dg
 
-_KINDS: Mapping[Any, Any] = {
-    bool: bool,
-    int: int,
-    str: str,
-    list[str]: [str],
-    dict[str, list[str]]: {str: [str]},
-}
+_KINDS: Mapping[Any, Any] = {bool: bool, int: int, str: str, list[str]: [str], dict[str, list[str]]: {str: [str]}}
 
 
 def values_only(model: type[dg.Config]) -> dict[str, dg.Field]:
     """Return the schema of a model, whose fields are required or have defaults as the model says."""
-    return {
-        name: dg.Field(_KINDS[field.annotation], is_required=True, description=field.description)
-        if field.is_required()
-        else dg.Field(
-            _KINDS[field.annotation],
-            default_value=field.get_default(call_default_factory=True),
-            description=field.description,
-        )
-        for name, field in model.model_fields.items()
-    }
+    schema = {}
+    for name, field in model.model_fields.items():
+        default = {} if field.is_required() else {"default_value": field.get_default(call_default_factory=True)}
+        schema[name] = dg.Field(_KINDS[field.annotation], description=field.description, **default)
+    return schema
 
 
 def table(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

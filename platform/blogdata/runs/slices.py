@@ -55,8 +55,8 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     look = Snapshot(step.landing_zone, step.events)
     published = look.published(contract.dataset)
     by = step.run.code_version, carried(contract, table).fingerprint, step.judged_by
-    continues = {key for key, it in published.items() if (it.code_version, it.contract, it.judged_by) == by}
-    often = {key for key, it in published.items() if it.added and it.added.times >= slices.most}
+    continues = {key for key, of in published.items() if (of.code_version, of.contract, of.judged_by) == by}
+    often = {key for key, of in published.items() if of.added and of.added.times >= slices.most}
     keys = step.stale & continues
     if keys and isinstance(contract.write, ByPeriod):
         keys &= fast_metadata_cleaner.extensible(step.lake, contract.dataset, keys).keys()
@@ -70,24 +70,24 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     assert isinstance(reach, Sliced)
     came = reach.came(look, Edge(above=slices.of, below=contract), keys, until=pinned[slices.of])
     intact = set(came)
-    for each in (contract, *companions):
-        intact &= _intact(step, each, intact)
+    for published_together in (contract, *companions):
+        intact &= _intact(step, published_together, intact)
     added = {key: _added(published[key], came[key]) for key in sorted(intact)}
     return Additions(at=table.version(), of=added).rewriting(often)
 
 
-def without_repeated(step: Step, found: Additions, rows: DataFrame) -> Additions:
+def without_repeated(step: Step, additions: Additions, rows: DataFrame) -> Additions:
     """Write the partitions again of which a new row has the identity of a published one, which then stands for both."""
     dataset, column = step.contract.dataset, step.contract.partition_column
-    published = step.lake.read(step.spark, dataset, found.at, partitions=found.of)
+    published = step.lake.read(step.spark, dataset, additions.at, partitions=additions.of)
     repeated = rows.join(published, list(step.contract.identity), "left_semi").select(str(column)).distinct()
-    return found.rewriting({row[0] for row in repeated.collect()})
+    return additions.rewriting({row[0] for row in repeated.collect()})
 
 
-def rows_to_read(found: Additions, contract: Contract, keys: Sequence[str]) -> Column:
+def rows_to_read(additions: Additions, contract: Contract, keys: Sequence[str]) -> Column:
     """Return the condition on rows of the input: all of partitions that are replaced, new slices of the others."""
-    slices, whole = slices_of(contract), [key for key in keys if key not in found.of]
-    pairs = [f"{key} {each}" for key in keys if key in found.of for each in found.of[key].slices]
+    slices, whole = slices_of(contract), [key for key in keys if key not in additions.of]
+    pairs = [f"{key} {name}" for key in keys if key in additions.of for name in additions.of[key].slices]
     return rows_of(whole, pairs, str(contract.partition_column), slices.column if slices else "")
 
 
@@ -103,14 +103,14 @@ def rows_of(
     return rows | (came & F.concat_ws(" ", column, slices).isin(*pairs))
 
 
-def with_published(step: Step, found: Additions, companion: Contract, rows: DataFrame) -> DataFrame:
+def with_published(step: Step, additions: Additions, companion: Contract, rows: DataFrame) -> DataFrame:
     """Add the rows that a companion has of the partitions that are added to: it is replaced in all partitions."""
-    if not found.of:
+    if not additions.of:
         return rows
     names = [f"`{column.name}`" for column in companion.columns]
-    version = version_with(step.lake, companion.dataset, found.at)
-    there = step.lake.read(step.spark, companion.dataset, version, partitions=found.of)
-    return rows.select(*names).unionByName(there.select(*names))
+    version = version_with(step.lake, companion.dataset, additions.at)
+    published = step.lake.read(step.spark, companion.dataset, version, partitions=additions.of)
+    return rows.select(*names).unionByName(published.select(*names))
 
 
 def slices_of(contract: Contract) -> Slices | None:

@@ -15,7 +15,6 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing.readiness_marker import LandingZone
 from blogdata.ledger import executions
-from blogdata.operate import spark_connect
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
@@ -36,10 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FullDelivery:
-    """A full delivery to be merged into a dataset; `rows` takes the table before the merge.
-
-    With `adds`, they are only rows that the table does not have.
-    """
+    """A full delivery to be merged into a dataset; `rows` takes the table before. With `adds`, it has none of them."""
 
     rows: Callable[[DataFrame], DataFrame]
     account: Account
@@ -68,11 +64,9 @@ class Upstream(Provenance):
 class Step:
     """One computation of one dataset for some partitions.
 
-    Each input is pinned to one version, which is recorded in the commit. The expected rows of the partitions come from
-    the input's ledger entries at that version. `accepted` names the guards that a person has lifted for this run.
-    `stale` are the partitions that run because an input of them changed, and not because a person asked for them.
-    `companions` are the contracts of what it publishes together with its dataset. Its lake has what these contracts
-    declare, and nothing else.
+    Each input is pinned to one version, which is recorded in the commit. `accepted` names the guards that a person has
+    lifted for this run. `stale` are the partitions that run because an input changed, and not because a person asked
+    for them. `companions` are published together with the dataset. The step's lake has what these contracts declare.
     """
 
     def __init__(
@@ -103,12 +97,11 @@ class Step:
         self.inputs: dict[str, int] = {}
         self.judged_by: dict[str, str] = {}
         self._keys: dict[str, Key] = {}
-        self._there: dict[str, bool] = {}
+        self._published: dict[str, bool] = {}
         self._access = access
 
     @property
     def landing_zone(self) -> LandingZone:
-        """The landing zone, with its rule for complete partitions."""
         return self._access.landing_zone
 
     def read(self, dataset: str, partitions: Collection[str] | None = None) -> DataFrame:
@@ -130,9 +123,9 @@ class Step:
 
     def exists(self, dataset: str) -> bool:
         """Return whether a dataset had been published when the step first asked: it reads all of one state."""
-        if dataset not in self._there:
-            self._there[dataset] = dataset in self.inputs or self.lake.version(dataset) is not None
-        return self._there[dataset]
+        if dataset not in self._published:
+            self._published[dataset] = dataset in self.inputs or self.lake.version(dataset) is not None
+        return self._published[dataset]
 
     def token_key(self, name: str) -> str:
         """Read the key that tokens of the dataset follow from; which one it was is recorded in the commit."""
@@ -151,16 +144,13 @@ class Step:
         *,
         companions: Sequence[Companion] = (),
     ) -> Mapping[str, Commit]:
-        """Audit and publish the rows of the step with the write method of the contract (`write`).
+        """Audit and publish the rows of the step with the write method of the contract; return commits by dataset.
 
         Args:
             rows: All rows of the step's partitions or of the whole table. For a merged dataset, its delivery. For a
-                dataset whose periods are merged in order, a function from a period to its delivery or its changes.
+                dataset whose periods are merged in order, a function from a period to its delivery or its changes: the
+                commit is then the last one, with the entries of all executions.
             source: Expected figures from the layer above; not used with a delivery, which has its own account.
-
-        Returns:
-            Dataset to its commit. For periods merged in order, it is the last commit, with the ledger entries of all
-            executions, including later ones that ran again.
         """
         if isinstance(rows, FullDelivery):
             return self._of_one(self._merge_delivery(rows))
@@ -173,10 +163,8 @@ class Step:
             assert provenance.copy is not None
             return self._of_one(proxy.load(rows, target, provenance, name=provenance.copy))
         if isinstance(write, ByPeriod):
-            thaw = FROZEN in self.accepted
-            return self._of_one(
-                fast_metadata_cleaner.replace_periods(rows, target, self.partitions, provenance, thaw=thaw)
-            )
+            replace_periods, thaw = fast_metadata_cleaner.replace_periods, FROZEN in self.accepted
+            return self._of_one(replace_periods(rows, target, self.partitions, provenance, thaw=thaw))
         for companion in companions:
             self.reach.require_write(companion.contract.dataset)
         if companions:
@@ -192,8 +180,7 @@ class Step:
         contract, target = self.contract, self._target()
         version = self.lake.version(contract.dataset)
         if version is None or WHOLE_TABLE not in self.events.publications(contract.dataset):
-            # Replaces whatever the table has: a concurrent first delivery, or a reverted one whose files may not be
-            # readable.
+            # Replaces what the table has: a concurrent first delivery, or a reverted one whose files may be unreadable.
             rows = delivery.rows(self.spark.createDataFrame([], contract.ddl))
             return overwrite_table(rows, target, self._provenance_of(delivery))
         # Before the read: adds new contract columns to an older table, null in the existing rows.
@@ -225,8 +212,8 @@ class Step:
         return replace(commits[-1], entries=entries, repeated=all(commit.repeated for commit in commits))
 
     def _due(self, asked: Collection[str]) -> list[str]:
-        marks = self.events.executions(self.contract.dataset)
-        executed = {mark.partition for mark in marks if mark.restored is None}
+        marks = self.events.history(self.contract.dataset)
+        executed = {mark.partition for mark in marks}
         # Adds reverted executions, which `due` does not derive from the request: the table is unreadable without them.
         wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
         return executions.due(self.contract, marks, wanted)
@@ -238,15 +225,8 @@ class Step:
                 return rows
             return merger.differences(merger.unambiguous(rows, contract), before, contract)
 
-        return stateful_merger.execute(
-            self.spark,
-            target,
-            self.events,
-            period,
-            changes,
-            self._provenance_of(delivery),
-            lost=spark_connect.is_lost,
-        )
+        provenance = self._provenance_of(delivery)
+        return stateful_merger.execute(self.spark, target, self.events, period, changes, provenance)
 
     def _target(self) -> Target:
         return Target(
@@ -260,6 +240,4 @@ class Step:
 
 
 class InputChanged(PlatformError):
-    """Raised when an input was published again after its version was pinned and before its ledger was read."""
-
     transient = True

@@ -28,15 +28,15 @@ def translated(settings: Settings) -> Iterator[None]:
         # Its other subclasses are about a statement, not about the storage.
         if isinstance(error, DatabaseError) and type(error) not in (DatabaseError, OperationalError, InternalError):
             raise
-        found = error if isinstance(error, DBAPIError) else error.__cause__
-        said = str(found.orig if isinstance(found, DBAPIError) else error).strip().partition("\n")[0]
+        cause = error if isinstance(error, DBAPIError) else error.__cause__
+        problem = str(cause.orig if isinstance(cause, DBAPIError) else error).strip().partition("\n")[0]
         mend = dagster_home.MENDED if settings.dagster_storage is None else "mend it (the server's log says more)"
-        raise _failed(said, dagster_home.storage(settings), mend) from error
+        raise _failed(problem, dagster_home.storage(settings), mend) from error
 
 
-def _failed(said: str, where: str, mend: str) -> StorageFailed:
+def _failed(problem: str, where: str, mend: str) -> StorageFailed:
     return StorageFailed(
-        what=f"Dagster's storage cannot be read or written: {said}",
+        what=f"Dagster's storage cannot be read or written: {problem}",
         where=where,
         next_step=f"{mend}; then run it again: what was published stays, the rest runs then",
     )

@@ -28,7 +28,7 @@ RENEWAL = LEASE / 6
 
 
 def this_run() -> str:
-    """Return an owner id, unique per run even within one process: host, process id, process start, random suffix."""
+    """Return an owner id, unique even within one process: host, process id, process start, random suffix."""
     return f"{socket.gethostname()} {os.getpid()} {processes.identify(os.getpid()).created} {uuid.uuid4().hex[:8]}"
 
 
@@ -46,7 +46,7 @@ def claims(lake: Lake, dataset: str) -> Claims:
 
 @contextmanager
 def taken(lake: Lake, dataset: str, keys: Collection[str]) -> Iterator[list[str]]:
-    """Claim those of some partitions that nobody holds, until the end of the block."""
+    """Claim those of some partitions that are free, until the end of the block."""
     held, owner = claims(lake, dataset), this_run()
     mine = held.take(keys, owner)
     try:

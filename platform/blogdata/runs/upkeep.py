@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 
 OWN = tuple(
     Contract(dataset=name, description=what, owner="team:platform", columns=())
-    for name, what in (
-        (EVENTS, "The event log"),
-        (PARTITION_STATE, "Claims on partitions"),
-    )
+    for name, what in ((EVENTS, "The event log"), (PARTITION_STATE, "Claims on partitions"))
 )
 """The platform's own tables; the action that compacts leaves them to what writes them."""
 BUSY = "another run is publishing it"
@@ -98,19 +95,19 @@ def compact(upkeep: Upkeep, contract: Contract) -> Done | None:
         return None
     files = compactor.files(table)
     newest = max((file.partition for file in files), default="")
-    found = compactor.due(files, upkeep.now, is_final=lambda key: _is_final(contract, key, newest))
-    if not found:
-        return None
-    due = Done(
-        dataset=contract.dataset,
-        action="compact",
-        partitions=len(found),
-        files=sum(map(len, found.values())),
-        bytes=sum(file.bytes for small in found.values() for file in small),
+    lookback = lookback_of(contract)
+    small = compactor.due(
+        files,
+        upkeep.now,
+        is_final=lambda key: lookback is None or lookback.is_final(key, newest_ended(newest, lookback.grain)),
     )
+    if not small:
+        return None
+    sizes = [file.bytes for of in small.values() for file in of]
+    due = Done(dataset=contract.dataset, action="compact", partitions=len(small), files=len(sizes), bytes=sum(sizes))
     # A companion is published under the claim of its main dataset.
     held = turns.claims(upkeep.lake, contract.main).held()
-    with turns.taken(upkeep.lake, contract.main, () if held else [*found]) as mine:
+    with turns.taken(upkeep.lake, contract.main, () if held else [*small]) as mine:
         if not mine:
             return replace(due, left=BUSY)
         target = Target(lake=upkeep.lake, contract=contract, run=upkeep.run, probe=upkeep.probe)
@@ -121,24 +118,12 @@ def compact(upkeep: Upkeep, contract: Contract) -> Done | None:
             return replace(due, left=error.what)
     if compacted is None:
         return replace(due, left="its files are as few as they can be")
-    return Done(
-        dataset=contract.dataset,
-        action="compact",
-        partitions=len(mine),
-        files=compacted.files_before,
-        bytes=compacted.bytes_before,
-        files_after=compacted.files,
-        bytes_after=compacted.bytes,
-    )
-
-
-def _is_final(contract: Contract, key: str, newest: str) -> bool:
-    lookback = lookback_of(contract)
-    return lookback is None or lookback.is_final(key, newest_ended(newest, lookback.grain))
+    done = replace(due, partitions=len(mine), files=compacted.files_before, bytes=compacted.bytes_before)
+    return replace(done, files_after=compacted.files, bytes_after=compacted.bytes)
 
 
 def vacuum(upkeep: Upkeep, contract: Contract) -> Done | None:
-    """Remove the unneeded data files once some have been so for a day: not for every one."""
+    """Remove the unneeded data files once some have been so for a day."""
     if not unneeded_data(upkeep.lake, upkeep.events, contract, upkeep.now - unneeded.MARGIN):
         return None
     return _removed(contract, "vacuum", unneeded_data(upkeep.lake, upkeep.events, contract, upkeep.now))
@@ -146,7 +131,7 @@ def vacuum(upkeep: Upkeep, contract: Contract) -> Done | None:
 
 def clean_log(upkeep: Upkeep, contract: Contract) -> Done | None:
     """Remove the unneeded files of a log; before, the event log has read all there is."""
-    beside = [one.dataset for one in upkeep.contracts if one.appears_with == contract.dataset]
+    beside = [companion.dataset for companion in upkeep.contracts if companion.appears_with == contract.dataset]
     return _removed(contract, "log", unneeded_log(upkeep.lake, upkeep.events, contract, beside, upkeep.now))
 
 
@@ -159,21 +144,21 @@ def _removed(contract: Contract, action: str, files: Sequence[Path]) -> Done | N
 def unneeded_data(lake: Lake, events: EventLog, contract: Contract, now: datetime) -> list[Path]:
     """List the data files that no version needs which may still be read; members are looked at one by one."""
     dataset = contract.dataset
-    # The log may have lost a shared version: Delta itself cleans it up after thirty days, whoever holds what.
+    # Delta cleans up its log after thirty days, so a shared version may not be in it any more.
     shared = shared_files(lake, dataset)
-    found = []
+    files = []
     for name in tables(lake, dataset):
         held = held_versions(lake, events, contract, name, now=now)
-        found += [file for file in unneeded.data_files(lake, name, held, now) if file not in shared]
-    table = lake.table(dataset) if found else None
+        files += [file for file in unneeded.data_files(lake, name, held, now) if file not in shared]
+    table = lake.table(dataset) if files else None
     # Commits that the table's log has lost may come back from a backup, and need their files then.
-    return found if table is not None and table.version() >= events.recorded(dataset) else []
+    return files if table is not None and table.version() >= events.recorded(dataset) else []
 
 
 def unneeded_log(
     lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], now: datetime
 ) -> Sequence[Path]:
-    """List the files of a log that nobody has to read any more; `beside` are the companions of the dataset."""
+    """List the files of a log that no reader needs; `beside` are the companions of the dataset."""
     table = lake.table(contract.dataset)
     if table is None or not unneeded.log_files(lake, contract.dataset, table.version(), now):
         # Without a file to remove at any rate, the event log is not asked.
@@ -190,9 +175,6 @@ def tables(lake: Lake, dataset: str) -> list[str]:
     table = lake.caught_up(dataset)
     if table is None:
         return []
-    kept = (
-        {one.location for one in members.members_of(table).all if not one.removed_at}
-        if members.is_pointer(table)
-        else ()
-    )
-    return [dataset, *(members.table_of(dataset, location) for location in sorted(kept))]
+    every = members.members_of(table).all if members.is_pointer(table) else ()
+    kept = sorted({member.location for member in every if not member.removed_at})
+    return [dataset, *(members.table_of(dataset, location) for location in kept)]

@@ -14,13 +14,10 @@ from blogdata.planning.clock import is_possible, now
 from blogdata.table.lake import Lake
 from blogdata.table.store_faults import LogDamaged
 
-_FOLDER = "date="
-_HOUR = "T"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """Days of a history, both included; no last one: it goes on until now."""
+    """Days of a history, both included; without a last one, until now."""
 
     first: str
     last: str | None
@@ -28,13 +25,13 @@ class Span:
 
 def span(landing: Path, events: EventLog, *, configured: str | None = None, to_now: bool = False) -> Span:
     """Find the days from the oldest delivery, published hour or configured day to the newest; today without any."""
-    landed = (folder.name.removeprefix(_FOLDER) for folder in landing.glob(f"*/{_FOLDER}*"))
+    landed = (folder.name.removeprefix("date=") for folder in landing.glob("*/date=*"))
     keys: set[str] = set()
     # If it is damaged, whatever needs the log says so.
     with suppress(LogDamaged):
         keys = events.outermost()
     # A week begins before the data of its first hour does, and every day is computed from hours.
-    published = (key.partition(_HOUR)[0] for key in keys if _HOUR in key)
+    published = (key.partition("T")[0] for key in keys if "T" in key)
     today = key_of(now(), Grain.DAY)
     days = [day for day in (*landed, *published) if is_possible(day, Grain.DAY)] or [today]
     return Span(first=min([*days, *([configured] if configured else [])]), last=None if to_now else max(days))
@@ -51,5 +48,4 @@ def days_of(settings: Settings) -> Span:
 
 
 def zone_of(settings: Settings) -> LandingZone:
-    """Return the landing zone of a deployment, with its convention for complete partitions."""
     return LandingZone(folder=settings.landing, convention=settings.ready)

@@ -56,7 +56,7 @@ class Place:
 
     Args:
         probe: Folder with a folder `dataset/number` for each publication that a test steps through.
-        home: Home of the deployment, which knows who was forgotten; None: nobody was.
+        home: Home of the deployment, which has the list of forgotten persons.
     """
 
     lake: Lake
@@ -69,8 +69,6 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class MicroBatch:
-    """One micro-batch, as the worker process handles it."""
-
     lines: DataFrame
     number: int
     checkpoint: Checkpoint
@@ -103,8 +101,8 @@ class MicroBatch:
         # The settings have secrets, so they are not sent to the worker, but read here.
         settings = None if home is None else config.load(overrides={"BLOGDATA_HOME": str(home)})
         if settings is not None and SuppressionList.of(settings).suppressed() is not None:
-            found = (path for at in range(len(self.sources)) for path in self.checkpoint.files(self.number, at))
-            files = [file for path in found if leading_out(file := Path(path), landing) is None and file.is_file()]
+            paths = (path for at in range(len(self.sources)) for path in self.checkpoint.files(self.number, at))
+            files = [file for path in paths if leading_out(file := Path(path), landing) is None and file.is_file()]
             erase_known(settings, landing, files)
 
     def append(
@@ -128,14 +126,10 @@ class MicroBatch:
 
         place = self.place
         probe = Path(place.probe, contract.dataset, str(self.number)) if place.probe else None
+        steps = str(probe) if probe and probe.is_dir() else None
         commit = publish(
             frame.withColumn("batch", F.lit(self.label)),
-            Target(
-                lake=place.lake,
-                contract=contract,
-                run=place.run,
-                probe=str(probe) if probe and probe.is_dir() else None,
-            ),
+            Target(lake=place.lake, contract=contract, run=place.run, probe=steps),
             change=AppendBatch(
                 stream=self.checkpoint.writer,
                 batch=self.number,
@@ -154,10 +148,8 @@ class Stream:
     """Definition of a stream.
 
     Args:
-        sources: What it reads; the checkpoint counts them in this order.
-        readers: What reads the lines of each source.
+        sources: In the order in which the checkpoint counts them; `readers` read their lines.
         watermark: Text that describes how event time advances; it must change whenever the rule does.
-        contracts: Contracts of the published datasets, in order.
         process: Processes a micro-batch. Must be idempotent: a retry must not change what is already published.
         query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
             If it keeps state, `process` has to compute its rows exactly once.
@@ -179,22 +171,17 @@ class Stream:
 
     def spec(self, landing: Path) -> StreamSpec:
         """Return the facts that a checkpoint must match to be resumed."""
-        return StreamSpec(
-            name=self.name,
-            source={
-                f"{name}{at or ''}": value
-                for at, source in enumerate(self.sources)
-                for name, value in source.checkpoint_properties(landing).items()
-            },
-            schema=self.schema,
-            key=self.key,
-            watermark=self.watermark,
-        )
+        properties = {
+            f"{name}{at or ''}": value
+            for at, source in enumerate(self.sources)
+            for name, value in source.checkpoint_properties(landing).items()
+        }
+        return StreamSpec(name=self.name, source=properties, schema=self.schema, key=self.key, watermark=self.watermark)
 
 
 @dataclass(frozen=True)
 class _Work:
-    """The callable that Spark runs in the worker process for each micro-batch."""
+    """What Spark calls in the worker process for each micro-batch."""
 
     stream: Stream
     checkpoint: Checkpoint
@@ -205,12 +192,7 @@ class _Work:
         stream, place = self.stream, self.place
         events = EventLog(place.lake)
         batch = MicroBatch(
-            lines=lines,
-            number=number,
-            checkpoint=self.checkpoint,
-            sources=stream.sources,
-            place=place,
-            events=events,
+            lines=lines, number=number, checkpoint=self.checkpoint, sources=stream.sources, place=place, events=events
         )
         try:
             # The server goes on with a query whose client was killed; this ends it once another process has the claim.
@@ -257,7 +239,9 @@ def run(
             while not query.awaitTermination(1):
                 claim.keep()
                 if stop is not None and stop.is_set():
-                    _let_finish(query)
+                    deadline = time.monotonic() + _GRACE_SECONDS
+                    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+                        time.sleep(0.2)
                     break
         finally:
             # Also when this process is interrupted: the query runs in the server, not here.
@@ -296,12 +280,6 @@ def _require_published(checkpoint: Checkpoint, stream: Stream, events: EventLog)
         )
 
 
-def _let_finish(query: Any) -> None:
-    deadline = time.monotonic() + _GRACE_SECONDS
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-        time.sleep(0.2)
-
-
 class _Claim:
     """Claim on a stream, renewed while it runs: two queries on one checkpoint would stop each other."""
 
@@ -310,11 +288,7 @@ class _Claim:
         self._claims = turns.claims(lake, f"stream {name}")
         self._renewed = time.time()
         if not self._claims.take([name], self._owner):
-            raise StreamBusy(
-                what=f"the stream '{name}' is being run already",
-                where=self._holder(),
-                next_step="nothing has to be done: what has landed is taken in there; or end that process first",
-            )
+            raise self._busy("is being run already")
 
     def keep(self) -> None:
         """Renew the claim when it is due; uses wall-clock time, which also advances while the machine sleeps."""
@@ -322,26 +296,22 @@ class _Claim:
         if now - self._renewed < turns.RENEWAL.total_seconds():
             return
         if not self._claims.renew([self._name], self._owner):
-            raise self._lost()
+            raise self._busy("was taken over, because its claim had lapsed")
         self._renewed = now
 
     def require(self) -> None:
         """Refuse to go on without the claim; whether its owner lives is not asked, which another host cannot see."""
         noted = Claims(self._lake, f"stream {self._name}", alive=lambda claim: True).held().get(self._name)
         if noted is None or noted.owner != self._owner:
-            raise self._lost()
+            raise self._busy("was taken over, because its claim had lapsed")
 
     def close(self) -> None:
         self._claims.release([self._name], self._owner)
 
-    def _lost(self) -> StreamBusy:
-        return StreamBusy(
-            what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
-            where=self._holder(),
-            next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
-            "clock was changed, see that it does not happen again",
-        )
-
-    def _holder(self) -> str:
+    def _busy(self, what: str) -> StreamBusy:
         held = self._claims.held().get(self._name)
-        return f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else self._name
+        return StreamBusy(
+            what=f"the stream '{self._name}' {what}",
+            where=f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else self._name,
+            next_step="nothing has to be done: what has landed is taken in there; or end that process first",
+        )

@@ -38,43 +38,24 @@ def unpacked(name: str) -> Iterator[None]:
         yield
     except PySparkException as error:
         text = str(error)
-        fault = _found(text)
-        if fault is not None:
-            raise fault from error
-        if _WORKER_LATE in text:
-            raise _late(name) from error
-        if "STREAM_FAILED" not in text:
-            raise
-        raise unforeseen(name, error) from error
+        try:
+            fields, _ = json.JSONDecoder().raw_decode(text.partition(_FAULT)[2].lstrip())
+        except json.JSONDecodeError:
+            # No marker, or the message was truncated in transit.
+            late = _WORKER_LATE in text
+            if not late and "STREAM_FAILED" not in text:
+                raise error from None
+            raise unforeseen(name, error, kind=TransientError if late else StreamFailed) from error
+        if violations := [Violation(**item) for item in fields.pop("violations")]:
+            raise AuditFailed(fields["where"], violations) from error
+        kind = TransientError if fields.pop("transient") else StreamFailed
+        raise kind(**fields) from error
 
 
-def unforeseen(name: str, error: Exception, batch: str = "") -> StreamFailed:
-    return StreamFailed(
+def unforeseen(name: str, error: Exception, batch: str = "", kind: type[PlatformError] = StreamFailed) -> PlatformError:
+    return kind(
         what=f"the stream '{name}' ended: {batch}{foreign.unquoted(error)}",
         where=name,
         next_step="run it again: a batch that was cut off is done again and published once; when it repeats, the "
         "server's log, in services/spark of the deployment's folder, has more",
     )
-
-
-def _late(name: str) -> TransientError:
-    return TransientError(
-        what=f"the Python process of the stream '{name}' did not connect to the Spark server within ten seconds",
-        where=name,
-        next_step="run it again: no batch was begun; when it repeats, the machine has more to do than it can, or the "
-        "server's log, in services/spark of the deployment's folder, says why the process ended",
-    )
-
-
-def _found(text: str) -> PlatformError | None:
-    _, _, after = text.partition(_FAULT)
-    try:
-        fields, _ = json.JSONDecoder().raw_decode(after.lstrip())
-    except json.JSONDecodeError:
-        # No marker, or the message was truncated in transit.
-        return None
-    violations = [Violation(**item) for item in fields.pop("violations")]
-    if violations:
-        return AuditFailed(fields["where"], violations)
-    kind = TransientError if fields.pop("transient") else StreamFailed
-    return kind(**fields)

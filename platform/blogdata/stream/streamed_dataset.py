@@ -23,15 +23,10 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
 
     def tick(context: dg.AssetExecutionContext) -> None:
         access, run, began = access_of(context), run_context(context, version), time.monotonic()
-        settings = context.resources.deployment.settings()
-        place = Place(
-            lake=access.lake,
-            landing=access.landing_path,
-            run=run,
-            probe=access.probe,
-            bounds=bounds_of(settings),
-            home=settings.home,
-        )
+        deployment, landing = context.resources.deployment, access.landing_path
+        settings = deployment.settings()
+        bounds, lake = bounds_of(settings), access.lake
+        place = Place(lake=lake, landing=landing, run=run, probe=access.probe, bounds=bounds, home=settings.home)
         unbalanced: list[str] = []
         fault: PlatformError | None = None
         with context.resources.spark.guard() as spark:
@@ -42,16 +37,11 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
             # The batches before a failed one are committed and stay.
             for contract in stream.contracts:
                 step = Step(
-                    contract=contract,
-                    partitions=(),
-                    spark=spark,
-                    access=access,
-                    deployment=context.resources.deployment,
-                    run=run,
+                    contract=contract, partitions=(), spark=spark, access=access, deployment=deployment, run=run
                 )
-                newest = appended(access.lake, contract.dataset)
-                own = [*takewhile(lambda commit: commit.info["run"]["run_id"] == run.run_id, newest)][::-1]
-                for commit in own:
+                newest = appended(lake, contract.dataset)
+                of_run = [*takewhile(lambda commit: commit.info["run"]["run_id"] == run.run_id, newest)]
+                for commit in reversed(of_run):
                     seconds = time.monotonic() - began
                     publication = Publication(contract=contract, step=step, commit=commit, seconds=seconds)
                     unbalanced += publication.report(context)

@@ -21,12 +21,8 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 from pyarrow.fs import FileSelector, FileSystem
 
-INDEXED, INDEXED_COLUMNS, DEFAULT_INDEXED = (
-    "delta.dataSkippingStatsColumns",
-    "delta.dataSkippingNumIndexedCols",
-    32,
-)
-"""Table properties that name, or count, the columns with statistics; without both the first columns have some."""
+_INDEXED, _INDEXED_COLUMNS = "delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexedCols"
+"""Table properties that name, or count, the columns with statistics; without both the first 32 have some."""
 _PREFIX = 32
 """Signs of a text that are kept in a bound, as Delta's own writers do."""
 _GREATEST = "\U0010ffff"
@@ -106,15 +102,12 @@ def is_removable(path: str) -> bool:
 def files_below(
     files: FileSystem, folder: str, *, partition: tuple[str, str | None] | None, indexed: Collection[str]
 ) -> list[DataFile]:
-    """List the data files that a write left in a folder; files without rows are left out.
+    """List the data files that a write left in a folder of the table, the root of `files`; those without rows lack.
 
-    Args:
-        files: File system whose root is the table.
-        partition: Partition column, and the value of all files; a value of None is found in each file's folder. None:
-            the table has no partitions.
-        indexed: Columns whose bounds are kept.
+    `partition` is the partition column with the value of all files, or None for that in each file's folder; the bounds
+    of `indexed` columns are kept.
     """
-    found = []
+    described = []
     for info in files.get_file_info(FileSelector(folder, recursive=True)):
         name = info.path.rsplit("/", 1)[-1]
         if not info.is_file or not name.endswith(".parquet") or name.startswith(("_", ".")):
@@ -122,18 +115,17 @@ def files_below(
         metadata = pq.read_metadata(info.path, filesystem=files)
         rows, statistics = footer(metadata, indexed)
         if rows:
-            found.append(
-                DataFile(
-                    path=info.path,
-                    size=info.size,
-                    rows=rows,
-                    partition_values=_partition_values(info.path, partition),
-                    statistics=statistics,
-                    modified=int((info.mtime_ns or 0) / 1_000_000),
-                    uncompressed=sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)),
-                )
+            file = DataFile(
+                path=info.path,
+                size=info.size,
+                rows=rows,
+                partition_values=_partition_values(info.path, partition),
+                statistics=statistics,
+                modified=int((info.mtime_ns or 0) / 1_000_000),
+                uncompressed=sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)),
             )
-    return sorted(found, key=lambda file: file.path)
+            described.append(file)
+    return sorted(described, key=lambda file: file.path)
 
 
 def _partition_values(path: str, partition: tuple[str, str | None] | None) -> dict[str, str | None]:
@@ -151,10 +143,10 @@ def indexed_columns(table: DeltaTable) -> tuple[str, ...]:
     properties = table.metadata().configuration
     partitions = table.metadata().partition_columns
     names = [column.name for column in table.schema().fields if column.name not in partitions]
-    if INDEXED in properties:
-        wanted = {name.strip().strip("`") for name in (properties[INDEXED] or "").split(",")}
+    if _INDEXED in properties:
+        wanted = {name.strip().strip("`") for name in (properties[_INDEXED] or "").split(",")}
         return tuple(name for name in names if name in wanted)
-    most = int(properties.get(INDEXED_COLUMNS) or DEFAULT_INDEXED)
+    most = int(properties.get(_INDEXED_COLUMNS) or 32)
     return tuple(names if most < 0 else names[:most])
 
 
@@ -180,13 +172,13 @@ def footer(metadata: pq.FileMetaData, indexed: Collection[str]) -> tuple[int, di
                 continue
             low, high = _bounds(stats, plain[name])
             before = bounds.get(name, (low, high))
-            known = None not in (low, high, *before)
-            bounds[name] = (min(low, before[0]), max(high, before[1])) if known else (None, None)
-    shown = {name: _as_json(plain[name], *both) for name, both in bounds.items() if name in plain and None not in both}
+            is_known = None not in (low, high, *before)
+            bounds[name] = (min(low, before[0]), max(high, before[1])) if is_known else (None, None)
+    known = {name: _as_json(plain[name], *both) for name, both in bounds.items() if name in plain and None not in both}
     return metadata.num_rows, {
         "numRecords": metadata.num_rows,
-        "minValues": {name: low for name, (low, _) in shown.items()},
-        "maxValues": {name: high for name, (_, high) in shown.items()},
+        "minValues": {name: low for name, (low, _) in known.items()},
+        "maxValues": {name: high for name, (_, high) in known.items()},
         "nullCount": {name: nulls[name] for name in plain},
     }
 
@@ -204,7 +196,7 @@ def _bounds(stats: pq.Statistics, kind: pa.DataType) -> tuple[Any, Any]:
         return None, None
     known = (int, float, str, date, datetime, Decimal)
     both_known = isinstance(low, known) and isinstance(high, known)
-    finite = all(not isinstance(one, float) or math.isfinite(one) for one in (low, high))
+    finite = all(not isinstance(bound, float) or math.isfinite(bound) for bound in (low, high))
     # The last millisecond of the calendar cannot be rounded up.
     rounds = not isinstance(high, datetime) or high.year < MAXYEAR
     return (low, high) if both_known and finite and rounds else (None, None)
@@ -224,8 +216,8 @@ def _as_json(kind: pa.DataType, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def _milliseconds(moment: datetime) -> str:
-    there = moment if moment.tzinfo is None else moment.astimezone(timezone.utc).replace(tzinfo=None)
-    return there.isoformat(timespec="milliseconds")
+    utc = moment if moment.tzinfo is None else moment.astimezone(timezone.utc).replace(tzinfo=None)
+    return utc.isoformat(timespec="milliseconds")
 
 
 def _at_least(text: str) -> str:

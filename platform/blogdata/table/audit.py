@@ -37,11 +37,11 @@ def guard_of(dataset: str, audit: str) -> str:
 
 def lifted_audits(accepted: Collection[str], dataset: str) -> frozenset[str]:
     """Return the names of the audits of a dataset among the guards that a person has lifted."""
-    own = guard_of(dataset, "")
-    return frozenset(name.removeprefix(own) for name in accepted if name.startswith(own))
+    prefix = guard_of(dataset, "")
+    return frozenset(name.removeprefix(prefix) for name in accepted if name.startswith(prefix))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Violation:
     rule: str
     partition: str
@@ -82,15 +82,11 @@ def specify(
     warning = [audit for audit in contract.audits if audit.failed is Failed.WARNS or audit.name in lifted]
     # As a number: 1 held, 0 failed; a partition without rows has neither.
     held = {f"{HELD}{audit.name}": f"if(coalesce({audit.expression}, false), 1, 0)" for audit in warning}
-    own = {**contract.measures, **held}
-    measures = {"rows": "count(1)", "accounted": contract.stands_for}
-    measures.update({f"reason.{name}": sql for name, sql in contract.reasons.items()})
-    measures.update(own)
-    violations = {
-        f"not_null.{column.name}": f"count_if(`{column.name}` is null)"
-        for column in contract.columns
-        if not column.nullable
-    }
+    named = {**contract.measures, **held}
+    reasons = {f"reason.{name}": sql for name, sql in contract.reasons.items()}
+    measures = {"rows": "count(1)", "accounted": contract.stands_for, **reasons, **named}
+    required = [column.name for column in contract.columns if not column.nullable]
+    violations = {f"not_null.{name}": f"count_if(`{name}` is null)" for name in required}
     violations.update({rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules})
     audits = {audit.name: audit.expression for audit in contract.audits if audit not in warning}
     unique = {"unique." + "+".join(contract.key): contract.key} if contract.key else {}
@@ -118,8 +114,8 @@ def specify(
             "executed": contract.executed,
             "accounts": {key: account.as_json() for key, account in accounts.items()},
             "reasons": sorted(contract.reasons),
-            "own_measures": sorted(own),
-            **({"lifted": found} if (found := sorted({audit.name for audit in warning} & set(lifted))) else {}),
+            "own_measures": sorted(named),
+            **({"lifted": raised} if (raised := sorted({audit.name for audit in warning} & set(lifted))) else {}),
         },
     )
 
@@ -162,29 +158,20 @@ def weigh(spec: AuditSpec, counted: Counted) -> Judgement:
     measures = {key: _measures(spec, {}) for key in declared}
     undeclared = [*(partition for partition in counted.figures if partition not in measures), *counted.undeclared]
     detail = "rows of a partition this write did not declare"
-    wrong = [
-        Violation(rule="partition_is_declared", partition=partition, detail=detail, found=None)
-        for partition in undeclared
-    ]
+    wrong = [Violation("partition_is_declared", partition, detail, None) for partition in undeclared]
     for partition, figures in counted.figures.items():
         measures[partition] = _measures(spec, figures)
-        for name, sql in spec.violations.items():
-            if figures[name]:
-                wrong.append(Violation(rule=name, partition=partition, detail=sql, found=figures[name]))
-        for name, sql in spec.audits.items():
-            if figures[name] is not True:
-                wrong.append(Violation(rule=name, partition=partition, detail=sql, found=figures[name]))
+        broken = {name: sql for name, sql in spec.violations.items() if figures[name]}
+        broken |= {name: sql for name, sql in spec.audits.items() if figures[name] is not True}
+        wrong += [Violation(name, partition, sql, figures[name]) for name, sql in broken.items()]
     for name, by_partition in counted.repeated.items():
         detail = f"rows that are not the first of {', '.join(spec.unique[name])}"
-        for partition, rows in by_partition.items():
-            if rows:
-                wrong.append(Violation(rule=name, partition=partition, detail=detail, found=rows))
+        wrong += [Violation(name, partition, detail, rows) for partition, rows in by_partition.items() if rows]
     for partition, expected in spec.expected.items():
         for name, figure in expected.items():
             actual = measures.get(partition, {}).get(name)
             if actual != figure:
-                detail = f"expected {figure}"
-                wrong.append(Violation(rule=f"account.{name}", partition=partition, detail=detail, found=actual))
+                wrong.append(Violation(f"account.{name}", partition, f"expected {figure}", actual))
     wrong += _file_violations(spec, counted.files)
     return Judgement(measures=measures, breakdowns=counted.breakdowns, violations=wrong)
 
@@ -192,8 +179,8 @@ def weigh(spec: AuditSpec, counted: Counted) -> Judgement:
 def _measures(spec: AuditSpec, figures: Mapping[str, Any]) -> dict[str, Any]:
     """Return the measures of a partition; without rows counts and sums are zero, and all others null."""
     counts = {name for name, sql in spec.measures.items() if sql.lstrip("-").startswith(("count", "sum"))}
-    found = {name: as_plain(figures.get(name)) for name in spec.measures}
-    return {name: 0 if value is None and name in counts else value for name, value in found.items()}
+    measures = {name: as_plain(figures.get(name)) for name in spec.measures}
+    return {name: 0 if value is None and name in counts else value for name, value in measures.items()}
 
 
 def aggregates(spec: AuditSpec) -> dict[str, str]:
@@ -204,13 +191,10 @@ def count_figures(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, Any]]
     """Compute all aggregates of each partition, in one query."""
     from pyspark.sql import functions as F
 
-    found = aggregates(spec)
-    columns = [F.expr(sql).alias(name) for name, sql in found.items()]
-    column = spec.partition_column
-    grouped = rows.groupBy(column).agg(*columns) if column else rows.agg(*columns)
-    return {
-        str(row[column]) if column else WHOLE_TABLE: {name: row[name] for name in found} for row in grouped.collect()
-    }
+    names, column = aggregates(spec), spec.partition_column
+    columns = [F.expr(sql).alias(name) for name, sql in names.items()]
+    counted = (rows.groupBy(column) if column else rows).agg(*columns).collect()
+    return {str(row[column]) if column else WHOLE_TABLE: {name: row[name] for name in names} for row in counted}
 
 
 def count_repeated(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, int]]:
@@ -221,13 +205,13 @@ def count_repeated(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, int]
     from pyspark.sql import functions as F
 
     partition = [spec.partition_column] if spec.partition_column else []
-    found: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for name, columns in spec.unique.items():
         key = F.xxhash64(*[F.col(f"`{column}`") for column in columns]).alias("key")
         counted = rows.groupBy(*partition, key).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
         repeated = counted.groupBy(*partition).agg(F.sum(F.col("rows") - 1)).collect()
-        found[name] = {str(row[0]) if partition else WHOLE_TABLE: int(row[-1] or 0) for row in repeated}
-    return found
+        counts[name] = {str(row[0]) if partition else WHOLE_TABLE: int(row[-1] or 0) for row in repeated}
+    return counts
 
 
 def count_breakdown(rows: DataFrame, spec: AuditSpec, columns: Sequence[str]) -> list[list[Any]]:
@@ -248,25 +232,22 @@ def count_files(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, FileFig
         return {}
     keys = [*([spec.partition_column] if spec.partition_column else []), FILE]
     counted = rows.groupBy(*keys).agg(*[F.expr(sql) for sql in _FILE_FIGURES]).collect()
-    found: dict[str, dict[str, FileFigures]] = {}
+    figures: dict[str, dict[str, FileFigures]] = {}
     for *partition, file, lines, size in counted:
-        found.setdefault(str(partition[0]) if partition else WHOLE_TABLE, {})[file] = (lines, size)
-    return found
+        figures.setdefault(str(partition[0]) if partition else WHOLE_TABLE, {})[file] = (lines, size)
+    return figures
 
 
-def _file_violations(spec: AuditSpec, found: Mapping[str, Mapping[str, FileFigures]]) -> list[Violation]:
+def _file_violations(spec: AuditSpec, counted: Mapping[str, Mapping[str, FileFigures]]) -> list[Violation]:
     wrong = []
     for key, expected in spec.files.items():
-        there = found.get(key, {})
-        nothing = (0, 0)
-        files = sorted(
-            file for file in {*expected, *there} if there.get(file, nothing) != tuple(expected.get(file, nothing))
-        )
+        actual = counted.get(key, {})
+        pairs = {file: (actual.get(file, (0, 0)), tuple(expected.get(file, (0, 0)))) for file in {*expected, *actual}}
+        files = sorted(file for file, (figures, wanted) in pairs.items() if figures != wanted)
         for file in files[:_NAMED]:
-            lines, size = expected.get(file, nothing)
-            detail = f"lines and bytes of {file}, of {len(files)} files that differ: expected {lines} and {size}"
-            got = "{} and {}".format(*there.get(file, nothing))
-            wrong.append(Violation(rule="account.file", partition=key, detail=detail, found=got))
+            figures, wanted = ("{} and {}".format(*pair) for pair in pairs[file])
+            detail = f"lines and bytes of {file}, of {len(files)} files that differ: expected {wanted}"
+            wrong.append(Violation("account.file", key, detail, figures))
     return wrong
 
 

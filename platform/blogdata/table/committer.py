@@ -23,7 +23,7 @@ from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import RemoveAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from blogdata.errors import PlatformError
 from blogdata.table import arrow
@@ -39,8 +39,10 @@ and is expired at once for Spark."""
 CHECKPOINT_EVERY = 10
 """Versions between two checkpoints of a log, unless the table says otherwise; delta-rs itself would take 100."""
 _INTERVAL = "delta.checkpointInterval"
-_TOLD = {"metaData": "metadata", "protocol": "protocol"}
-"""Actions of which a checksum tells, and their names in it."""
+_SUMMED = {"metaData": "metadata", "protocol": "protocol"}
+"""Actions that a checksum repeats, and their names in it."""
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""What follows a commit must not make it look failed."""
 _SEARCHED = 20
 """Versions in which a checksum is looked for whose schema and protocol still hold."""
 _WRITABLE = frozenset(
@@ -76,6 +78,9 @@ class Whole(Enum):
     TABLE = "table"
 
 
+Partitions = Collection[str] | Whole
+
+
 class OpenCommit:
     """A commit of a table that has begun: what other writers commit from now on is compared with what it touches."""
 
@@ -100,22 +105,15 @@ class OpenCommit:
         if self.table.version() != version:
             raise self._lost(f"the rows are for version {version}, the table is at {self.table.version()}")
 
-    def files(self, partitions: Collection[str] | Whole) -> list[dict[str, Any]]:
-        found = arrow.rows_of(self.table.get_add_actions(flatten=True))
+    def files(self, partitions: Partitions) -> list[dict[str, Any]]:
+        files = arrow.rows_of(self.table.get_add_actions(flatten=True))
+        if isinstance(partitions, Whole):
+            return files
         columns = self.table.metadata().partition_columns
-        return [
-            file
-            for file in found
-            if isinstance(partitions, Whole) or any(_text(file, column) in partitions for column in columns)
-        ]
+        return [file for file in files if any(_text(file, column) in partitions for column in columns)]
 
     def replace(
-        self,
-        partitions: Collection[str] | Whole,
-        by: Sequence[DataFile],
-        info: Mapping[str, Any],
-        *,
-        kept: Collection[str] = (),
+        self, partitions: Partitions, by: Sequence[DataFile], info: Mapping[str, Any], *, kept: Collection[str] = ()
     ) -> int:
         """Replace all rows of some partitions by those of new files; return the version of the commit.
 
@@ -134,7 +132,7 @@ class OpenCommit:
         new: Sequence[DataFile],
         info: Mapping[str, Any],
         *,
-        reads: Collection[str] | Whole,
+        reads: Partitions,
         data_change: bool = True,
     ) -> int:
         """Exchange single files, as listed by :meth:`files`, for others; return the version of the commit.
@@ -159,8 +157,8 @@ class OpenCommit:
         added: Sequence[DataFile],
         info: Mapping[str, Any],
         *,
-        replaced: Collection[str] | Whole,
-        reads: Collection[str] | Whole,
+        replaced: Partitions,
+        reads: Partitions,
         exchanged: Sequence[Mapping[str, Any]] = (),
         data_change: bool = True,
     ) -> int:
@@ -172,9 +170,8 @@ class OpenCommit:
         columns = table.metadata().partition_columns
         filters = [(columns[0], "in", sorted(replaced))] if overwrites and not isinstance(replaced, Whole) else None
         now = int(time.time() * 1000)
-        actions = [file.add(data_change=data_change) for file in added] + [
-            _removal(file, columns, now, data_change=data_change) for file in exchanged
-        ]
+        actions: list[AddAction | RemoveAction] = [file.add(data_change=data_change) for file in added]
+        actions += [_removal(file, columns, now, data_change=data_change) for file in exchanged]
         gone = {unquote(file["path"]) for file in exchanged}
         for _ in range(TRIES):
             _refuse_unremovable([*self.files(replaced), *exchanged], self._dataset)
@@ -188,10 +185,7 @@ class OpenCommit:
                         partition_by=columns or None,
                         partition_filters=filters,
                         commit_properties=self._properties(added, info, now),
-                        # What follows a commit must not make it look failed.
-                        post_commithook_properties=PostCommitHookProperties(
-                            create_checkpoint=False, cleanup_expired_logs=False
-                        ),
+                        post_commithook_properties=_NO_HOOKS,
                     )
             except CommitFailedError as error:
                 with store_faults(self._dataset):
@@ -208,36 +202,24 @@ class OpenCommit:
         raise contended(self._dataset, "commit")
 
     def _properties(self, added: Sequence[DataFile], info: Mapping[str, Any], now: int) -> CommitProperties:
-        return CommitProperties(
-            custom_metadata={
-                "userMetadata": json.dumps(info, default=str),
-                "isBlindAppend": False,
-                "operationMetrics": {
-                    "numFiles": str(len(added)),
-                    "numOutputRows": str(sum(file.rows for file in added)),
-                    "numOutputBytes": str(sum(file.size for file in added)),
-                },
-            },
-            # With retries of its own, delta-rs commits two overwrites of one empty partition.
-            max_commit_retries=0,
-            app_transactions=[
-                Transaction(mark.writer, mark.batch, NEVER if mark.lasts else now) for mark in self._marks
-            ],
-        )
+        metrics = {
+            "numFiles": str(len(added)),
+            "numOutputRows": str(sum(file.rows for file in added)),
+            "numOutputBytes": str(sum(file.size for file in added)),
+        }
+        notes = {"userMetadata": json.dumps(info, default=str), "isBlindAppend": False, "operationMetrics": metrics}
+        marks = [Transaction(mark.writer, mark.batch, NEVER if mark.lasts else now) for mark in self._marks]
+        # With retries of its own, delta-rs commits two overwrites of one empty partition.
+        return CommitProperties(custom_metadata=notes, max_commit_retries=0, app_transactions=marks)
 
-    def _refuse_conflict(
-        self, actions: Sequence[Mapping[str, Any]], reads: Collection[str] | Whole, gone: Collection[str]
-    ) -> None:
+    def _refuse_conflict(self, actions: Sequence[Mapping[str, Any]], reads: Partitions, gone: Collection[str]) -> None:
         writers = {mark.writer for mark in self._marks}
         for action in actions:
             if "metaData" in action or "protocol" in action:
                 raise self._lost("another run created or altered the table while this one was about to write it")
             if "txn" in action and action["txn"]["appId"] in writers:
                 raise self._lost("another run published the same batch while this one was writing")
-            for kind in ("add", "remove"):
-                if kind not in action:
-                    continue
-                file = action[kind]
+            for file in (action[kind] for kind in ("add", "remove") if kind in action):
                 values = set((file.get("partitionValues") or {}).values())
                 touches = isinstance(reads, Whole) or not values.isdisjoint(reads)
                 # A file without its partition values could be of any.
@@ -281,44 +263,36 @@ class OpenCommit:
         if folder is None:
             return
         log = folder / "_delta_log"
-        told: dict[str, Any] = {}
+        summed: dict[str, Any] = {}
         for earlier in range(version, max(-1, version - _SEARCHED), -1):
             file = log / f"{earlier:020d}.crc"
             if earlier < version and file.exists():
                 known = json.loads(file.read_bytes())
                 if known.get("numDeletionVectorsOpt"):
                     return
-                told = {**{name: known[name] for name in _TOLD.values() if name in known}, **told}
+                summed = {**{name: known[name] for name in _SUMMED.values() if name in known}, **summed}
                 break
             actions = self._actions(earlier)
             if any("domainMetadata" in action for action in actions):
                 return
-            told = {**{_TOLD[name]: action[name] for action in actions for name in _TOLD.keys() & action}, **told}
-        if not {*_TOLD.values()} <= told.keys():
+            names = {name: action[name] for action in actions for name in _SUMMED.keys() & action}
+            summed = {**{_SUMMED[name]: content for name, content in names.items()}, **summed}
+        if not {*_SUMMED.values()} <= summed.keys():
             return
         files = self.files(Whole.TABLE)
         size = sum(file["size_bytes"] for file in files)
         counts = {"tableSizeBytes": size, "numFiles": len(files), "numMetadata": 1, "numProtocol": 1}
         staged = log / f".{uuid.uuid4()}.crc.tmp"
-        staged.write_text(json.dumps({**counts, **told}), encoding="utf-8")
+        staged.write_text(json.dumps({**counts, **summed}), encoding="utf-8")
         staged.replace(log / f"{version:020d}.crc")
 
     def _lost(self, what: str) -> ConcurrentWrite:
-        return ConcurrentWrite(
-            what=what,
-            where=self._dataset,
-            next_step="nothing of this run was published; it is retried, or run it again",
-        )
+        next_step = "nothing of this run was published; it is retried, or run it again"
+        return ConcurrentWrite(what=what, where=self._dataset, next_step=next_step)
 
 
 def create(
-    store: Store,
-    dataset: str,
-    schema: str,
-    *,
-    partition: str | None,
-    description: str,
-    properties: Mapping[str, str],
+    store: Store, dataset: str, schema: str, *, partition: str | None, description: str, properties: Mapping[str, str]
 ) -> None:
     """Create a table with its schema (as JSON), partition column and properties in one commit; a table stays as it is.
 
@@ -365,9 +339,9 @@ def _refuse_features(table: DeltaTable, dataset: str) -> None:
     protocol = table.protocol()
     unknown = sorted(set(protocol.writer_features or []) - _WRITABLE)
     if unknown or protocol.min_writer_version in _MAPPED:
-        found = ", ".join(unknown) or f"those of writers of version {protocol.min_writer_version}"
+        features = ", ".join(unknown) or f"those of writers of version {protocol.min_writer_version}"
         raise PlatformError(
-            what=f"the table has features that its plain files cannot have: {found}",
+            what=f"the table has features that its plain files cannot have: {features}",
             where=dataset,
             next_step="write it with Spark's own Delta writer, or have it computed into a new table",
         )

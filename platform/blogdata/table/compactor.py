@@ -1,20 +1,16 @@
 """Compactor: many small files of a table become few large ones, so that reading it stays as fast as it was.
 
 Problem: a stream that commits every five seconds leaves 17,280 files a day, and queries spend their time opening them.
-
 How it works: the sizes of a table's files are read from its log, without Spark (:func:`files`), and show which
 partitions have too many small ones (:func:`due`): those at rest, to which nothing was added in the last hour, and which
 are final where the dataset says when that is; and those that are never at rest, once they are crowded. :func:`compact`
 exchanges the small files for larger ones, in one commit, if they have as many rows. The commit is no publication, so
 nothing that reads the table becomes stale.
-
 The trap: a compaction removes files that a publication of the same partition replaces, and is refused if the
 publication comes first. Hence it claims its partitions, and leaves a dataset alone while another run publishes it;
 beside a batch that is only appended both commits stand. And it frees nothing: the old files stay until a vacuum, since
 older versions and running readers need them.
-
 When not to use it: for tables that are written once, whole, in large files, such as the copies behind a pointer.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 

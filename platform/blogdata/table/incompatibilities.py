@@ -26,11 +26,9 @@ MIGRATE = "add the new column beside it, declare a migration, and remove the old
 class Incompatibility:
     column: str
     what: str
-    breaks: str
-    remedy: str
 
     def __str__(self) -> str:
-        return f"{self.column}: {self.what}; {self.breaks}; {self.remedy}"
+        return f"{self.column}: {self.what}"
 
 
 def incompatibilities(
@@ -38,18 +36,16 @@ def incompatibilities(
 ) -> list[Incompatibility]:
     """List every change that breaks a query of the schema before, or the rows that were written by it."""
     then = {field.name: field for field in before}
-    found = [*_fixed(before, after, retired), *_added(then, after)]
+    faults = [*_fixed(before, after, retired), *_added(then, after)]
     for field in after:
         old = then.get(field.name, field)
         if old.nullable and not field.nullable and not field.filled:
-            remedy = "leave it nullable, and require a value of new rows by a rule"
-            found.append(
-                Incompatibility(field.name, "may no longer be null", "rows that have been written may be", remedy)
-            )
+            what = "may no longer be null, and older rows may be; leave it nullable, and require a value by a rule"
+            faults.append(Incompatibility(field.name, what))
         if field.nullable and not old.nullable:
-            remedy = f"write a value that says that it is unknown, or {MIGRATE}"
-            found.append(Incompatibility(field.name, "may be null now", "consumers rely on its values", remedy))
-    return found
+            what = f"may be null now, and readers rely on its values; write one that says unknown, or {MIGRATE}"
+            faults.append(Incompatibility(field.name, what))
+    return faults
 
 
 def hold_table(table: DeltaTable, contract: Contract) -> None:
@@ -67,10 +63,10 @@ def hold_member(present: Mapping[str, str], contract: Contract, *, where: str) -
     _hold(fields, contract, where=where, rows_stay=contract.partitioning is not None)
 
 
-def refused(dataset: str, found: Sequence[Incompatibility], *, where: str, next_step: str) -> PlatformError:
-    listed = "".join(f"\n    {one}" for one in found)
+def refused(dataset: str, faults: Sequence[Incompatibility], *, where: str, next_step: str) -> PlatformError:
+    listed = "".join(f"\n    {fault}" for fault in faults)
     return PlatformError(
-        what=f"the schema of {dataset} breaks its readers, or its rows, in {len(found)} place(s):{listed}",
+        what=f"the schema of {dataset} breaks its readers, or its rows, in {len(faults)} place(s):{listed}",
         where=where,
         next_step=next_step,
     )
@@ -79,13 +75,13 @@ def refused(dataset: str, found: Sequence[Incompatibility], *, where: str, next_
 def _hold(present: Sequence[Field], contract: Contract, *, where: str, rows_stay: bool) -> None:
     # Other ways to write do not carry a retired column until it is removed: its values would silently end.
     migrated = contract.migrations if isinstance(contract.write, Replace) else ()
-    found = list(_fixed(present, contract.fields, {migration.old for migration in migrated}))
+    faults = list(_fixed(present, contract.fields, {migration.old for migration in migrated}))
     if rows_stay:
-        found += _added({field.name for field in present}, contract.fields)
-    if found:
+        faults += _added({field.name for field in present}, contract.fields)
+    if faults:
         raise refused(
             contract.dataset,
-            found,
+            faults,
             where=where,
             next_step="nothing was written; if this code is older than the table, run the newer code again; otherwise "
             "restore the columns in the contract, or migrate them",
@@ -94,19 +90,18 @@ def _hold(present: Sequence[Field], contract: Contract, *, where: str, rows_stay
 
 def _fixed(before: Sequence[Field], after: Sequence[Field], retired: Collection[str]) -> Iterator[Incompatibility]:
     """List the columns that are gone or have another type; a field of a struct is part of its type."""
-    wanted = {field.name: field.type for field in after}
+    types = {field.name: field.type for field in after}
     for field in before:
-        kind = wanted.get(field.name)
+        kind = types.get(field.name)
         if kind is None and field.name not in retired:
-            remedy = f"keep it; to retire it, {MIGRATE}"
-            yield Incompatibility(field.name, "was removed", "a query that names it fails", remedy)
+            yield Incompatibility(field.name, f"was removed, and queries name it; keep it; to retire it, {MIGRATE}")
         elif kind is not None and str(field.type) != str(kind):
-            what = f"changed its type from {field.type} to {kind}"
-            yield Incompatibility(field.name, what, "a table's column keeps its type", MIGRATE)
+            what = f"changed its type from {field.type} to {kind}, which a table's column keeps; {MIGRATE}"
+            yield Incompatibility(field.name, what)
 
 
 def _added(before: Collection[str], after: Sequence[Field]) -> Iterator[Incompatibility]:
+    what = "was added and may not be null, and older rows lack it; declare it nullable, or give it a default"
     for field in after:
         if field.name not in before and not field.nullable and not field.filled:
-            what, remedy = "was added and may not be null", "declare it nullable, or give it a default"
-            yield Incompatibility(field.name, what, "rows that have been written lack it", remedy)
+            yield Incompatibility(field.name, what)

@@ -58,12 +58,7 @@ class Lake(Store):
         return None if table is None else table.version()
 
     def row_counts(
-        self,
-        dataset: str,
-        column: str | None,
-        version: int | None = None,
-        *,
-        partitions: Collection[str] | None = None,
+        self, dataset: str, column: str | None, version: int | None = None, *, partitions: Collection[str] | None = None
     ) -> dict[str, int]:
         """Count the rows of each partition, from the log alone where possible.
 
@@ -136,13 +131,13 @@ class Lake(Store):
             condition = " AND ".join(wanted)
             where = f" WHERE {condition}" if wanted else ""
             require_whole(part.table, dataset, condition or None)
-            there = {field.name for field in part.table.schema().fields}
-            listed = ", ".join(f'"{name}"' if name in there else f'NULL AS "{name}"' for name in names)
+            present = {field.name for field in part.table.schema().fields}
+            listed = ", ".join(f'"{name}"' if name in present else f'NULL AS "{name}"' for name in names)
             # This reader leaves out rows that are marked as removed (deletion vectors).
             with store_faults(dataset):
-                found = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{where}")
+                rows = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{where}")
                 # `pa.table` would import pandas, which takes longer than reading a small table.
-                parts.append(pa.RecordBatchReader.from_stream(found).read_all())
+                parts.append(pa.RecordBatchReader.from_stream(rows).read_all())
         return (
             pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({name: [] for name in names})
         )
@@ -161,29 +156,20 @@ class Lake(Store):
 
         Raises:
             DatasetMissing: The dataset has never been published, or none of its members is visible.
-            PlatformError: Retention has removed rows of that version.
         """
         # A given version is opened directly, so that damage to later ones does not matter.
         try:
             table = self.caught_up(dataset) if version is None else self.at(dataset, version)
         except TableNotFoundError:
             table = None
-        if table is None:
+        chosen = None if table is None else self._members(dataset, table, version)
+        if table is None or chosen == ():
             raise DatasetMissing(
                 what=f"{dataset} has no table yet",
                 where=self.path(dataset),
                 next_step=Remedy(f"materialize {dataset} first, or run: ", Run()),
             )
-        chosen = self._members(dataset, table, version) if members.is_pointer(table) else None
         if chosen is not None:
-            if not chosen:
-                raise DatasetMissing(
-                    what=f"{dataset} has no table that is visible",
-                    where=self.path(dataset),
-                    next_step=Remedy(
-                        "somebody took it out of the pointer; publish it again: ", Run(datasets=(dataset,))
-                    ),
-                )
             return _of(self.read_members(spark, dataset, chosen), chosen[0].partition_column, partitions)
         column = next(iter(table.metadata().partition_columns), None)
         files = reads.files_of(table, column, partitions)
@@ -195,11 +181,7 @@ class Lake(Store):
         return _of(reader.load(self.path(dataset)), column, partitions)
 
     def read_members(
-        self,
-        spark: SparkSession,
-        dataset: str,
-        chosen: Sequence[Member],
-        columns: Mapping[str, str] | None = None,
+        self, spark: SparkSession, dataset: str, chosen: Sequence[Member], columns: Mapping[str, str] | None = None
     ) -> DataFrame:
         """Read some members of a dataset as one frame, with the same columns and types for all of them.
 
@@ -215,13 +197,12 @@ class Lake(Store):
             if _only(member) is not None:
                 frame = frame.where(F.col(str(member.partition_column)).isin(*member.partitions))
             same = member.columns == wanted
-            selected = [
-                F.col(f"`{name}`")
-                if same
-                else (F.col(f"`{name}`") if name in member.columns else F.lit(None)).cast(kind)
-                for name, kind in wanted.items()
-            ]
-            frames.append(frame.select(*[column.alias(name) for column, name in zip(selected, wanted, strict=True)]))
+            cells = {name: F.col(f"`{name}`") if name in member.columns else F.lit(None) for name in wanted}
+            frames.append(
+                frame.select(
+                    *[(cells[name] if same else cells[name].cast(kind)).alias(name) for name, kind in wanted.items()]
+                )
+            )
         return _union(frames)
 
     def _members(self, dataset: str, table: DeltaTable, version: int | None) -> tuple[Member, ...] | None:
@@ -242,10 +223,7 @@ class Lake(Store):
                     where=f"{dataset}, member {member.name}",
                     next_step=Remedy(
                         "choose a version of those published later: ",
-                        Query(
-                            sql="SELECT table_version, partition, published_at FROM ops.publications "
-                            f"WHERE dataset = '{dataset}' ORDER BY 1"
-                        ),
+                        Query(sql=f"SELECT * FROM ops.publications WHERE dataset = '{dataset}' ORDER BY table_version"),
                     ),
                 )
         return visible
@@ -269,8 +247,8 @@ def _counted(table: DeltaTable, column: str | None) -> list[tuple[str, int]]:
     if marks_rows(table):
         # The log's row counts include rows that are marked as removed, so a query counts the others.
         by = "''" if column is None else f'"{column}"'
-        found = arrow.select(table, f"SELECT {by} AS key, count(*) AS rows FROM t GROUP BY 1")
-        return [(str(row["key"]), int(row["rows"])) for row in found]
+        counted = arrow.select(table, f"SELECT {by} AS key, count(*) AS rows FROM t GROUP BY 1")
+        return [(str(row["key"]), int(row["rows"])) for row in counted]
     key = [] if column is None else [f"partition.{column}"]
     actions = arrow.rows_of(table.get_add_actions(flatten=True), ["num_records", *key])
     return [

@@ -19,12 +19,11 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import CommitProperties, DeltaTable, Transaction
 
 from blogdata.errors import PlatformError
 from blogdata.table import arrow
-from blogdata.table.store import ZSTD, Store
+from blogdata.table.store import Store
 from blogdata.table.store_faults import store_faults
 
 SCHEMA = pa.schema(
@@ -49,7 +48,7 @@ CLOSED = "delta.appendOnly"
 """Table property of a complete member: Delta itself refuses commits that change or remove its rows."""
 _REMEMBERED = {
     # As for every table: a commit is idempotent for as long as its transaction identifier is retained.
-    "delta.setTransactionRetentionDuration": "interval 7 days",
+    "delta.setTransactionRetentionDuration": "interval 7 days"
 }
 
 
@@ -208,33 +207,16 @@ def commit(
 
     By the transaction identifier a repeated commit is recognized.
     """
-    data = pa.Table.from_pylist([_row(member) for member in rows], schema=SCHEMA)
     transactions = None if transaction_id is None else [Transaction(transaction_id, 1, int(time.time() * 1000))]
     properties = CommitProperties(
         custom_metadata={"userMetadata": json.dumps(info, default=str)},
         max_commit_retries=0,
         app_transactions=transactions,
     )
-    path, options = store.path(dataset), dict(store.storage_options)
-    try:
-        if base.version < 0:
-            write_deltalake(
-                path,
-                data,
-                mode="error",
-                configuration=_REMEMBERED,
-                storage_options=options,
-                commit_properties=properties,
-                writer_properties=ZSTD,
-            )
-        else:
-            table = DeltaTable(path, version=base.version, storage_options=options)
-            write_deltalake(table, data, mode="overwrite", commit_properties=properties, writer_properties=ZSTD)
-    except (CommitFailedError, DeltaError) as error:
-        if isinstance(error, CommitFailedError) or "already exists" in str(error):
-            return None
-        raise
-    return base.version + 1
+    table = None if base.version < 0 else store.at(dataset, base.version)
+    data = pa.Table.from_pylist([_row(member) for member in rows], schema=SCHEMA)
+    how = {"configuration": _REMEMBERED} if table is None else {}
+    return base.version + 1 if store.put(dataset, data, table, commit=properties, **how) else None
 
 
 def _row(member: Member) -> dict[str, Any]:

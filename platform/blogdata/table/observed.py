@@ -125,16 +125,16 @@ def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[Da
     declared = rows.select(*[F.col(f"`{name}`").cast(kind).alias(name) for name, kind in place.columns.items()])
     counted = _written(declared, spec, place, folder, figures, only=only)
     files = _listed(place, folder, only)
-    there = sum(file.rows for file in files)
-    if there != int(counted.get(_ROWS) or 0):
+    stored = sum(file.rows for file in files)
+    if stored != int(counted.get(_ROWS) or 0):
         raise TransientError(
-            what=f"the written files have {there} rows, but {counted.get(_ROWS)} were counted when they were written",
+            what=f"the written files have {stored} rows, but {counted.get(_ROWS)} were counted when they were written",
             where=f"{place.path}/{folder}",
             next_step="nothing of this run was published; it is retried, or run it again",
         )
     # As in a query: a partition without rows has no figures, and a table without rows has those of no rows.
     by_partition = None
-    if observed and (there or (counted and not column)):
+    if observed and (stored or (counted and not column)):
         by_partition = {only or WHOLE_TABLE: counted}
     elif observed and column:
         by_partition = {}
@@ -196,33 +196,29 @@ def _written(
     by_folder = folder_sql(f"`{column}`") if column and only is None else ""
     observation = Observation(f"written_{uuid.uuid4().hex}")
     counted = rows.observe(observation, *[F.expr(sql).alias(name) for name, sql in figures.items()])
+    configuration = place.table.metadata().configuration
     options = {
         **options,
-        **{
-            name: value or ""
-            for name, value in place.table.metadata().configuration.items()
-            if name.startswith(_PARQUET)
-        },
+        **{name: value or "" for name, value in configuration.items() if name.startswith(_PARQUET)},
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "mapreduce.fileoutputcommitter.algorithm.version": "2",
     }
     info = spec.info if spec else {}
     accounts, added = info.get("accounts") or {}, info.get("added") or {}
     taken_in = sum(account["rows_in"] for account in accounts.values()) if accounts else 2**63 - 1
-    taken_in -= sum(one["rows_before"] for one in added.values() if not one["rewritten"])
+    taken_in -= sum(share["rows_before"] for share in added.values() if not share["rewritten"])
     traced = counted.write.format("traced-parquet").mode("append").options(**options, of=str(taken_in))
     traced.options(partition=column or "", folder=by_folder).save(f"{place.path}/{folder}")
-    found: dict[str, Any] = observation.get
-    return found
+    return dict(observation.get)
 
 
 def _lineage(place: Place, folder: str) -> dict[str, Any]:
     with place.files.open_input_stream(f"{folder}/{_LINEAGE}") as stream:
-        found: dict[str, Any] = json.loads(stream.read())
+        lineage: dict[str, Any] = json.loads(stream.read())
     for info in place.files.get_file_info(FileSelector(folder)):
         if _LINEAGE in info.path:
             place.files.delete_file(info.path)
-    return found
+    return lineage
 
 
 def _counted(
@@ -237,35 +233,35 @@ def _counted(
 ) -> Counted:
     """Count what could not be observed, by the client or by Spark, in the written files."""
     jobs: dict[str, Callable[[DataFrame], Any]] = {}
-    there = bool(files or beside)
-    found: dict[str, Any] = {"figures": figures or {}, "repeated": {}, "files": {}}
-    breakdowns: dict[str, Any] = {} if there else {name: [] for name in spec.breakdowns}
+    has_rows = bool(files or beside)
+    counts: dict[str, Any] = {"figures": figures or {}, "repeated": {}, "files": {}}
+    breakdowns: dict[str, Any] = {} if has_rows else {name: [] for name in spec.breakdowns}
     lines = sum(file.uncompressed for file in files) if spec.files else 0
     is_few = sum(file.rows for file in files) <= FEW and lines <= MOST_BYTES
     if files and not beside and is_few:
         local = _Local(files, spec, place)
-        found["files"] = local.by_file()
+        counts["files"] = local.by_file()
         if (repeated := local.repeated()) is None:
             jobs["repeated"] = partial(count_repeated, spec=spec)
         else:
-            found["repeated"] = repeated
-        breakdowns = {name: own for name, by in spec.breakdowns.items() if (own := local.breakdown(by)) is not None}
-    elif there:
+            counts["repeated"] = repeated
+        breakdowns = {name: rows for name, by in spec.breakdowns.items() if (rows := local.breakdown(by)) is not None}
+    elif has_rows:
         jobs |= {"repeated": partial(count_repeated, spec=spec), "files": partial(count_files, spec=spec)}
-    if figures is None and (there or not place.partition):
+    if figures is None and (has_rows or not place.partition):
         jobs["figures"] = partial(count_figures, spec=spec)
     by = {name: columns for name, columns in spec.breakdowns.items() if name not in breakdowns}
     jobs |= {f"by {name}": partial(count_breakdown, spec=spec, columns=columns) for name, columns in by.items()}
     if jobs:
-        rows = _read(place, folder, only)
-        for more in beside:
-            rows = rows.unionByName(more)
+        frame = _read(place, folder, only)
+        for present in beside:
+            frame = frame.unionByName(present)
         # Independent queries on the same files: side by side they use the cores that a small batch leaves idle.
         with ThreadPoolExecutor(2) as threads:
-            asked = {name: threads.submit(job, rows) for name, job in jobs.items()}
-            found |= {name: job.result() for name, job in asked.items()}
-    breakdowns |= {name: found.pop(f"by {name}") for name in by}
-    return Counted(**found, breakdowns=breakdowns, undeclared=undeclared)
+            started = {name: threads.submit(job, frame) for name, job in jobs.items()}
+            counts |= {name: job.result() for name, job in started.items()}
+    breakdowns |= {name: counts.pop(f"by {name}") for name in by}
+    return Counted(**counts, breakdowns=breakdowns, undeclared=undeclared)
 
 
 def _read(place: Place, folder: str, only: str | None) -> DataFrame:
@@ -287,34 +283,34 @@ class _Local:
     def __init__(self, files: Sequence[DataFile], spec: AuditSpec, place: Place) -> None:
         self._spec, self._partition = spec, spec.partition_column
         known = set(place.columns) - {self._partition}
-        by = [_COLUMN.fullmatch(sql) or _EXPLODED.fullmatch(sql) for names in spec.breakdowns.values() for sql in names]
-        wanted = {name for columns in spec.unique.values() for name in columns} | {one[1] for one in by if one}
+        wanted = {name for columns in spec.unique.values() for name in columns}
+        wanted |= {_named(sql) for columns in spec.breakdowns.values() for sql in columns}
         wanted |= {FILE, "raw"} if spec.files else set()
         self._names = sorted(wanted & known)
         self._rows: Counter[str] = Counter()
         tables: dict[str, list[pa.Table]] = {}
         for file in files:
             value = file.partition_values.get(self._partition) if self._partition else WHOLE_TABLE
-            found = pq.ParquetFile(file.path, filesystem=place.files).read(columns=self._names) if self._names else None
-            tables.setdefault(str(value), []).append(pa.table({}) if found is None else found)
+            stored = pq.ParquetFile(file.path, filesystem=place.files) if self._names else None
+            tables.setdefault(str(value), []).append(stored.read(columns=self._names) if stored else pa.table({}))
             self._rows[str(value)] += file.rows
-        self._tables = {key: pa.concat_tables(some) for key, some in tables.items()}
+        self._tables = {key: pa.concat_tables(parts) for key, parts in tables.items()}
 
     def repeated(self) -> dict[str, dict[str, int]] | None:
         """Count the rows of each partition that are not the first with their key; None if Arrow cannot compare keys."""
-        found: dict[str, dict[str, int]] = {}
+        repeated: dict[str, dict[str, int]] = {}
         for rule, columns in self._spec.unique.items():
             names = [name for name in columns if name != self._partition]
             for key, table in self._tables.items():
                 if any(pa.types.is_nested(table.schema.field(name).type) for name in names):
                     return None
                 first = table.group_by(names).aggregate([]).num_rows if names else 1
-                found.setdefault(rule, {})[key] = self._rows[key] - first
-        return found
+                repeated.setdefault(rule, {})[key] = self._rows[key] - first
+        return repeated
 
     def breakdown(self, columns: Sequence[str]) -> list[list[Any]] | None:
         """Count the rows of each partition by columns, one of which may be exploded; None for other expressions."""
-        names = [(found[1] if (found := _COLUMN.fullmatch(sql) or _EXPLODED.fullmatch(sql)) else "") for sql in columns]
+        names = [_named(sql) for sql in columns]
         exploded = [name for name, sql in zip(names, columns, strict=True) if _EXPLODED.fullmatch(sql)]
         if not set(names) <= set(self._names) or len(exploded) > 1 or len(set(names)) < len(names):
             return None
@@ -328,20 +324,22 @@ class _Local:
                 cells[name] = pc.list_flatten(lists)
             counted = pa.table({name: cells[name] for name in names}).group_by(names).aggregate([([], "count_all")])
             prefix = [key] if self._partition else []
-            rows += [
-                [*prefix, *map(as_plain, values), number]
-                for *values, number in zip(
-                    *(counted.column(name).to_pylist() for name in (*names, "count_all")), strict=True
-                )
-            ]
+            for row in counted.select([*names, "count_all"]).to_pylist():
+                rows.append([*prefix, *map(as_plain, row.values())])
         return rows
 
     def by_file(self) -> dict[str, dict[str, FileFigures]]:
-        found: dict[str, dict[str, FileFigures]] = {}
+        figures: dict[str, dict[str, FileFigures]] = {}
         for key, table in self._tables.items() if self._spec.files else ():
             raw = table.column("raw")
             lengths = pc.binary_length(raw) if pa.types.is_binary(raw.type) else pc.utf8_length(raw)
             sizes = pa.table({FILE: table.column(FILE), "size": pc.add(lengths, 1)})
             counted = sizes.group_by(FILE).aggregate([([], "count_all"), ("size", "sum")]).to_pylist()
-            found[key] = {one[FILE]: (one["count_all"], one["size_sum"] or 0) for one in counted}
-        return found
+            figures[key] = {row[FILE]: (row["count_all"], row["size_sum"] or 0) for row in counted}
+        return figures
+
+
+def _named(sql: str) -> str:
+    """Return the column that an expression is, or explodes; empty for any other expression."""
+    match = _COLUMN.fullmatch(sql) or _EXPLODED.fullmatch(sql)
+    return match[1] if match else ""

@@ -105,9 +105,8 @@ def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution
     batch = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
     span = f"{partitions[0]}..{partitions[-1]}:{batch}" if partitions else "all"
     if execution is not None:
-        # After a restoration the same run publishes the execution again; the version it builds on differs.
-        what = "" if execution.restores is None else f" back to {execution.restores}"
-        span = f"{execution.period} on {execution.onto}{what}"
+        # A run that was undone publishes the execution again; the version it builds on differs.
+        span = f"{execution.period} on {execution.onto}"
     return f"{target.contract.dataset}/{span}/{target.run.run_id}"
 
 
@@ -127,12 +126,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
 
 
 def _write(
-    rows: DataFrame,
-    target: Target,
-    spec: AuditSpec,
-    change: Change,
-    commit_id: str,
-    companions: Sequence[Companion],
+    rows: DataFrame, target: Target, spec: AuditSpec, change: Change, commit_id: str, companions: Sequence[Companion]
 ) -> None:
     dataset, lake, probe = target.contract.dataset, target.lake, Probe(target.probe)
     # All batches of a stream share one writer, so the log keeps one mark per stream, not one per batch.

@@ -143,11 +143,7 @@ def _rewritten(
             next_step="nothing was changed; have the table's files looked at, and report it",
         )
     done = Compaction(
-        rows=listed,
-        files_before=len(old),
-        files=len(new),
-        bytes_before=of,
-        bytes=sum(file.size for file in new),
+        rows=listed, files_before=len(old), files=len(new), bytes_before=of, bytes=sum(file.size for file in new)
     )
     info = {"commit_id": f"{COMPACTED}/{uuid.uuid4()}", "dataset": dataset, "run": asdict(target.run)}
     probe.reached("audited")

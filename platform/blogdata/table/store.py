@@ -8,18 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
+from blogdata.errors import PlatformError
 from blogdata.table.checksums import local_folder, mismatch
 from blogdata.table.store_faults import log_damaged, store_faults
 
 ZSTD = WriterProperties(compression="ZSTD", compression_level=3)
 """How data files are written without a JVM: with the compression that Spark uses for the tables."""
-COMPACT_EVERY = 100
-"""Number of appends after which the small files of a table are compacted."""
+ONCE = CommitProperties(max_commit_retries=0)
+"""With retries of its own, delta-rs overwrites what the writer has never read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,88 +72,83 @@ class Store:
             if folder is not None and mismatch(folder / file):
                 raise log_damaged(table.table_uri, file)
             try:
-                found = [json.loads(line) for line in lines if b'"commitInfo"' in line]
+                actions = [json.loads(line) for line in lines if b'"commitInfo"' in line]
             except ValueError as error:
                 raise log_damaged(table.table_uri, file) from error
-            yield from ((version, action["commitInfo"]) for action in found if "commitInfo" in action)
+            yield from ((version, action["commitInfo"]) for action in actions if "commitInfo" in action)
 
     def is_whole(self, dataset: str, version: int) -> bool:
         """Check, without a JVM, whether a version can still be read: the log has it, and all of its files exist."""
-        options = dict(self.storage_options)
         try:
-            table = DeltaTable(self.path(dataset), version=version, storage_options=options)
-            # Deletion vectors are not listed below. Their files are few and small, so reading them is the check.
-            table.deletion_vectors()
-        except DeltaError:
+            table = self.at(dataset, version)
+        except (DeltaError, PlatformError):
             return False
         paths = [str(path) for path in table.get_add_actions(flatten=True).column("path").to_pylist()]
-        store = self.files(self.path(dataset))
-        found = store.get_file_info(paths) if paths else []
-        return all(info.type != FileType.NotFound for info in found)
+        infos = self.files(self.path(dataset)).get_file_info(paths) if paths else []
+        return all(info.type != FileType.NotFound for info in infos)
+
+    def put(
+        self, name: str, rows: pa.Table, base: DeltaTable | None, *, commit: CommitProperties = ONCE, **how: Any
+    ) -> bool:
+        """Write a small table if it is still as `base` was opened (None: absent); False: another writer came first."""
+        try:
+            with store_faults(name):
+                write_deltalake(
+                    self.path(name) if base is None else base,
+                    rows,
+                    storage_options=dict(self.storage_options),
+                    commit_properties=commit,
+                    writer_properties=ZSTD,
+                    **{"mode": "overwrite", **how, **({"mode": "error"} if base is None else {})},
+                )
+        except DeltaError as error:
+            if isinstance(error, CommitFailedError) or "already exists" in str(error):
+                return False
+            raise
+        return True
+
+    def compact(self, name: str, table: DeltaTable) -> bool:
+        """Rewrite a table's many small files as few; False if another process has committed since it was opened.
+
+        `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is
+        duplicated. Instead the table is overwritten with its own rows.
+        """
+        return self.put(name, table.to_pyarrow_dataset().to_table(), table)
 
     def files(self, address: str) -> PyFileSystem:
         return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))
 
 
 class NewestLog:
-    """A table that is opened for reading, again only when it has changed.
+    """A table that is opened for reading, again only when it has changed; a write needs a handle of its own.
 
-    Opening one takes milliseconds of processor time, and a plan asks the event log about every dataset, hundreds of
-    times in an hour's run. Delta names the file of each commit by its version, so the file system tells whether there
-    is a newer one. A write moves the handle it is given, so writers open their own.
+    Opening one takes milliseconds of processor time, and a plan asks the event log hundreds of times about datasets.
     """
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
         self._table: DeltaTable | None = None
-        self._commit, self._seen = Path(), tuple[int, ...]()
+        self._state: tuple[int, ...] = ()
 
     def table(self) -> DeltaTable | None:
         """Return the table at its newest version; None if it does not exist."""
-        if self._table is not None and self._is_newest(self._table):
-            return self._table
-        self._table = table = self._store.table(self._name)
-        folder = None if table is None else local_folder(table)
-        if table is None or folder is None:
-            self._table = None
-            return table
-        self._commit = folder / "_delta_log" / f"{table.version():020d}.json"
-        self._seen = _seen(self._commit)
-        return table
-
-    def _is_newest(self, table: DeltaTable) -> bool:
-        following = self._commit.with_name(f"{table.version() + 1:020d}.json")
-        return bool(self._seen) and _seen(self._commit) == self._seen and not following.exists()
+        if self._table is None or not self._state or _state(self._table) != self._state:
+            self._table = self._store.table(self._name)
+            self._state = () if self._table is None else _state(self._table)
+        return self._table
 
 
-def _seen(file: Path) -> tuple[int, ...]:
-    """Return what tells a file from another one that took its place; empty if it is not there."""
+def _state(table: DeltaTable) -> tuple[int, ...]:
+    """Return what identifies the file of a table's commit; empty if it is gone, not the newest, or not local."""
+    folder = local_folder(table)
+    if folder is None:
+        return ()
+    log, version = folder / "_delta_log", table.version()
     try:
-        found = file.stat()
+        stat = (log / f"{version:020d}.json").stat()
     except FileNotFoundError:
         return ()
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def compact_if_due(table: DeltaTable) -> None:
-    """Rewrite the many small files of a table that grows by appends, at every hundredth of its versions."""
-    if table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
-        compact(table)
-
-
-def compact(table: DeltaTable) -> bool:
-    """Rewrite a table's many small files as few; return False if another process has committed since it was opened.
-
-    `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
-    Instead the table is overwritten with its own rows, which is refused if another commit was added.
-    """
-    rows = table.to_pyarrow_dataset().to_table()
-    try:
-        once = CommitProperties(max_commit_retries=0)
-        write_deltalake(table, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
-    except CommitFailedError:
-        return False
-    return True
+    return () if (log / f"{version + 1:020d}.json").exists() else (stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
 
 def plain(path: str) -> str:

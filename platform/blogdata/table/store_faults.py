@@ -16,38 +16,22 @@ _LANDED = re.compile(
     r"(?:error while reading file|Path does not exist:) (file:(?://)?)?(/[^\n]*?/date=[^\n]*?)\.(?:\s|$)"
 )
 """Message of Spark or its workers about a file in a landing zone folder; files of tables are elsewhere, or Parquet."""
-_OF_TABLES = (".parquet", ".bin")
-_GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "NoSuchFileException", "FileNotFoundException", "FileNotFoundError")
-_NOT_WRITABLE = (
-    "Read-only file system",
-    "ReadOnlyFilesystem",
-    "Permission denied",
-    "PermissionDenied",
-    "Mkdirs failed to create",
+_GONE = re.compile("PATH_NOT_FOUND|FILE_NOT_EXIST|NoSuchFileException|FileNotFoundE(xception|rror)")
+_NOT_WRITABLE = re.compile(
+    "Read-only file system|ReadOnlyFilesystem|Permission ?[Dd]enied|Mkdirs failed to create|"
+    "DELTA_CANNOT_CREATE_LOG_PATH"
 )
-_FULL = ("No space left on device", "StorageFull", "Disk quota exceeded")
-_LOG = (
-    "_delta_log",
-    "Kernel error: Json error",
-    "Kernel error: Arrow error: Parquet error",
-    "Kernel error: Invalid Checkpoint",
-    "LogSegment end version",
-    "No table metadata or protocol",
-    "DELTA_TRUNCATED",
+_FULL = re.compile("No space left on device|StorageFull|Disk quota exceeded")
+_UNREADABLE = re.compile("is not a Parquet file|MalformedInput|Kernel error|ChecksumException")
+_LOG = re.compile(
+    "_delta_log|Kernel error: (Json error|Arrow error: Parquet error|Invalid Checkpoint)|LogSegment end version|"
+    "No table metadata or protocol|DELTA_TRUNCATED"
 )
-_DATA = (
-    "PATH_NOT_FOUND",
-    "FAILED_READ_FILE",
-    "Deletion Vector error",
-    "Kernel error: File not found",
-    "Object at location",
-    "Requested range was invalid",
-    "Parquet magic bytes not found",
-    "ChecksumException",
+_DATA = re.compile(
+    "PATH_NOT_FOUND|FAILED_READ_FILE|Deletion Vector error|Kernel error: File not found|Object at location|"
+    "Requested range was invalid|Parquet magic bytes not found|ChecksumException"
 )
-"""Messages of Spark, Delta and Arrow about a data file or a deletion vector that they cannot read."""
-
-
+"""Messages of Spark, Delta and Arrow about a data file that they cannot read."""
 TRIES = 100
 """How often something is committed that others come before."""
 
@@ -86,25 +70,21 @@ def store_faults(where: str) -> Iterator[None]:
 
 def classify(text: str, where: str) -> PlatformError | None:
     """Classify an error message of Spark, Delta or the operating system; None if it is not about the store."""
-    if any(sign in text for sign in _FULL):
+    if _FULL.search(text):
         return DiskFull(where)
     if landed := landed_file_in(text):
         # Java reports "not found" also for a file it has no permission to open.
-        gone = "Permission denied" not in text and any(sign in text for sign in _GONE)
+        gone = "Permission denied" not in text and _GONE.search(text)
         return landed_vanished(landed) if gone else landed_unreadable(landed, "Spark cannot read it")
-    if any(sign in text for sign in _NOT_WRITABLE) or "DELTA_CANNOT_CREATE_LOG_PATH" in text:
+    if _NOT_WRITABLE.search(text):
         return StoreNotWritable(
             what="the store takes no writes: it is mounted read-only, or belongs to another user",
             where=where,
-            next_step="make it writable for the user who runs this, and run it again; nothing of this run was "
-            "published, and what was published can be read meanwhile",
+            next_step="make it writable for the user who runs this, and run it again; nothing was published",
         )
-    if any(sign in text for sign in _DATA) and "_delta_log" not in text.split("JVM stacktrace")[0]:
+    if _DATA.search(text) and "_delta_log" not in text.split("JVM stacktrace")[0]:
         return data_file_damaged(where, file_in(text), "it is gone, cut off or garbled")
-    unreadable = any(
-        sign in text for sign in ("is not a Parquet file", "MalformedInput", "Kernel error", "ChecksumException")
-    )
-    if unreadable and any(sign in text for sign in _LOG):
+    if _UNREADABLE.search(text) and _LOG.search(text):
         return log_damaged(where, file_in(text))
     return None
 
@@ -138,8 +118,7 @@ def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
         next_step=Remedy(
             "see which partition is concerned, and how to compute it again: ",
             Diagnose(),
-            "; other partitions, and earlier versions that do not need the file, can be read; or move the folder of "
-            "the table away, and compute all of it again: ",
+            "; or move the folder of the table away, and compute all of it again: ",
             Run(),
         ),
     )
@@ -149,8 +128,7 @@ def landed_vanished(file: str) -> LandedFileVanished:
     return LandedFileVanished(
         what="a landed file was taken away while it was about to be read",
         where=file,
-        next_step="nothing was published of its partition; it is retried with what has landed then, or run it again; "
-        "if the file belongs there, put it back first",
+        next_step="nothing was published of its partition; put the file back if it belongs there, and run it again",
     )
 
 
@@ -158,20 +136,19 @@ def landed_unreadable(file: str, why: str) -> PlatformError:
     return PlatformError(
         what=f"a landed file cannot be read to its end: {why}",
         where=file,
-        next_step="nothing was published of its partition; have the file landed again, whole, or make it readable for "
-        "the user who runs this, then run it again",
+        next_step="nothing was published of its partition; land the file again, whole and readable, then run it again",
     )
 
 
 def landed_file_in(text: str) -> str:
-    found = _LANDED.search(text)
-    if found is None or "/_delta_log/" in found[2] or found[2].endswith(_OF_TABLES):
+    match = _LANDED.search(text)
+    if match is None or "/_delta_log/" in match[2] or match[2].endswith((".parquet", ".bin")):
         return ""
     # A URI (three slashes) is percent-encoded, a path is not.
-    return unquote(found[2]) if found[1] == "file://" else found[2]
+    return unquote(match[2]) if match[1] == "file://" else match[2]
 
 
 def file_in(text: str) -> str:
     """Find the path of the file that an error is about; empty if it names none."""
-    found = _FILE.search(text)
-    return found[1] if found else ""
+    match = _FILE.search(text)
+    return match[1] if match else ""

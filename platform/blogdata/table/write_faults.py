@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
 UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
 """Names of the errors that rows raise when they are written."""
-_UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
 class AuditFailed(PlatformError):
@@ -46,22 +46,18 @@ class NotDeclared(PlatformError):
 
     def __init__(self, job: str, reached: str, *, writes: bool = False) -> None:
         self.reached = reached
-        declare = f"declare it among the inputs of {job} (`reads` of its contract)"
-        does = "writes" if writes else "reads"
+        declare = f"declare it among the inputs of {job} (`reads` of its contract), or compute it without"
         super().__init__(
-            what=f"the job {does} {reached}, which it does not declare; nothing was published",
+            what=f"the job {'writes' if writes else 'reads'} {reached}, which it does not declare; "
+            "nothing was published",
             where=job,
-            next_step="publish it by a job of its own" if writes else f"{declare}, or compute it without",
+            next_step="publish it by a job of its own" if writes else declare,
         )
 
 
 @contextmanager
 def translated(dataset: str, partitions: Sequence[str]) -> Iterator[None]:
-    """Translate errors of Spark and Delta about a failed write into this module's errors.
-
-    Raises:
-        PlatformError: The typed error; the original one is its cause. Unknown errors pass unchanged.
-    """
+    """Raise errors of Spark and Delta about a failed write as typed ones; unknown ones pass unchanged."""
     from pyspark.errors import PySparkException
 
     try:
@@ -73,65 +69,60 @@ def translated(dataset: str, partitions: Sequence[str]) -> Iterator[None]:
         raise typed from error
 
 
-_RAISED = "[USER_RAISED_EXCEPTION] "
+_RAISED = r"\[USER_RAISED_EXCEPTION\] "
 """As Spark writes it: the name alone is also in plans, which it prints in other errors."""
-_FAULTS: tuple[tuple[tuple[str, ...], type[PlatformError], str, str], ...] = (
+_FAULTS: tuple[tuple[str, type[PlatformError], str, str], ...] = (
     (
-        ("[BLOGDATA_NO_KEY]",),
+        r"\[BLOGDATA_ENCRYPTION\]",
         ConfigurationError,
         "a worker of Spark cannot read a key, so nothing is written in the clear either",
         "use a Spark server on a machine, and of a user, that reads the deployment's secrets",
     ),
     (
-        ("ConcurrentModification", "DELTA_CONCURRENT", "DELTA_PROTOCOL_CHANGED", "DELTA_METADATA_CHANGED"),
+        "ConcurrentModification|DELTA_(CONCURRENT|PROTOCOL_CHANGED|METADATA_CHANGED)",
         ConcurrentWrite,
         "another run published or altered the table while this one was writing",
         "nothing of this run was published; it is retried, or run it again",
     ),
     (
-        (f"{_RAISED}[{AMBIGUOUS_CHANGE}]",),
+        rf"{_RAISED}\[{AMBIGUOUS_CHANGE}\]",
         WriteRefused,
         "several changes have the key of one row",
-        "nothing was written; decide in the computation which change of a key counts",
+        "decide in the computation which change of a key counts",
     ),
     (
-        (f"{_RAISED}[{UNMARKED_CHANGE}]",),
+        rf"{_RAISED}\[{UNMARKED_CHANGE}\]",
         WriteRefused,
         "a change has null where it is marked as removed or not",
-        "nothing was written; have the computation mark every change, with false where its row stays",
+        "have the computation mark every change, with false where its row stays",
     ),
     (
-        ("VIOLATE_CONSTRAINT", "NOT_NULL_CONSTRAINT"),
+        "VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT",
         WriteRefused,
         "a row breaks a constraint of the table: ",
-        "nothing was written; look the rule up in the dataset's contract and mend the row's source",
+        "look the rule up in the dataset's contract and mend the row's source",
     ),
     (
-        (
-            "UNRESOLVED_COLUMN",
-            "CAST_INVALID_INPUT",
-            "CAST_OVERFLOW",
-            "NUMERIC_VALUE_OUT_OF_RANGE",
-        ),
+        "UNRESOLVED_COLUMN|CAST_INVALID_INPUT|CAST_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE",
         WriteRefused,
         "the columns, or a value in them, are not those of the contract: ",
-        "nothing was written; make the step produce the columns its contract declares",
+        "make the step produce the columns its contract declares",
     ),
 )
-"""Signs of an error of Spark or Delta, what it is here, and what next; a text that ends in a colon goes on with it."""
+"""Sign of an error of Spark or Delta, what it is here, and what next; a text that ends in a colon goes on with it."""
 
 
 def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> PlatformError | None:
     text = str(error)
     where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
-    if _UNKNOWN_SOURCE in text:
+    if "DATA_SOURCE_NOT_FOUND" in text:
         return ConfigurationError(
             what="this Spark server has not loaded the engine's jar, so nothing was written",
             where=where,
             next_step=Remedy("on driver and executors load the jar that this names: ", Diagnose()),
         )
-    for signs, kind, what, next_step in _FAULTS:
-        if any(sign in text for sign in signs):
-            told = foreign.unquoted(error) if what.endswith(": ") else ""
-            return kind(what=what + told, where=where, next_step=next_step)
+    for sign, kind, what, next_step in _FAULTS:
+        if re.search(sign, text):
+            detail = foreign.unquoted(error) if what.endswith(": ") else ""
+            return kind(what=what + detail, where=where, next_step=next_step)
     return store_faults.classify(text, where)

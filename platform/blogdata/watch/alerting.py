@@ -1,7 +1,7 @@
-"""Tells people what stands: once, and again after a while.
+"""Sends findings to people's channels: once, and again after a pause while they stand.
 
-What a channel was told is noted after the channel took it, so that a process that dies between the two sends it again.
-The texts come from file names, errors and rows, so a producer can choose them: here each becomes one plain line.
+What was sent is recorded after the channel took it, so a process that dies between the two sends it again. A producer
+can choose the texts, which come from file names, errors and rows: each becomes one plain line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from blogdata.table.lake import Lake
 from blogdata.watch import findings
 from quality.contracts import GRAPH
 from quality.contracts.serving import PARTNER_FEED
-from quality.contracts.streams import streamed_inputs
+from quality.streams import streamed_inputs
 
 if TYPE_CHECKING:
     from apprise import Apprise
@@ -58,19 +58,18 @@ class Told:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What each channel was told, by the identity of the finding, and why channels fail."""
+    """What each channel was told, by the identity of the finding."""
 
     told: dict[str, dict[str, Told]] = field(default_factory=dict)
-    failing: dict[str, str] = field(default_factory=dict)
 
 
 def due(
     told: Mapping[str, Told], standing: Iterable[Finding], *, now: float, repeat_after: float
 ) -> tuple[list[Finding], dict[str, Told]]:
-    """Choose what a channel is told, and return what it is told of then; times in seconds since 1970.
+    """Choose the findings to send to a channel, and return what it then was told; times in seconds since 1970.
 
-    A finding is told again once it is more severe, after the pause, or when it comes back later than half an hour after
-    it was told: nothing that comes and goes floods anybody.
+    A finding is sent again when it is more severe, after the pause, or if it comes back later than half an hour after
+    it was sent.
     """
     standing, sent = list(standing), []
     stands = {shown.line(finding.identity) for finding in standing}
@@ -89,17 +88,17 @@ def due(
     return sent, known
 
 
-def title(findings: Sequence[Finding], deployment: str) -> str:
+def _title(findings: Sequence[Finding], deployment: str) -> str:
     more = f" and {len(findings) - 1} more" if findings[1:] else ""
     return shown.message(f"{deployment} [{findings[0].severity.value}] {findings[0].title}{more}", 200)
 
 
-def text(findings: Sequence[Finding]) -> str:
-    """Return the message's body; a service cuts what is too long for it."""
+def _text(findings: Sequence[Finding]) -> str:
     lines = []
-    for one in findings:
-        lines.append(f"[{one.severity.value}] {shown.message(one.title, 150)}: {shown.message(one.what, 1000)}")
-        lines += [f"  next:  {shown.message(str(one.remedy), 1000)}", f"  owner: {one.owner}"]
+    for finding in findings:
+        title, what = shown.message(finding.title, 150), shown.message(finding.what, 1000)
+        lines.append(f"[{finding.severity.value}] {title}: {what}")
+        lines += [f"  next:  {shown.message(str(finding.remedy), 1000)}", f"  owner: {finding.owner}"]
     return "\n".join(lines)
 
 
@@ -138,30 +137,23 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
         record, sent, failures = record_of(settings), 0, list[PlatformError]()
         for channel in settings.alerts:
             told, after = record.told.get(channel.name, {}), settings.alerting.repeat_after
-            those = [
-                one
-                for one in standing
-                if one.severity.is_at_least(channel.least_severity) and one.owner in (channel.owners or [one.owner])
+            chosen = [
+                finding
+                for finding in standing
+                if finding.severity.is_at_least(channel.least_severity)
+                and finding.owner in (channel.owners or [finding.owner])
             ]
-            new, known = due(told, those, now=time.time(), repeat_after=after)
+            new, known = due(told, chosen, now=time.time(), repeat_after=after)
             if not new and known == told:
                 continue
             try:
                 if new:
-                    send(
-                        settings,
-                        channel,
-                        title=title(new, settings.alerting.name),
-                        text=text(new),
-                        severity=new[0].severity,
-                    )
-                    record.failing.pop(channel.name, None)
+                    send(settings, channel, new)
                     sent += 1
             except PlatformError as error:
                 failures.append(error)
-                record.failing[channel.name] = error.what
-            else:
-                record.told[channel.name] = known
+                continue
+            record.told[channel.name] = known
             # After each channel: a process that dies then tells the earlier ones nothing twice.
             write_atomically(_file(settings), TypeAdapter(Record).dump_json(record, indent=1))
     if failures:
@@ -177,8 +169,8 @@ def _file(settings: Settings) -> Path:
     return settings.home / "alerts.json"
 
 
-def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str, severity: Severity) -> None:
-    """Send a message; it returns when the channel has taken it."""
+def send(settings: Settings, channel: ChannelSettings, findings: Sequence[Finding]) -> None:
+    """Send one message of all findings, the most severe one first; it returns when the channel has taken it."""
     from apprise import LogCapture, NotifyFormat, NotifyType
 
     kind = {Severity.WARNING: NotifyType.WARNING, Severity.CRITICAL: NotifyType.FAILURE}
@@ -186,9 +178,9 @@ def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str,
     service = _opened(channel, secret)
     with LogCapture(level=logging.WARNING, fmt="%(message)s") as log:  # type: ignore[no-untyped-call]
         taken = service.notify(
-            title=_without_mentions(title),
-            body=_without_mentions(text),
-            notify_type=kind[severity],
+            title=_without_mentions(_title(findings, settings.alerting.name)),
+            body=_without_mentions(_text(findings)),
+            notify_type=kind[findings[0].severity],
             # Without it, services that render HTML or Markdown would render what a producer has written.
             body_format=NotifyFormat.TEXT,
         )

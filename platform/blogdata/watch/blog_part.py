@@ -20,8 +20,11 @@ from quality.contracts.sessions import PAUSE
 WEEK = 7 * DAY
 _DATE = len("2026-01-31")
 LENGTHS = {1: WEEK, 7: 7 * DAY, 28: 28 * DAY, 90: 91 * DAY}
-"""Periods in whole days, and how many hours earlier the period is that each is compared with: of the same weekdays."""
+"""Periods in whole days, each with the hours back to the period that it is compared with, of the same weekdays."""
 ALL, SO_FAR = "all", "today"
+_SECONDS = (
+    "Median time from the first to the last page view, of visits with several; the time on the last page is not known."
+)
 _HOST, _KIND, _UTM = "referral_host", "referral_kind", "utm"
 RANKINGS = (
     ("page", "Pages", "page"),
@@ -32,11 +35,11 @@ RANKINGS = (
     ("browser", "Browsers", "browser"),
     ("device_type", "Devices", "device"),
 )
-"""Columns of page views by which they are ranked, with a title, and with what a row is."""
+"""Columns of page views by which they are ranked, with title and kind of a row."""
 NO_SITES = {UNKNOWN: UNKNOWN, DIRECT: ReferrerKind.DIRECT.value}
-"""What stands in place of a host, and how it is shown."""
+"""Values in place of a host, with their labels."""
 NO_KINDS = (ReferrerKind.DIRECT, ReferrerKind.OWN, ReferrerKind.UNKNOWN)
-"""Kinds of what is no site that readers came from."""
+"""Kinds of referrers that are no other site."""
 NOTES = (
     "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. Of access logs, feeds, "
     "images and other assets, crawlers, and requests that were not answered with the page are left out; the part "
@@ -82,10 +85,7 @@ class _Span:
 
 
 def _spans(views: PageViews) -> Iterator[tuple[str, _Span]]:
-    """Choose the periods.
-
-    A period of whole days that is the whole history is left out: it is the last one, `all`.
-    """
+    """Choose the periods; one of whole days that equals the whole history, `all`, is left out."""
     begins = views.first // DAY * DAY
     days = views.last // DAY - views.first // DAY + 1
     # The newest day counts as a whole one when its last hour has come.
@@ -127,13 +127,7 @@ def _figures(views: PageViews, span: _Span) -> Iterator[Figure]:
         ("visitors", "Visitors", "Distinct visitors with a page view in the period.", "count"),
         ("views_per_visit", "Pages a visit", "Page views divided by visits.", "ratio"),
         ("bounce", "Bounce rate", "Share of visits with exactly one page view in the period.", "share"),
-        (
-            "seconds",
-            "Visit length",
-            "Median time from the first to the last page view, of visits with several; how long the last page was read "
-            "is not known.",
-            "seconds",
-        ),
+        ("seconds", "Visit length", _SECONDS, "seconds"),
     ):
         yield Figure(name=name, label=label, value=now[name], before=before.get(name), definition=definition, unit=unit)
 
@@ -155,6 +149,6 @@ def _rankings(views: PageViews, span: _Span) -> Iterator[Ranking]:
     }
     for name, label, of in RANKINGS:
         counted = dict(views.by(name, span.first, span.last))
-        # A ranking of which nothing is known is left out, as are the kinds of sites where nobody came from one.
+        # A ranking without known values is left out, as are the kinds of sites if nobody came from one.
         if not counted.keys() <= {UNKNOWN, *(apart[_KIND] if name == _KIND else ())}:
             yield ranking(name, label, of, counted.items(), apart.get(name, {}))

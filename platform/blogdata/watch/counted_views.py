@@ -49,30 +49,30 @@ class PageViews:
     @classmethod
     def read(cls, lake: Lake, since: str | None, own_hosts: Collection[str] = ()) -> PageViews | None:
         """Read the published page views from an hour on; None if there are none. Without own hosts, they are found."""
-        found = lake.columns(DATASET, _READ, since=since)
-        if not found.num_rows:
+        page_views = lake.columns(DATASET, _READ, since=since)
+        if not page_views.num_rows:
             return None
         columns: dict[str, pa.Array] = {}
         names = {}
-        hours = _encoded(found["event_hour"])
+        hours = _encoded(page_views["event_hour"])
         starts = [int(start_of(key, Grain.HOUR).timestamp()) // _HOUR for key in hours.dictionary.to_pylist()]
         columns["hour"] = pa.array(np.array(starts, dtype=np.int64)[hours.indices.to_numpy(zero_copy_only=False)])
-        columns["time"] = pc.cast(found["event_time"], pa.int64())
+        columns["time"] = pc.cast(page_views["event_time"], pa.int64())
         for name in _ENCODED:
-            encoded = _encoded(found[name])
+            encoded = _encoded(page_views[name])
             columns[name] = encoded.indices
             if name in _COLUMNS:
                 columns[name], names[name] = _named(encoded.indices, encoded.dictionary.to_pylist())
         rows = pa.table(columns).sort_by("hour").combine_chunks()
-        own = _configured(names[_HOST], own_hosts) if own_hosts else _own_hosts(rows, names[_HOST])
-        kinds = [ReferrerKind.OWN if host in own else kind_of(host) for host in names[_HOST]]
+        hosts = _configured(names[_HOST], own_hosts) if own_hosts else _own_hosts(rows, names[_HOST])
+        kinds = [ReferrerKind.OWN if host in hosts else kind_of(host) for host in names[_HOST]]
         numbers, names["referral_kind"] = _named(rows[_HOST].combine_chunks(), kinds)
-        return cls(rows=rows.append_column("referral_kind", numbers), names=names, own_hosts=own)
+        return cls(rows=rows.append_column("referral_kind", numbers), names=names, own_hosts=hosts)
 
     @cached_property
     def hours(self) -> Numbers:
-        found: Numbers = self.rows["hour"].to_numpy()
-        return found
+        hours: Numbers = self.rows["hour"].to_numpy()
+        return hours
 
     @property
     def first(self) -> int:
@@ -125,8 +125,8 @@ class PageViews:
         return ((names[code], numbers) for code, numbers in zip(groups[dimension].to_pylist(), counts, strict=True))
 
 
-def _configured(hosts: Sequence[str], own: Collection[str]) -> frozenset[str]:
-    known = {host.removeprefix("www.") for host in own}
+def _configured(hosts: Sequence[str], names: Collection[str]) -> frozenset[str]:
+    known = {host.removeprefix("www.") for host in names}
     return frozenset(host for host in hosts if host.removeprefix("www.") in known)
 
 
@@ -147,11 +147,11 @@ def _own_hosts(rows: pa.Table, hosts: Sequence[str]) -> frozenset[str]:
         for name, views in zip(hosts, np.bincount(of_row[chosen]).tolist(), strict=False):
             if name not in (DIRECT, UNKNOWN):
                 counter[name.removeprefix("www.")] += views
-    own, views = max(later.items(), key=lambda host: host[1], default=("", 0))
+    host, views = max(later.items(), key=lambda item: item[1], default=("", 0))
     share = views / max(later.total(), 1)
-    if share <= 0.5 or share * first.total() <= first[own]:
+    if share <= 0.5 or share * first.total() <= first[host]:
         return frozenset()
-    return _configured(hosts, [own])
+    return _configured(hosts, [host])
 
 
 def key_of_hour(hour: int) -> str:

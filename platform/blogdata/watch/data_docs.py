@@ -27,13 +27,10 @@ td { border-bottom: 1px solid #ddd; padding: .35rem .6rem; vertical-align: top; 
 
 
 class DataDocsConfig(dg.Config):
-    """Which partitions are validated."""
-
     newest: int = Field(24, description="Number of newest partitions of each dataset; 0: all of them")
 
 
 def check_name(dataset: str) -> str:
-    """Return the name of a dataset's check, such as `gold_page_stats` for `gold.page_stats`."""
     return dataset.replace(".", "_")
 
 
@@ -46,9 +43,7 @@ def check_name(dataset: str) -> str:
     kinds={"great_expectations", "spark"},
     check_specs=[
         dg.AssetCheckSpec(
-            check_name(name),
-            asset=KEY,
-            description=f"The published rows of {name} keep every promise of its contract",
+            check_name(name), asset=KEY, description=f"The published rows of {name} keep every promise of its contract"
         )
         for name in CONTRACTS
     ],
@@ -56,7 +51,6 @@ def check_name(dataset: str) -> str:
     required_resource_keys={"spark", "lake"},
 )
 def data_docs(context: dg.AssetExecutionContext) -> Iterator[Any]:
-    """Validate the datasets that exist, write the page, and report one check per dataset."""
     config = DataDocsConfig(**context.op_execution_context.op_config)
     access: LakeResource = context.resources.lake
     project = Project()
@@ -73,8 +67,8 @@ def data_docs(context: dg.AssetExecutionContext) -> Iterator[Any]:
         metadata={
             "index": dg.MetadataValue.path(str(index)),
             "datasets": len(validations),
-            "broken": sum(any(map(_is_broken, results)) for results in validations.values()),
-            "not_evaluated": sum(any(one.error for one in results) for results in validations.values()),
+            "broken": sum(any(result.is_broken for result in results) for results in validations.values()),
+            "not_evaluated": sum(any(result.error for result in results) for results in validations.values()),
             "results": {name: summary(results) for name, results in validations.items()},
         },
         check_results=[_check(name, validations.get(name)) for name in CONTRACTS],
@@ -95,17 +89,12 @@ def published(spark: SparkSession, access: LakeResource, contract: Contract, new
 
 
 def summary(results: Sequence[RuleResult]) -> str:
-    line = f"{sum(one.passed for one in results)} of {len(results)} promises kept"
-    if broken := [str(one) for one in results if _is_broken(one)]:
+    line = f"{sum(result.passed for result in results)} of {len(results)} promises kept"
+    if broken := [str(result) for result in results if result.is_broken]:
         line += f"; broken: {', '.join(broken)}"
-    if errors := [f"{one.rule}: {one.error}" for one in results if one.error]:
+    if errors := [f"{result.rule}: {result.error}" for result in results if result.error]:
         line += f"; could not be evaluated: {'; '.join(errors)}"
     return line
-
-
-def _is_broken(result: RuleResult) -> bool:
-    """Return whether a promise was evaluated and does not hold."""
-    return not result.passed and result.error is None
 
 
 def page(validations: Mapping[str, Sequence[RuleResult]]) -> str:
@@ -113,9 +102,9 @@ def page(validations: Mapping[str, Sequence[RuleResult]]) -> str:
     parts = []
     for name, results in validations.items():
         rows = (
-            f"<tr class='{state}'><td>{escape(str(one))}</td><td>{escape(one.description)}</td><td>{state}</td></tr>"
-            for one in results
-            for state in ["error" if one.error else "passed" if one.passed else "failed"]
+            f"<tr class='{state}'><td>{escape(str(row))}</td><td>{escape(row.description)}</td><td>{state}</td></tr>"
+            for row in results
+            for state in ["error" if row.error else "passed" if row.passed else "failed"]
         )
         parts.append(f"<h2>{name}</h2><p>{escape(summary(results))}</p><table>{''.join(rows)}</table>")
     return (
@@ -126,15 +115,12 @@ def page(validations: Mapping[str, Sequence[RuleResult]]) -> str:
 
 
 def _check(dataset: str, results: Sequence[RuleResult] | None) -> dg.AssetCheckResult:
-    if results is None:
-        return dg.AssetCheckResult(
-            check_name=check_name(dataset), asset_key=KEY, passed=True, description="nothing is published yet"
-        )
+    known = results or ()
     return dg.AssetCheckResult(
         check_name=check_name(dataset),
         asset_key=KEY,
-        passed=all(one.passed for one in results),
-        severity=dg.AssetCheckSeverity.ERROR if any(one.error for one in results) else dg.AssetCheckSeverity.WARN,
-        description=summary(results),
-        metadata={"promises": len(results)},
+        passed=all(result.passed for result in known),
+        severity=dg.AssetCheckSeverity.ERROR if any(result.error for result in known) else dg.AssetCheckSeverity.WARN,
+        description="nothing is published yet" if results is None else summary(results),
+        metadata={"promises": len(known)},
     )

@@ -1,4 +1,4 @@
-"""The part about the data: what a person on call looks at, from recorded metadata alone."""
+"""The report's part about the data: findings and the state of each dataset, from recorded metadata alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Any
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
@@ -19,19 +20,6 @@ from blogdata.watch.findings import standing
 _WHOLE_TABLE = timedelta(days=1)
 """How often a table without partitions is expected to be published."""
 _PROBLEMS = 5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Standing:
-    """A finding as the page shows it."""
-
-    severity: str
-    source: str
-    dataset: str
-    partition: str | None
-    owner: str
-    what: str
-    remedy: str
 
 
 class Freshness(str, Enum):
@@ -63,9 +51,9 @@ class DatasetState:
 
 @dataclass(frozen=True, kw_only=True)
 class DataPart:
-    """The state of the data; `data_until` is the end of the newest hour that is published."""
+    """The state of the data; `data_until` is the end of the newest published hour; findings as dictionaries."""
 
-    findings: Sequence[Standing]
+    findings: Sequence[Mapping[str, Any]]
     data_until: datetime | None
     datasets: Sequence[DatasetState]
 
@@ -73,20 +61,20 @@ class DataPart:
 def data_part(deployment: Observed, contracts: Mapping[str, Contract]) -> DataPart:
     """Compute the part about the data; the contracts are those of every dataset of the lake, streams among them."""
     look, graph = deployment.look, deployment.graph
-    # An audit reads again when another run publishes meanwhile; what it read last is what the other figures are of.
     lines = {name: ledger.audit(look.events.lake, look.events, contract) for name, contract in contracts.items()}
     published = frozenset(name for name in contracts if lines[name])
-    shown = published | graph.with_input([*published, *landed_tables(graph, look)])
-    ends = [newest_end(one, look.published(name)) for name, one in contracts.items() if one.grain is Grain.HOUR]
+    visible = published | graph.with_input([*published, *landed_tables(graph, look)])
+    hourly = [contract for contract in contracts.values() if contract.grain is Grain.HOUR]
+    ends = [newest_end(contract, look.published(contract.dataset)) for contract in hourly]
     # After the end of a simulation nothing is expected.
     now = deployment.ended_at or deployment.now
     return DataPart(
         findings=[
-            Standing(**{**vars(one), "severity": one.severity.value, "remedy": str(one.remedy)})
-            for one in standing(deployment)
+            {**vars(finding), "severity": finding.severity.value, "remedy": str(finding.remedy)}
+            for finding in standing(deployment)
         ],
         data_until=max(filter(None, ends), default=None),
-        datasets=[state_of(contracts[name], lines[name], now) for name in contracts if name in shown],
+        datasets=[state_of(contracts[name], lines[name], now) for name in contracts if name in visible],
     )
 
 

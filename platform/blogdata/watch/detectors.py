@@ -46,7 +46,7 @@ def _of_table(look: Snapshot, edge: Edge, read: Read, ready: Set[str]) -> Offset
     def readers(partition: str) -> frozenset[str]:
         return frozenset(read.reach.reached(look, edge, {edge.above: {partition: ""}}, {}))
 
-    found = []
+    positions = []
     for key in sorted(ready & read.reach.behind(look, edge).keys()):
         seen = published[key].inputs.get(edge.above, -1) if key in published else -1
         newest = history[max(bisect_right(versions, seen), len(history) - _EXAMINED) :]
@@ -56,20 +56,20 @@ def _of_table(look: Snapshot, edge: Edge, read: Read, ready: Set[str]) -> Offset
         # A period that runs when all of its parts are there has waited since the last of them.
         waits_for_last = seen < 0 and isinstance(read.reach, Within)
         since = max(times, default=None) if waits_for_last else min(times, default=None)
-        found.append(Position(partition=key, behind=len({entry.version for entry in unread}), since=since))
-    return Offsets(unit=f"versions of {edge.above}", remedy=_RUN, positions=found)
+        positions.append(Position(partition=key, behind=len({entry.version for entry in unread}), since=since))
+    return Offsets(unit=f"versions of {edge.above}", remedy=_RUN, positions=positions)
 
 
 def _of_landed(look: Snapshot, landed: Landed, reader: Contract, ready: Set[str]) -> Offsets:
     """Return the complete landed partitions that a dataset has not ingested, each since it was complete."""
-    there = look.landed(landed.table, landed.grain)
+    complete = look.landed(landed.table, landed.grain)
     if reader.partitioning is None:
-        unread = there[-1:] if WHOLE_TABLE in ready else []
+        unread = complete[-1:] if WHOLE_TABLE in ready else []
     else:
-        lacking = {one.key for one in not_published(there, look.published(reader.dataset))}
-        unread = [one for one in there if one.key in lacking and one.key in ready]
-    found = [Position(partition=one.key, behind=1, since=complete_since(one)) for one in unread]
-    return Offsets(unit=f"landed partitions of {landed.table}", remedy=_RUN, positions=found)
+        lacking = {part.key for part in not_published(complete, look.published(reader.dataset))}
+        unread = [part for part in complete if part.key in lacking and part.key in ready]
+    positions = [Position(partition=part.key, behind=1, since=complete_since(part)) for part in unread]
+    return Offsets(unit=f"landed partitions of {landed.table}", remedy=_RUN, positions=positions)
 
 
 def _of_stream(stream: StreamedInput, checkpoint: Checkpoint, landing: Path) -> Offsets:
@@ -92,8 +92,8 @@ def sources(deployment: Observed, contract: Contract) -> list[Offsets]:
     graph, look = deployment.graph, deployment.look
     for stream in deployment.streams:
         if contract.dataset == next(iter(stream.contracts)):
-            used = [one for one in checkpoints(stream.checkpoints, stream.name) if one.identity]
-            return [_of_stream(stream, one, look.zone.folder) for one in used[-1:]]
+            used = [checkpoint for checkpoint in checkpoints(stream.checkpoints, stream.name) if checkpoint.identity]
+            return [_of_stream(stream, checkpoint, look.zone.folder) for checkpoint in used[-1:]]
     if contract.dataset not in graph.contracts:
         return []
     task = graph.task_of(contract.dataset)
@@ -135,7 +135,7 @@ def findings(deployment: Observed) -> Iterator[Finding]:
     for first in standing:
         if any(_follows(deployment, first, other) for other in standing):
             continue
-        below = {one.dataset for one in standing if _follows(deployment, one, first)} - {first.dataset}
+        below = {reading.dataset for reading in standing if _follows(deployment, reading, first)} - {first.dataset}
         yield Finding(
             source=first.detector,
             dataset=first.dataset,
@@ -159,8 +159,8 @@ def flow(deployment: Observed, contract: Contract) -> Reading:
         came = flow_interruption_detector.event_times(_newest_events(lake, contract.dataset, spec.event_time), now)
     else:
         assert landed is not None, f"{contract.dataset} watches what lands, and reads no landed partitions"
-        there: Sequence[LandedPartition] = deployment.look.zone.scan(landed.table, landed.grain)
-        came = flow_interruption_detector.landed(there, landed.grain, now)
+        partitions: Sequence[LandedPartition] = deployment.look.zone.scan(landed.table, landed.grain)
+        came = flow_interruption_detector.landed(partitions, landed.grain, now)
     length = timedelta(days=1) if contract.grain is None else contract.grain.length
     least = length + (contract.promise or timedelta())
     return flow_interruption_detector.detect(contract.dataset, spec, came, least=least, now=now)
@@ -174,14 +174,14 @@ def skew(deployment: Observed, contract: Contract) -> Reading:
     published = deployment.look.published(contract.dataset)
     complete = {key: entry for key, entry in published.items() if is_complete(contract, entry)}
     newest = sorted(complete)[-max(1, int(timedelta(days=1) / grain.length)) :]
-    found: list[skew_detector.Deviation] = []
+    deviations: list[skew_detector.Deviation] = []
     if spec.tolerance is not None:
         rows = {key: entry.rows_in for key, entry in complete.items()}
-        found += skew_detector.volumes(rows, newest, grain=grain, tolerance=spec.tolerance)
+        deviations += skew_detector.volumes(rows, newest, grain=grain, tolerance=spec.tolerance)
     if spec.among is not None:
         counts = {key: list(entry.breakdowns.get(spec.among, {}).values()) for key, entry in complete.items()}
-        found += skew_detector.unevenness(counts, newest)
-    return skew_detector.detect(contract.dataset, spec, found)
+        deviations += skew_detector.unevenness(counts, newest)
+    return skew_detector.detect(contract.dataset, spec, deviations)
 
 
 def lag(deployment: Observed, contract: Contract) -> Reading:
@@ -223,7 +223,7 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
     regular = max(7, int(timedelta(days=1) / grain.length))
     judged = int(max(LATELY, grain.length) / grain.length)
     last = start_of(key_of(deployment.now - promise - grain.length, grain), grain)
-    found, gapless = [], 0
+    deliveries, gapless = [], 0
     for place in range(regular + judged - 1, -1, -1):
         start = last - place * grain.length
         key = key_of(start, grain)
@@ -235,7 +235,7 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
             by_deadline = contract.runs.on is On.DEADLINE
             missing = [] if by_deadline else [name for at, name in times if at is None]
             at, name = max(((at, name) for at, name in times if at is not None), default=(None, ""))
-            found.append(
+            deliveries.append(
                 Delivery(
                     partition=key,
                     ended=start + grain.length,
@@ -245,7 +245,7 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
                 )
             )
         gapless = gapless + 1 if known or expected else 0
-    return found
+    return deliveries
 
 
 def first_published(history: Iterable[Entry]) -> dict[str, datetime]:
@@ -261,8 +261,8 @@ def _inputs(look: Snapshot, contract: Contract, grain: Grain) -> Callable[[str],
     reads: list[tuple[Read, Mapping[str, datetime | None]]] = []
     for read in contract.reads:
         if isinstance(read.reach, Landed):
-            there = look.landed(read.reach.table, read.reach.grain)
-            reads.append((read, {one.key: complete_since(one) for one in there}))
+            complete = look.landed(read.reach.table, read.reach.grain)
+            reads.append((read, {part.key: complete_since(part) for part in complete}))
         elif isinstance(read.reach, Within | Same | EventsOf) and read.dataset != contract.dataset:
             reads.append((read, first_published(look.history(read.dataset))))
     return lambda key: [
@@ -278,13 +278,13 @@ READERS: Mapping[str, Callable[[Observed, Contract], Reading]] = MappingProxyTyp
 """Name of each detector to the function that reads it."""
 
 
-def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
+def _follows(deployment: Observed, reading: Reading, cause: Reading) -> bool:
     """Return whether a verdict follows from another one: of the same detector above it, or a flow that has stopped."""
-    below = one.dataset in deployment.graph.downstream([cause.dataset])
-    if one.detector == cause.detector:
-        return below and one.dataset != cause.dataset and one.verdict in _INHERITED.get(one.detector, ())
-    stopped = cause.detector == FLOW and one.verdict == INPUT_LATE
-    return stopped and (below or one.dataset == cause.dataset)
+    below = reading.dataset in deployment.graph.downstream([cause.dataset])
+    if reading.detector == cause.detector:
+        return below and reading.dataset != cause.dataset and reading.verdict in _INHERITED.get(reading.detector, ())
+    stopped = cause.detector == FLOW and reading.verdict == INPUT_LATE
+    return stopped and (below or reading.dataset == cause.dataset)
 
 
 def is_complete(contract: Contract, entry: Entry) -> bool:

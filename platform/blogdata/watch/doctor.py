@@ -1,4 +1,4 @@
-"""Diagnoses a deployment: checks each requirement, and names the next step for each one that fails."""
+"""Diagnoses a deployment: checks each requirement, and names the next step of each that is not met."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-
-import psutil
 
 from blogdata import files
 from blogdata.deliver import partner
@@ -28,11 +26,9 @@ from blogdata.table.lake import Lake
 from blogdata.watch import alerting
 from quality.contracts import EVERY
 
-_PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
-_LEAST_DISK_BYTES = 2 * 1024**3
-_LEAST_MEMORY_BYTES = 3 * 1024**3
+_LEAST_GIB = 2
 Finding = tuple[str, Remedy | None]
-"""What a check has found, and what mends it; None: nothing is to be mended."""
+"""The state of a requirement, and the remedy; None: it is met."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +44,9 @@ def examine(settings: Settings) -> list[Diagnosis]:
     """Run all checks without changing anything; a requirement comes after those it depends on."""
     checks: list[tuple[str, Callable[[Settings], Iterator[Finding]]]] = [
         ("python", _python),
+        ("disk", _disk),
         ("privacy", _privacy),
         ("secrets", _secrets),
-        ("disk", _disk),
-        ("memory", _memory),
         ("jars", _jars),
         ("spark", _spark),
         ("postgres", _postgres),
@@ -73,9 +68,14 @@ def examine(settings: Settings) -> list[Diagnosis]:
 
 
 def _python(settings: Settings) -> Iterator[Finding]:
-    found = ".".join(map(str, sys.version_info[:3]))
-    packages = ", ".join(f"{package} {version(package)}" for package in _PACKAGES)
-    yield f"{found} at {sys.executable}, with {packages}", None
+    packages = ", ".join(f"{name} {version(name)}" for name in ("dagster", "pyspark", "delta-spark", "deltalake"))
+    yield f"{sys.version.split()[0]} at {sys.executable}, with {packages}", None
+
+
+def _disk(settings: Settings) -> Iterator[Finding]:
+    free = shutil.disk_usage(settings.home).free / 2**30
+    step = Remedy("Free some space, or set BLOGDATA_HOME to another disk")
+    yield f"{free:.1f} GiB free", step if free < _LEAST_GIB else None
 
 
 def _privacy(settings: Settings) -> Iterator[Finding]:
@@ -87,40 +87,20 @@ def _privacy(settings: Settings) -> Iterator[Finding]:
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
-    names = (settings.partner.secret, settings.postgres.secret, settings.tables.secret)
-    given = sorted({*filter(None, names)})
-    for name in given:
+    names = sorted({*filter(None, (settings.partner.secret, settings.postgres.secret, settings.tables.secret))})
+    for name in names:
         secrets.given(settings, name)
-    yield f"there: {', '.join(given)}" if given else "the settings name none", None
-
-
-def _disk(settings: Settings) -> Iterator[Finding]:
-    free = shutil.disk_usage(settings.home).free
-    step = Remedy("Free some space, or set BLOGDATA_HOME to another disk")
-    yield f"{free / 1024**3:.1f} GiB free", step if free < _LEAST_DISK_BYTES else None
-
-
-def _memory(settings: Settings) -> Iterator[Finding]:
-    memory = psutil.virtual_memory()
-    running = settings.spark.remote is not None or spark_connect.is_running(settings)
-    step = Remedy("End other programs, or set BLOGDATA_SPARK_HEAP=1g")
-    detail = f"{memory.available / 1024**3:.1f} of {memory.total / 1024**3:.1f} GiB available"
-    needed = not running and memory.available < _LEAST_MEMORY_BYTES
-    yield f"{detail}; heap {settings.spark.heap}", step if needed else None
+    yield f"can be read: {', '.join(names)}" if names else "the settings name none", None
 
 
 def _jars(settings: Settings) -> Iterator[Finding]:
     pinned = jars.locate(settings)
-    if corrupt := jars.corrupt(pinned):
-        step = Remedy(f"Remove {pinned.folder}; they are fetched again at the next start")
-        yield f"wrong checksum: {', '.join(jar.file_name for jar in corrupt)}", step
-    elif absent := jars.missing(pinned):
-        detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
-        yield detail, Remedy("Run ", StartService(name="spark"))
-    elif not jars.engine_of(pinned).is_file():
-        yield "the engine is not compiled yet", Remedy("Run ", StartService(name="spark"))
+    absent = len(jars.missing(pinned)) + (not jars.engine_of(pinned).is_file())
+    detail = f"{len(pinned.jars)} and the engine, in {pinned.folder}"
+    if absent:
+        yield f"{detail}: {absent} are missing", Remedy("Run ", StartService(name="spark"))
     else:
-        yield f"{len(pinned.jars)}, checksums right, and the engine, in {pinned.folder}", None
+        yield detail, None
 
 
 def _spark(settings: Settings) -> Iterator[Finding]:
@@ -137,17 +117,17 @@ def _postgres(settings: Settings) -> Iterator[Finding]:
     yield _service(postgres.status(settings), step)
 
 
-def _service(seen: ServiceStatus, step: Remedy) -> Finding:
-    """Tell of a service; one that is not there yet is started when it is needed, and that is no fault."""
-    detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
-    return detail, None if seen.state in ("running", "stopped") else step
+def _service(status: ServiceStatus, step: Remedy) -> Finding:
+    # A stopped one is started when it is needed.
+    detail = f"{status.state}: {status.detail}" + (f" at {status.url}" if status.url else "")
+    return detail, None if status.state in ("running", "stopped") else step
 
 
 def _tables(settings: Settings) -> Iterator[Finding]:
-    tables, address = settings.tables, postgres.of_tables(settings)
-    if address is not None and (tables.devices or tables.users or tables.legacy_visits):
-        found, place = postgres_connection.probe(address), postgres_connection.without_password(address.url)
-        yield f"their database answers: PostgreSQL {found} at {place}", None
+    address = postgres.of_tables(settings)
+    if address is not None and settings.tables.any:
+        server, place = postgres_connection.probe(address), postgres_connection.without_password(address.url)
+        yield f"their database answers: PostgreSQL {server} at {place}", None
 
 
 def _storage(settings: Settings) -> Iterator[Finding]:
@@ -171,7 +151,7 @@ def _partner(settings: Settings) -> Iterator[Finding]:
 
 
 def _lake(settings: Settings) -> Iterator[Finding]:
-    """Look for lost tables, damaged files and removed landed files; every byte of the newest data files is read."""
+    """Find lost tables, damaged files and removed landed files; reads every byte of the newest data files."""
     lake = Lake(root=str(settings.lake))
     events, whole = EventLog(lake), True
     for name, contract in EVERY.items():

@@ -1,11 +1,8 @@
-"""The contract in the vocabulary of Great Expectations: suites are derived from contracts, never written by hand.
+"""The contract in the vocabulary of Great Expectations: suites are derived from contracts.
 
-The hot path audits a batch with one aggregate inside the writing transaction. This module states the same promises in
-a vocabulary that is known outside the platform, and validates the *published* rows. It shares no code with the first
-audit, so it also finds what that one overlooks.
-
-No value of a row enters a result: the figures are counts, and of an exception only the first line is kept, without the
-values it quotes. So the page of the results contains no personal data.
+Published rows are validated for the same promises as each write, by other code, which so finds what the audit of the
+write overlooks. No value of a row enters a result: it has counts, and of an exception the first line without the values
+that it quotes.
 """
 
 from __future__ import annotations
@@ -24,9 +21,8 @@ from blogdata.contract.contract import Contract
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# Counts only: the default keeps examples of unexpected values, which may be addresses and logins.
 RESULT_FORMAT = {"result_format": "SUMMARY", "partial_unexpected_count": 0}
-"""Counts only: the default keeps examples of unexpected values, which may be addresses and logins."""
-
 _SPARK_TYPES = {
     "BIGINT": "LongType",
     "INT": "IntegerType",
@@ -38,22 +34,24 @@ _SPARK_TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class RuleResult:
-    """The result of one promise: it holds, it is broken, or it could not be evaluated."""
+    """The result of one promise: it holds, is broken, or, with an error, could not be evaluated."""
 
     rule: str
     description: str
     passed: bool
-    found: int | None = None
+    violations: int | None = None
     error: str | None = None
-    """First line of the exception that its evaluation raised, without the values it quotes."""
+
+    @property
+    def is_broken(self) -> bool:
+        return not self.passed and self.error is None
 
     def __str__(self) -> str:
-        """The rule's name, followed by the number of violations if it was counted: `not_null.user_id (3)`."""
-        return self.rule if self.found is None else f"{self.rule} ({self.found})"
+        return self.rule if self.violations is None else f"{self.rule} ({self.violations})"
 
 
 class Project:
-    """A Great Expectations project in memory: nothing is stored, and no data is sent anywhere."""
+    """A Great Expectations project in memory, which sends nothing anywhere."""
 
     def __init__(self) -> None:
         gx = _library()
@@ -66,8 +64,7 @@ class Project:
         gx = _library()
         wanted = suite(contract)
         with _quiet(), _in_session_of(frame):
-            # A new source each time, because a source keeps its first session. Not persisted: a frame cached on a
-            # shared server occupies its memory for all users.
+            # A new source each time: a source keeps its first session. Not persisted: it would be cached on the server.
             source = self._context.data_sources.add_spark(contract.dataset, persist=False)
             batch = source.add_dataframe_asset("published").add_batch_definition_whole_dataframe("whole")
             definition = self._context.validation_definitions.add(
@@ -78,56 +75,56 @@ class Project:
                 result_format=RESULT_FORMAT,
                 run_id=gx.RunIdentifier(run_name=contract.dataset, run_time=datetime.now(timezone.utc)),
             )
-        found = {result.rule: result for result in map(_result, outcome.results)}
-        if any(result.error is not None for result in found.values()):
+        results = {result.rule: result for result in map(_result, outcome.results)}
+        if any(result.error is not None for result in results.values()):
             # Raises if the server is gone: that is a fault of the run, not a result of the validation.
             frame.sparkSession.sql("SELECT 1").collect()
         # A promise without an answer is an error, not a promise kept.
-        return [found[expectation.meta["rule"]] for expectation in wanted.expectations]
+        return [results[expectation.meta["rule"]] for expectation in wanted.expectations]
 
 
 def suite(contract: Contract) -> Any:
-    """Derive the suite of a dataset from its contract; `rule` in an expectation's meta is its name in an audit."""
     gx = _library()
     # Great Expectations counts each field of a struct as a column too.
     names = [name for column in contract.columns for name in _names(column.name, parse(column.type))]
     # As a set: columns added later come last in the table, whatever their place in the contract.
-    found = [_expect("TableColumnsToMatchSet", "columns", "The columns are those of the contract", column_set=names)]
+    promises = [
+        _expect("ExpectTableColumnsToMatchSet", "columns", "The columns are those of the contract", column_set=names)
+    ]
     for column in contract.columns:
         kind, rule = _spark_type(column.type), f"type.{column.name}"
         says = f"{column.name} is {column.type}"
-        found.append(_expect("ColumnValuesToBeOfType", rule, says, column=column.name, type_=kind))
+        promises.append(_expect("ExpectColumnValuesToBeOfType", rule, says, column=column.name, type_=kind))
         if not column.nullable:
             rule = f"not_null.{column.name}"
-            found.append(_expect("ColumnValuesToNotBeNull", rule, column.description, column=column.name))
+            promises.append(_expect("ExpectColumnValuesToNotBeNull", rule, column.description, column=column.name))
     if contract.key:
-        found.append(_unique(contract))
+        promises.append(_unique(contract))
     for rule_ in contract.rules:
         condition = _sql(f"not coalesce({rule_.expression}, false)")
-        found.append(_query(rule_.name, rule_.description, f"{{batch}} WHERE {condition}"))
+        promises.append(_query(rule_.name, rule_.description, f"{{batch}} WHERE {condition}"))
     by = f" GROUP BY `{contract.partitioning.column}`" if contract.partitioning else ""
     for audit in contract.audits:
         held = _sql(f"SELECT {audit.expression} AS held FROM ") + "{batch}" + by
-        found.append(_query(audit.name, audit.description, f"({held}) WHERE NOT coalesce(held, false)"))
-    return gx.ExpectationSuite(name=contract.dataset, expectations=found)
+        promises.append(_query(audit.name, audit.description, f"({held}) WHERE NOT coalesce(held, false)"))
+    return gx.ExpectationSuite(name=contract.dataset, expectations=promises)
 
 
 def _unique(contract: Contract) -> Any:
     name, description = "unique." + "+".join(contract.key), "The key identifies a row within its partition"
     if len(contract.identity) == 1:
-        return _expect("ColumnValuesToBeUnique", name, description, column=contract.identity[0])
-    return _expect("CompoundColumnsToBeUnique", name, description, column_list=list(contract.identity))
+        return _expect("ExpectColumnValuesToBeUnique", name, description, column=contract.identity[0])
+    return _expect("ExpectCompoundColumnsToBeUnique", name, description, column_list=list(contract.identity))
 
 
 def _query(rule: str, description: str, rows: str) -> Any:
     query = f"SELECT 1 AS broken FROM {rows}"
-    said = {"description": f"{rule}: {description}", "meta": {"rule": rule}}
-    return _library().expectations.UnexpectedRowsExpectation(unexpected_rows_query=query, **said)
+    return _expect("UnexpectedRowsExpectation", rule, description, unexpected_rows_query=query)
 
 
 def _expect(kind: str, rule: str, description: str, **arguments: Any) -> Any:
-    said = {"description": f"{rule}: {description}", "meta": {"rule": rule}}
-    return getattr(_library().expectations, f"Expect{kind}")(**arguments, **said)
+    named = {"description": f"{rule}: {description}", "meta": {"rule": rule}}
+    return getattr(_library().expectations, kind)(**arguments, **named)
 
 
 def _sql(expression: str) -> str:
@@ -150,14 +147,14 @@ def _spark_type(ddl: str) -> str:
 def _result(outcome: Any) -> RuleResult:
     configuration, result = outcome.expectation_config, outcome.result or {}
     error = _error(outcome.exception_info or {})
-    found = result.get("unexpected_count")
-    if found is None and configuration.type == "unexpected_rows_expectation":
-        found = result.get("observed_value")
+    violations = result.get("unexpected_count")
+    if violations is None and configuration.type == "unexpected_rows_expectation":
+        violations = result.get("observed_value")
     return RuleResult(
         rule=configuration.meta["rule"],
         description=configuration.description.split(": ", 1)[1],
         passed=bool(outcome.success) and error is None,
-        found=None if found is None or error is not None else int(found),
+        violations=None if violations is None or error is not None else int(violations),
         error=error,
     )
 
@@ -174,11 +171,7 @@ def _error(info: dict[str, Any]) -> str | None:
 
 @contextmanager
 def _in_session_of(frame: DataFrame) -> Iterator[None]:
-    """Make Great Expectations use the session of a frame, whatever other sessions the process has.
-
-    By itself it uses the Connect session that is active in the thread, else the process's default one. Without either
-    it starts a classic Spark in this process, which does not know the frame's views.
-    """
+    """Make Great Expectations use the session of a frame: without an active one it starts a classic Spark."""
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     active: Any = ConnectSession._active_session
@@ -198,8 +191,8 @@ def _quiet() -> Iterator[None]:
 
 
 def _library() -> Any:
+    # It imports modules that newer Pythons deprecate; the import takes seconds.
     with _quiet():
-        # The library imports modules that newer Pythons deprecate. The import takes seconds, so it happens only here.
         import great_expectations
 
     return great_expectations

@@ -1,7 +1,4 @@
-"""Everything about a deployment that a person should know now, from its recorded metadata and without Spark.
-
-Alerts, metrics and the report show these findings, so they never disagree.
-"""
+"""The findings of a deployment, which alerts, metrics and the report show: from recorded metadata, without Spark."""
 
 from __future__ import annotations
 
@@ -26,26 +23,23 @@ from blogdata.table.audit import warnings
 from blogdata.watch import detectors
 
 NEWEST = 24
-"""How many of the newest partitions are looked at for what was published with a warning."""
+"""How many of the newest partitions are searched for audits that failed with a warning."""
 LONGEST_WAIT_FOR_PARTNER = timedelta(hours=6)
-"""How old an hour may be whose records a partner lacks."""
+"""Age from which the hours of records that wait for the partner are a finding."""
 
 
 def standing(deployment: Observed) -> list[Finding]:
-    """List what stands now, by dataset and partition, the critical ones first.
-
-    A source that cannot look is a finding itself, and hides nothing that the others find.
-    """
-    found: list[Finding] = []
+    """List the findings, the critical ones first; a source that fails is itself a finding, and hides no other."""
+    standing: list[Finding] = []
     for source in SOURCES:
         try:
-            found.extend(source(deployment))
+            standing.extend(source(deployment))
         except PlatformError as error:
-            found.append(
+            standing.append(
                 Finding(
                     source="findings",
                     dataset=EVENTS,
-                    # Whoever owns what comes in.
+                    # The owner of the first dataset: of what comes in.
                     owner=next(iter(deployment.contracts.values())).owner,
                     severity=Severity.CRITICAL,
                     what=f"{source.__name__} could not be looked at: {error.what}, in {error.where}",
@@ -53,7 +47,7 @@ def standing(deployment: Observed) -> list[Finding]:
                     partition=source.__name__,
                 )
             )
-    return sorted(found, key=lambda one: (one.severity is not Severity.CRITICAL, one.identity))
+    return sorted(standing, key=lambda finding: (finding.severity is not Severity.CRITICAL, finding.identity))
 
 
 def _finding(
@@ -79,8 +73,8 @@ def waiting(deployment: Observed) -> Iterator[Finding]:
     """Find the partitions that wait for a person, because they failed or are held; those of one reason together."""
     planner = Planner(graph=deployment.graph, look=deployment.look)
     for task in deployment.graph.tasks:
-        for found in by_reason(planner.waiting(task)).values():
-            (partition, error), *others = found.items()
+        for errors in by_reason(planner.waiting(task)).values():
+            (partition, error), *others = errors.items()
             waits = f"it and {len(others)} more, up to {others[-1][0]}, wait" if others else "waits"
             what = f"{waits} for a person: {error.what}, in {error.where}"
             yield _finding(task.contracts[0], "waiting", what, error.remedy, partition or None, Severity.CRITICAL)
@@ -98,9 +92,9 @@ def overdue(deployment: Observed) -> Iterator[Finding]:
     for contract in deployment.graph.contracts.values():
         if landed_input(contract) is None:
             continue
-        found = Arrivals.of(contract, deployment.look.zone).overdue(deployment.look.events, deployment.now)
-        if found.warning is not None:
-            what, _, remedy = found.warning.rpartition("; ")
+        late = Arrivals.of(contract, deployment.look.zone).overdue(deployment.look.events, deployment.now)
+        if late.warning is not None:
+            what, _, remedy = late.warning.rpartition("; ")
             yield _finding(contract, "overdue", what, Remedy(remedy))
 
 
@@ -109,10 +103,7 @@ def astray(deployment: Observed) -> Iterator[Finding]:
     landed = [contract for contract in deployment.graph.contracts.values() if landed_input(contract) is not None]
     for contract in landed:
         arrivals = Arrivals.of(contract, zone)
-        for kind, text in (
-            ("place", arrivals.astray_warning),
-            ("name", arrivals.misnamed_warning(deployment.now)),
-        ):
+        for kind, text in (("place", arrivals.astray_warning), ("name", arrivals.misnamed_warning)):
             if text is not None:
                 what, _, remedy = text.rpartition("; ")
                 yield _finding(contract, "astray", what, Remedy(remedy), kind)
@@ -143,7 +134,7 @@ def published_with_warning(deployment: Observed) -> Iterator[Finding]:
 
 
 def observed(deployment: Observed) -> Iterator[Finding]:
-    """Find the drift of the newest period that was looked at, and all rows whose reference does not exist."""
+    """Find the drift of the newest profiled period, and all rows whose reference does not exist."""
     for contract in deployment.contracts.values():
         if not contract.profiled and not contract.references:
             continue
@@ -185,7 +176,6 @@ def retiring(deployment: Observed) -> Iterator[Finding]:
 
 def unstarted(deployment: Observed) -> Iterator[Finding]:
     landing = deployment.look.zone.folder
-    # Whoever owns what comes in.
     contract = next(iter(deployment.contracts.values()))
     refused = landing / external_trigger.FOLDER / external_trigger.REFUSED
     for file in sorted(refused.glob(f"*{external_trigger.SUFFIX}")):

@@ -2,19 +2,15 @@
 
 Problem: a producer delivers more than before, or a reader is not run; no job fails, and the reader works on data of an
 hour ago.
-
 How it works: each source of offsets (:class:`Offsets`) lists how far the reader is behind in each partition: in units
 of the source (Delta versions, files or landed partitions), and since when the oldest unread unit is there.
 :func:`detect` takes the maximum and the 95th percentile over the partitions: the reader lags if the maximum is above
 the bound.
-
 The trap: an average hides the one partition that stands still. And a maximum alone does not tell a slow reader from one
 partition with too much data; the percentile does, and the reading has both. Readers that run in batches are behind
 between two runs as a matter of course, so the bound is the promised delay, and periods that wait for their end are not
 counted.
-
 When not to use it: where no one has promised anything, a distance has no bound.
-
 Source: Data Engineering Design Patterns, ch. 10.
 """
 
@@ -53,12 +49,12 @@ def detect(dataset: str, sources: Iterable[Offsets], *, within: timedelta, now: 
     measured = [(_waits(source, now), source) for source in sources]
     if not measured:
         return unknown(LAG, dataset, "none of its inputs can be measured yet")
-    waits, source = max(measured, key=lambda one: max(one[0], default=0.0))
+    waits, source = max(measured, key=lambda item: max(item[0], default=0.0))
     longest, bound = max(waits, default=0.0), within.total_seconds()
     # The smallest wait that at least 95 % of the partitions do not exceed (nearest rank).
     p95 = waits[-(-len(waits) * 95 // 100) - 1] if waits else 0.0
     behind = sum(position.behind for position in source.positions)
-    waiting = sorted((one.since, one.partition) for one in source.positions if one.since is not None)
+    waiting = sorted((at.since, at.partition) for at in source.positions if at.since is not None)
     partitions = [partition for _, partition in waiting]
     lags = longest > bound
     where = partitions[0] if len(partitions) == 1 else f"{len(partitions)} partitions: {first(partitions)}"

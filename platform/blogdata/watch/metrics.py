@@ -6,8 +6,9 @@ people who look at the file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -35,23 +36,12 @@ _OF_DATASETS = {
 }
 
 
-def registry(
-    deployment: Observed,
-    lake: Lake,
-    contracts: Sequence[Contract],
-    channels: Mapping[str, bool],
-    ticks: Mapping[str, float],
-) -> CollectorRegistry:
-    """Read all figures of a deployment.
-
-    Args:
-        channels: Alert channel to whether it fails.
-        ticks: When each watching sensor last ticked, in seconds since 1970.
-    """
-    found = CollectorRegistry()
+def registry(deployment: Observed, lake: Lake, contracts: Iterable[Contract], ticks: Path) -> CollectorRegistry:
+    """Read all figures; `ticks` has a file for each watching sensor, as old as its last tick."""
+    metrics = CollectorRegistry()
 
     def gauge(name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(PREFIX + name, text, labels, registry=found)
+        return Gauge(PREFIX + name, text, labels, registry=metrics)
 
     gauge("collected_timestamp_seconds", "When these figures were read.").set(deployment.now.timestamp())
     info = gauge("dataset_info", "1 for each dataset that is published, with its owner.", "dataset", "owner")
@@ -77,16 +67,13 @@ def registry(
         "What a person should know now, by dataset and by what found it.",
         *("dataset", "owner", "source", "severity"),
     )
-    for one in standing(deployment):
-        by_severity.labels(one.severity.value).inc()
-        by_source.labels(one.dataset, one.owner, one.source, one.severity.value).inc()
-    failing = gauge("alert_channel_failing", "1 if the channel did not take its last messages.", "channel")
-    for name, fails in channels.items():
-        failing.labels(name).set(fails)
+    for finding in standing(deployment):
+        by_severity.labels(finding.severity.value).inc()
+        by_source.labels(finding.dataset, finding.owner, finding.source, finding.severity.value).inc()
     ticked = gauge("sensor_tick_timestamp_seconds", "When a sensor that watches the deployment last ran.", "sensor")
-    for name, at in ticks.items():
-        ticked.labels(name).set(at)
-    return found
+    for file in ticks.iterdir():
+        ticked.labels(file.name).set(file.stat().st_mtime)
+    return metrics
 
 
 def _of_dataset(lake: Lake, contract: Contract, lines: Sequence[LedgerLine], now: datetime) -> dict[str, float]:

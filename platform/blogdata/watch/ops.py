@@ -51,22 +51,29 @@ def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             "folder": dg.MetadataValue.path(str(folder)),
             **table(
                 "edges",
-                [{"from": edge.source, "to": edge.target, "newest_version_read": edge.version} for edge in graph.edges],
+                [
+                    {"from": above, "to": below, "newest_version_read": read}
+                    for (above, below), read in graph.edges.items()
+                ],
             ),
-            **table("datasets", [_dataset(graph, name) for name in graph.nodes]),
+            **table("datasets", [_dataset(graph, name) for name in graph.datasets()]),
         }
     )
 
 
 def _dataset(graph: Lineage, name: str) -> dict[str, Any]:
-    node = graph.nodes[name]
+    contract = graph.contracts.get(name)
     lists = {
-        "used_by": node.consumers,
+        "used_by": contract.consumers if contract else (),
         "made_of": graph.upstream(name),
         "made_of_it": graph.downstream(name),
         "tell_before_a_change": graph.affected_teams(name),
     }
-    return {"dataset": name, "owner": node.owner or "", **{key: ", ".join(sorted(of)) for key, of in lists.items()}}
+    return {
+        "dataset": name,
+        "owner": contract.owner if contract else "",
+        **{key: ", ".join(sorted(of)) for key, of in lists.items()},
+    }
 
 
 REPORT = dg.AssetKey(["ops", "report"])
@@ -86,7 +93,7 @@ def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     # The checkpoints lie in the deployment's home.
     file = access.checkpoints_path.parent / FILE
     try:
-        found = report_figures.compute(
+        figures = report_figures.compute(
             access.lake,
             access.landing_zone,
             access.checkpoints_path,
@@ -95,11 +102,11 @@ def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         )
     except PlatformError as error:
         raise failure(context, error) from error
-    report_figures.write(found, file)
+    report_figures.write(figures, file)
     return dg.MaterializeResult(
         metadata={
             "page": dg.MetadataValue.path(str(file)),
-            "findings": len(found.data.findings),
+            "findings": len(figures.data.findings),
             "bytes": file.stat().st_size,
         }
     )
@@ -132,17 +139,17 @@ def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult
         spark=context.resources.spark.guard,
         probe=access.probe,
     )
-    found = list(maintain(upkeep))
-    faults = [one for one in found if isinstance(one, Fault)]
+    results = list(maintain(upkeep))
+    faults = [result for result in results if isinstance(result, Fault)]
     for fault in faults:
         context.log.error(f"{fault.dataset} is left: {fault.error}")
     if faults:
         raise failure(context, faults[0].error)
-    done = [one for one in found if isinstance(one, Done)]
+    done = [result for result in results if isinstance(result, Done)]
     return dg.MaterializeResult(
         metadata={
-            "done": sum(not one.left for one in done),
-            "left": sum(bool(one.left) for one in done),
-            **table("tables", [asdict(one) for one in done]),
+            "done": sum(not result.left for result in done),
+            "left": sum(bool(result.left) for result in done),
+            **table("tables", [asdict(result) for result in done]),
         }
     )

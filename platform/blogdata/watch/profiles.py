@@ -33,7 +33,7 @@ class Looked:
     """The periods that one look found new, by time, and what stands of this look and earlier ones."""
 
     dataset: str
-    found: Sequence[Profile]
+    profiles: Sequence[Profile]
     drifts: Sequence[Drift]
     orphans: Mapping[str, int]
     """Referenced dataset to the number of rows whose reference does not exist there, in all periods."""
@@ -74,28 +74,22 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
         looked.extend(look(spark, access, contract, context.run.run_id) for contract in OBSERVED.values())
     yield dg.MaterializeResult(
         metadata={
-            "periods": sum(len(one.found) for one in looked),
-            **table(
-                "profiled",
-                [
-                    {
-                        "dataset": one.dataset,
-                        "new_periods": len(one.found),
-                        "rows": sum(each.rows for each in one.found),
-                        "refer_to_nothing": sum(one.orphans.values()),
-                    }
-                    for one in looked
-                ],
-            ),
-            **table("drifts", [{"dataset": one.dataset, **vars(drift)} for one in looked for drift in one.drifts]),
+            "periods": sum(len(seen.profiles) for seen in looked),
+            **table("profiled", list(map(_row, looked))),
+            **table("drifts", [{"dataset": seen.dataset, **vars(drift)} for seen in looked for drift in seen.drifts]),
         },
-        check_results=[result for one in looked for result in _results(one)],
+        check_results=[result for seen in looked for result in _results(seen)],
     )
+
+
+def _row(seen: Looked) -> dict[str, Any]:
+    rows, orphans = sum(profile.rows for profile in seen.profiles), sum(seen.orphans.values())
+    return {"dataset": seen.dataset, "new_periods": len(seen.profiles), "rows": rows, "refer_to_nothing": orphans}
 
 
 def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: str) -> Looked:
     offline_observer.require_profilable(contract)
-    name, found = contract.dataset, list[Profile]()
+    name, profiles = contract.dataset, list[Profile]()
     published = access.events.publications(name)
     before = offline_observer.standing(access.events, contract, published)
     periods = iter(offline_observer.unseen(kept(published), before, contract.grain).items())
@@ -104,14 +98,14 @@ def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: 
         frame = access.lake.read(spark, name, version)
         orphans = _orphans(spark, access, contract, frame, some)
         for profile in offline_observer.profile(frame, contract, some, version):
-            drifted = drifts(profile, [*before, *found], contract)
-            found.append(replace(profile, drifts=drifted, orphans=orphans.get(profile.period, {})))
-    access.events.append([offline_observer.event_of(name, one, run_id) for one in found])
-    seen = [*before, *found]
+            drifted = drifts(profile, [*before, *profiles], contract)
+            profiles.append(replace(profile, drifts=drifted, orphans=orphans.get(profile.period, {})))
+    access.events.append([offline_observer.event_of(name, profile, run_id) for profile in profiles])
+    seen = [*before, *profiles]
     missing = offline_observer.standing_orphans(seen)
     return Looked(
         dataset=name,
-        found=found,
+        profiles=profiles,
         drifts=offline_observer.standing_drifts(seen),
         orphans={above: sum(rows.values()) for above, rows in missing.items()},
     )
@@ -134,8 +128,8 @@ def _orphans(
             # A blog without users has no such table; whoever refers to it all the same refers to nothing.
             missing = rows.dropna(subset=list(reference.columns))
         else:
-            there = access.lake.read(spark, reference.dataset)
-            missing = constraints_enforcer.orphans(rows, there, reference.columns)
+            referenced = access.lake.read(spark, reference.dataset)
+            missing = constraints_enforcer.orphans(rows, referenced, reference.columns)
         for row in missing.groupBy(offline_observer.PERIOD).count().collect():
             counts[row[offline_observer.PERIOD]][reference.dataset] = row["count"]
     return counts
@@ -160,5 +154,5 @@ def _result(
         passed=not problems,
         severity=severity,
         description="; ".join(problems) or None,
-        metadata={"periods": len(looked.found)},
+        metadata={"periods": len(looked.profiles)},
     )

@@ -21,7 +21,7 @@ from blogdata.watch import report_page
 from blogdata.watch.data_part import DataPart, data_part
 from blogdata.watch.report_page import Audience
 from quality.contracts import EVERY, GRAPH
-from quality.contracts.streams import streamed_inputs
+from quality.streams import streamed_inputs
 
 DAYS = 400
 """Days of history that a report has: the newest ones, thirteen months of them."""

@@ -216,7 +216,7 @@ def render(figures: Mapping[str, Any], *, title: str) -> str:
             made_at=figures["made_at"],
             blog=figures["blog"],
             data=figures["data"],
-            critical=sum(one["severity"] == Severity.CRITICAL.value for one in figures["data"]["findings"]),
+            critical=sum(finding["severity"] == Severity.CRITICAL.value for finding in figures["data"]["findings"]),
         )
     )
 
@@ -229,7 +229,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({one.__name__: one for one in (number, share, figure, change, moment, key)})
+    environment.filters.update({rule.__name__: rule for rule in (number, share, figure, change, moment, key)})
     return environment
 
 

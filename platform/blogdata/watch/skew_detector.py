@@ -2,20 +2,16 @@
 
 Problem: a job succeeds on half of its input, and reports show a drop that never happened; or one key takes half of the
 rows, and one task works while the others wait.
-
 How it works: :func:`volumes` compares the rows of a partition with the median of comparable ones: the same hour of the
 same weekday in the last eight weeks (while these are few, the same hour of the last two weeks, with a wider tolerance),
 each scaled by the growth since. A partition is skewed if its rows lie outside the tolerance by more than chance
 explains, and far from its comparable ones for their own spread. :func:`unevenness` compares the relative deviation of
 the rows of keys, standard deviation by mean, with that of earlier partitions.
-
 The trap: the fatality loop. If a bad partition becomes the norm, the next good one is reported. Refused and failed runs
 publish nothing, so they are no history, and medians do not move with single bad partitions. The other trap is small
 numbers: a hundred rows of some twenty visitors vary by chance, so what chance explains is computed for rows that come
 in groups.
-
 When not to use it: for a known event such as a sale, which is an unusual volume and no fault.
-
 Source: Data Engineering Design Patterns, ch. 10.
 """
 
@@ -63,25 +59,25 @@ GROWTH = {Grain.HOUR: timedelta(weeks=2), Grain.DAY: timedelta(weeks=2), Grain.W
 class Deviation:
     partition: str
     verdict: str
-    found: float
+    value: float
     usual: float
 
     @property
     def ratio(self) -> float:
         """How far apart the two are: the larger one divided by the smaller one."""
-        small, large = sorted((self.found, self.usual))
+        small, large = sorted((self.value, self.usual))
         return large / small if small > 0 else math.inf if large > 0 else 1.0
 
     def __str__(self) -> str:
         if self.verdict == UNEVEN:
-            return f"{self.partition}: keys deviate by {self.found:.2f} of their mean, usual are {self.usual:.2f}"
-        return f"{self.partition} has {self.found:,.0f} rows, {self.usual:,.0f} were expected"
+            return f"{self.partition}: keys deviate by {self.value:.2f} of their mean, usual are {self.usual:.2f}"
+        return f"{self.partition} has {self.value:,.0f} rows, {self.usual:,.0f} were expected"
 
 
 def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grain, tolerance: float) -> list[Deviation]:
     """Compare the rows of partitions with those of comparable earlier ones; none whose expected volume is unknown."""
     past = _Past(rows, grain, tolerance)
-    found = []
+    deviations = []
     for partition in sorted(set(partitions) & rows.keys()):
         alike = past.alike(partition)
         if alike is None:
@@ -89,7 +85,7 @@ def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grai
         others, share = alike
         usual, here = median(others), rows[partition]
         # 1.4826 makes the median of distances an estimate of the standard deviation (of a normal distribution).
-        spread = 1.4826 * median(abs(one - usual) for one in others)
+        spread = 1.4826 * median(abs(count - usual) for count in others)
         least, most = usual * share, usual / share
         verdict = ""
         if max(usual, here) >= LEAST_ROWS and abs(here - usual) > BOUND * spread:
@@ -97,28 +93,28 @@ def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grai
                 verdict = FEWER
             elif here - BOUND * _by_chance(here) > most:
                 verdict = MORE
-        found.append(Deviation(partition=partition, verdict=verdict, found=here, usual=usual))
-    return found
+        deviations.append(Deviation(partition=partition, verdict=verdict, value=here, usual=usual))
+    return deviations
 
 
 def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str]) -> list[Deviation]:
     """Compare the relative deviation of keys with the usual one, of partitions with enough rows and a history."""
-    keys = max((len(each) for each in counts.values()), default=0)
+    keys = max((len(rows) for rows in counts.values()), default=0)
     measured = {
-        partition: _relative_deviation(each, keys) for partition, each in counts.items() if sum(each) >= LEAST_ROWS
+        partition: _relative_deviation(rows, keys) for partition, rows in counts.items() if sum(rows) >= LEAST_ROWS
     }
-    ordered, found = sorted(measured), []
+    ordered, deviations = sorted(measured), []
     for place, partition in enumerate(ordered):
-        before = [measured[one] for one in ordered[max(place - DAYS * 24, 0) : place]]
+        before = [measured[key] for key in ordered[max(place - DAYS * 24, 0) : place]]
         if partition not in partitions or len(before) < LEAST_DAYS:
             continue
         by_chance = math.sqrt(GROUPS * keys / sum(counts[partition]))
         usual = max(median(before), by_chance, LEAST_UNEVEN / TIMES_USUAL)
         uneven = measured[partition] > TIMES_USUAL * usual
-        found.append(
-            Deviation(partition=partition, verdict=UNEVEN if uneven else "", found=measured[partition], usual=usual)
+        deviations.append(
+            Deviation(partition=partition, verdict=UNEVEN if uneven else "", value=measured[partition], usual=usual)
         )
-    return found
+    return deviations
 
 
 def detect(dataset: str, spec: Skew, deviations: Sequence[Deviation]) -> Reading:
@@ -126,11 +122,12 @@ def detect(dataset: str, spec: Skew, deviations: Sequence[Deviation]) -> Reading
     if not deviations:
         return unknown(SKEW, dataset, "too few comparable partitions, or too few rows")
     bound = TIMES_USUAL if spec.tolerance is None else 1 / (1 - spec.tolerance)
-    skewed = [one for one in deviations if one.verdict]
+    skewed = [deviation for deviation in deviations if deviation.verdict]
     if not skewed:
-        return Reading(detector=SKEW, dataset=dataset, value=max(one.ratio for one in deviations), bound=bound)
-    worst = max(skewed, key=lambda one: one.ratio)
-    partitions = sorted({one.partition for one in skewed})
+        largest = max(deviation.ratio for deviation in deviations)
+        return Reading(detector=SKEW, dataset=dataset, value=largest, bound=bound)
+    worst = max(skewed, key=lambda deviation: deviation.ratio)
+    partitions = sorted({deviation.partition for deviation in skewed})
     others = "" if len(partitions) == 1 else f"; {len(partitions)} partitions: {first(partitions)}"
     return Reading(
         detector=SKEW,
@@ -141,7 +138,7 @@ def detect(dataset: str, spec: Skew, deviations: Sequence[Deviation]) -> Reading
         what=f"{worst}{others}",
         remedy=Remedy("see whether the layer above has them too: ", ShowLedger(dataset=dataset)),
         partitions=partitions,
-        figures={"found": worst.found, "usual": worst.usual},
+        figures={"found": worst.value, "usual": worst.usual},
     )
 
 

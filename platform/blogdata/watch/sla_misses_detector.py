@@ -2,19 +2,15 @@
 
 Problem: a job that succeeds two hours late has failed its readers, and whoever looks for the cause must know whether
 the job was slow or its producer was late.
-
 How it works: a partition is due a promised time after its end (:func:`detect`). Two spans are measured
 (:class:`Delivery`): event time, from the end of the partition to its first publication; and processing time, from when
 its input was there. If the partition is late though a job of usual duration could have made it, or processing alone
 took longer than the promise, our job was late. Otherwise the input was.
-
 The trap: in a chain of jobs a delay above makes all of them late, if each is measured from the start of the chain. Here
 each job's own time begins when its inputs were there, and a late input names the dataset it comes from. The first
 publication counts: late rows that publish an hour again do not make it late.
-
 When not to use it: for a stream, which has no partitions that end (Lag Detector). Partitions due more than a day ago
 are not judged: nobody can make up for them, and simulated or backfilled data are no misses.
-
 Source: Data Engineering Design Patterns, ch. 10.
 """
 
@@ -54,10 +50,10 @@ def detect(
     if not deliveries and not jobs:
         return unknown(SLA, dataset, "no partition has become due lately")
     usual = timedelta(seconds=median(jobs) if len(jobs) >= LEAST_JOBS else 0.0)
-    misses = [(one, is_ours) for one in deliveries if (is_ours := _is_ours(one, promise, usual, now)) is not None]
-    ours = any(is_ours for _, is_ours in misses)
-    alike = [one for one, is_ours in misses if is_ours == ours]
-    worst = max(alike or deliveries, key=lambda one: (one.published_at or now) - one.ended, default=None)
+    misses = [(miss, ours) for miss in deliveries if (ours := _is_ours(miss, promise, usual, now)) is not None]
+    is_ours = any(ours for _, ours in misses)
+    alike = [miss for miss, ours in misses if ours == is_ours]
+    worst = max(alike or deliveries, key=lambda delivery: (delivery.published_at or now) - delivery.ended, default=None)
     value = 0.0 if worst is None else ((worst.published_at or now) - worst.ended).total_seconds()
     reading = Reading(detector=SLA, dataset=dataset, value=value, bound=promise.total_seconds())
     if worst is None or not misses:
@@ -66,26 +62,26 @@ def detect(
     late = span(max(reading.value, processing) - reading.bound)
     state = "was published" if worst.published_at else "is not published"
     came = f"came at {worst.input_at:%Y-%m-%d %H:%M} UTC" if worst.input_at else "has not come"
-    cause = f"its input was there {span(processing)} before" if ours else f"{worst.waits_for} {came}"
-    partitions = sorted(one.partition for one in alike)
+    cause = f"its input was there {span(processing)} before" if is_ours else f"{worst.waits_for} {came}"
+    partitions = sorted(miss.partition for miss in alike)
     others = "" if len(partitions) == 1 else f"; {len(partitions)} of this kind: {first(partitions)}"
     by_itself = Remedy("ask the owner of the input; it is computed by itself once the input is there")
     return replace(
         reading,
-        verdict=JOB_LATE if ours else INPUT_LATE,
+        verdict=JOB_LATE if is_ours else INPUT_LATE,
         what=f"{worst.partition} {state} {late} after the promise; {cause}{others}",
-        remedy=Remedy("see whether anything runs it, then: ", Run(datasets=(dataset,))) if ours else by_itself,
+        remedy=Remedy("see whether anything runs it, then: ", Run(datasets=(dataset,))) if is_ours else by_itself,
         partitions=partitions,
     )
 
 
-def _processing(one: Delivery, now: datetime) -> timedelta:
-    return timedelta() if one.input_at is None else (one.published_at or now) - max(one.input_at, one.ended)
+def _processing(late: Delivery, now: datetime) -> timedelta:
+    return timedelta() if late.input_at is None else (late.published_at or now) - max(late.input_at, late.ended)
 
 
-def _is_ours(one: Delivery, promise: timedelta, usual: timedelta, now: datetime) -> bool | None:
+def _is_ours(late: Delivery, promise: timedelta, usual: timedelta, now: datetime) -> bool | None:
     """Return whether our job was late, and not the input; None if neither was."""
-    due, processing = one.ended + promise, _processing(one, now)
-    if (one.published_at or now) <= due and processing <= promise:
+    due, processing = late.ended + promise, _processing(late, now)
+    if (late.published_at or now) <= due and processing <= promise:
         return None
-    return one.input_at is not None and (processing > promise or one.input_at + usual <= due)
+    return late.input_at is not None and (processing > promise or late.input_at + usual <= due)

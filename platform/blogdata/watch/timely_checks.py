@@ -18,7 +18,7 @@ from blogdata.runs.names import asset_key
 from blogdata.watch import detectors
 from blogdata.watch.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN, Reading
 from quality.contracts import EVERY, GRAPH, LANDED
-from quality.contracts.streams import streamed_inputs
+from quality.streams import streamed_inputs
 
 OVERDUE = "overdue"
 CHECKED: Mapping[str, str] = {
@@ -64,18 +64,18 @@ def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
     return dg.AssetCheckKey(dg.AssetKey(["landing", landed.table]), OVERDUE)
 
 
-def overdue_evaluation(contract: Contract, found: Overdue) -> dg.AssetCheckEvaluation:
+def overdue_evaluation(contract: Contract, late: Overdue) -> dg.AssetCheckEvaluation:
     key = overdue_check_key(contract)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,
-        passed=found.warning is None,
+        passed=late.warning is None,
         severity=dg.AssetCheckSeverity.WARN,
-        description=found.warning,
+        description=late.warning,
         metadata={
-            "verdict": found.warning or QUIET,
-            OVERDUE: len(found.keys),
-            **{why: list(keys) for why, keys in found.without.items()},
+            "verdict": late.warning or QUIET,
+            OVERDUE: sum(map(len, late.without.values())),
+            **{why: list(keys) for why, keys in late.without.items()},
         },
     )
 
@@ -95,8 +95,8 @@ def _check(
 
 def _of_arrivals(contract: Contract) -> dg.AssetChecksDefinition:
     def evaluate(access: LakeResource) -> dg.AssetCheckEvaluation:
-        found = Arrivals.of(contract, access.landing_zone).overdue(access.events, datetime.now(timezone.utc))
-        return overdue_evaluation(contract, found)
+        late = Arrivals.of(contract, access.landing_zone).overdue(access.events, datetime.now(timezone.utc))
+        return overdue_evaluation(contract, late)
 
     due = f"What is due {contract.freshness_hours:g} h after its end has come, and is complete (warning)"
     return _check(overdue_check_key(contract), due, evaluate)

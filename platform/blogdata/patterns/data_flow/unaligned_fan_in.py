@@ -1,19 +1,15 @@
 """Unaligned Fan-In: at its deadline a period is computed from what is there, and every row says how much that was.
 
-Problem: a report is due in the morning. If one source is behind, no report is worse than one without it, but whoever
-takes a part for the whole decides on wrong figures.
-
+Problem: a report is due in the morning. If one source is behind, no report is worse than one without it, but a part
+that is taken for the whole leads to wrong decisions.
 How it works: the contract declares a deadline (`On.DEADLINE`). Until then the period waits for all parts; from then on
-it is computed from the parts that are there. :func:`gather` compares these with the expected ones for each source, and
+it is computed from those that are published. :func:`gather` compares them with the expected ones for each source, and
 :func:`labelled` puts the share on every row: a figure whose source is missing is a row without a value, not a missing
 row and not a zero. The share is a measure of the commit too. When a missing part comes, the period is stale and
 replaced.
-
 The trap: the arrows of a graph do not show which inputs may be missing, so a reader sees a failed input and a computed
 report. And a source that has never delivered is no missing part: otherwise no report would ever be complete.
-
 When not to use it: when a part must not be taken for the whole at all (Aligned Fan-In).
-
 Source: Data Engineering Design Patterns, ch. 6.
 """
 
@@ -36,8 +32,6 @@ LABELS = (
 
 @dataclass(frozen=True, kw_only=True)
 class PeriodSource:
-    """A source of a period, as far as it is there."""
-
     published: Collection[str]
     delivered: Collection[str]
     held: Collection[str] = ()
@@ -51,35 +45,34 @@ class Gathered:
 
     @property
     def completeness(self) -> float:
-        expected = sum(len(each.needed) for each in self.parts.values())
-        return sum(each.present for each in self.parts.values()) / expected
+        expected = sum(len(part.needed) for part in self.parts.values())
+        return sum(part.present for part in self.parts.values()) / expected
 
 
 def gather(periods: Sequence[str], grain: Grain, of: Grain, sources: Mapping[str, PeriodSource]) -> dict[str, Gathered]:
-    """Find out what is there of each source.
+    """Compare the parts of each source with the expected ones.
 
     A source is expected from the period of its first delivery on. Before, it belongs to a period only by late rows.
     """
-    found: dict[str, dict[str, Completeness]] = {period: {} for period in periods}
+    expected: dict[str, dict[str, Completeness]] = {period: {} for period in periods}
     read: dict[str, set[str]] = {period: set() for period in periods}
     for name, source in sources.items():
-        there = (set(source.published) & set(source.delivered)) - set(source.held)
+        present = (set(source.published) & set(source.delivered)) - set(source.held)
         first = min((coarser(key, of, grain) for key in source.delivered), default=None)
-        for period, parts in completeness(periods, grain, of, there).items():
+        for period, parts in completeness(periods, grain, of, present).items():
             if not set(source.published).isdisjoint(parts.needed):
                 read[period].add(name)
             if name in read[period] or (first is not None and first <= period):
-                found[period][name] = parts
-    return {period: Gathered(parts=found[period], read=frozenset(read[period])) for period in periods}
+                expected[period][name] = parts
+    return {period: Gathered(parts=expected[period], read=frozenset(read[period])) for period in periods}
 
 
 def labelled(
     rows: DataFrame, gathered: Mapping[str, Gathered], metrics: Mapping[str, Mapping[str, int | None]]
 ) -> DataFrame:
-    """Return one row for each figure that is expected of a period; its value is null if no part of its source is there.
+    """Return a row for each expected figure of a period; its value is null if no part of its source is there.
 
-    Args:
-        rows: The figures: `period` STRING, `metric` STRING, `value` BIGINT, `detail` STRING; at most one a metric.
+    The figures have `period` STRING, `metric` STRING, `value` BIGINT, `detail` STRING; at most one row a metric.
     """
     labels = rows.sparkSession.createDataFrame(list(_labels(gathered, metrics)), LABELS)
     value = "coalesce(value, empty) AS value"
@@ -90,9 +83,9 @@ def labelled(
 def _labels(
     gathered: Mapping[str, Gathered], metrics: Mapping[str, Mapping[str, int | None]]
 ) -> Iterator[tuple[str, str, str, int, float, float, int | None]]:
-    for period, found in gathered.items():
-        for source, parts in found.parts.items():
+    for period, of in gathered.items():
+        for source, parts in of.parts.items():
             for metric, empty in metrics[source].items():
                 share = parts.present / len(parts.needed)
-                known = empty if source in found.read else None
-                yield period, source, metric, parts.present, share, found.completeness, known
+                known = empty if source in of.read else None
+                yield period, source, metric, parts.present, share, of.completeness, known

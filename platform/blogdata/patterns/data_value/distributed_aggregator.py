@@ -1,18 +1,15 @@
 """Distributed Aggregator: a cube over more rows than one machine holds, computed where the rows are.
 
-Problem: counts over days of events by several dimensions; the rows of a group are spread over many machines and must be
-brought together.
-How it works: every measure is partially aggregated before the shuffle, so that only partial results cross the network
+Problem: counts over days of events by several dimensions; the rows of a group are spread over many machines.
+How it works: every measure is partially aggregated before the shuffle, so only partial results cross the network
 (:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the counted values first.
-Approximate ones keep a sketch of fixed size per group instead (DataSketches HLL), with an error known in advance.
-Totals by several sets of columns are one pass over the rows (:func:`aggregate_sets`, the book's GROUPING SETS), with
-distinct counts of their own. It pays where one reader needs several: the daily report's top page and top referrer share
-a scan. The cube has its finest groups only: whoever sums a table that has totals among its rows counts page views
-again.
-The trap: skew, and a remedy for it that is not needed. One group far larger than the rest leaves one task working alone
-if its rows themselves are moved, but only partial results are, so nothing here is salted. Where a salt is needed, it
-must be computed from the row: a random one changes when a task is retried, and rows are lost or counted twice. Another
-trap: the distinct counts of days do not add up to that of the week.
+Approximate ones keep a sketch of fixed size per group (DataSketches HLL), with an error known in advance. Totals by
+several sets of columns are one pass over the rows (:func:`aggregate_sets`, the book's GROUPING SETS), with distinct
+counts of their own: the daily report's top page and top referrer share a scan.
+The trap: salting where it is not needed. One large group leaves one task working alone only if its rows are moved;
+partial results are few. A salt must be computed from the row: a random one changes when a task is retried, and rows are
+lost or counted twice. Another trap: the distinct counts of days do not add up to that of the week, and a table with
+totals among its rows counts twice when it is summed.
 When not to use it: when the data is already partitioned by the group (Local Aggregator), or fits one process.
 Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet et al., HyperLogLog, 2007.
 """
@@ -26,7 +23,6 @@ from enum import Enum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-DEFAULT_LG_K = 12
 SET = "grouping_set"
 """Column with the name of the grouping set of a row: a null of a column that is not in the set is no value."""
 
@@ -39,17 +35,13 @@ class How(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One aggregated column.
-
-    Args:
-        name: Name of the result column; a BIGINT, of SKETCH a BINARY (an empty sketch where there is no value).
-        column: Column to aggregate; None counts rows, and is allowed with COUNT only.
-    """
+    """One aggregated column: a BIGINT, of SKETCH a BINARY (an empty sketch where there is no value)."""
 
     name: str
     how: How = How.COUNT
     column: str | None = None
-    lg_k: int = DEFAULT_LG_K
+    """None counts rows, and is allowed with COUNT only."""
+    lg_k: int = 12
 
 
 def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:

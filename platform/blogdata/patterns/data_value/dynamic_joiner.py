@@ -1,19 +1,17 @@
 """Dynamic Joiner: rows of two inputs that both still grow are joined, each with those of the other within a time bound.
 
-Problem: neither side is there first. A row comes before its partner or after it, late or never, and a row that nobody
-waits for is lost.
+Problem: a row comes before its partner or after it, late or never, and a row that is not kept until then is lost.
 How it works: rows belong together if their keys are equal and the time of the left one is at most a bound after that of
-the right one (:func:`join`). The join is full outer, so a row without a partner comes out once, too, and says which
-side it is of. Two streams have a watermark each, and the later of them waits for the other: with both and the bound
-Spark knows how long a row can still find a partner, keeps it so long and no longer, and lets an unmatched one go. So
-the state is as large as the rows of that time, and of the hours that one stream is ahead of the other (figure 5-3). A
-batch is joined by the same condition, from its partitions and the neighbours within the bound, and again when one of
-them changes.
+the right one (:func:`join`). The join is full outer, so a row without a partner comes out once, too. Two streams have a
+watermark each, and the later one waits for the other: with both and the bound Spark knows how long a row can still find
+a partner, and keeps it no longer. So the state is as large as the rows of that time, and of the hours that one stream
+is ahead of the other (figure 5-3). A batch is joined by the same condition, from its partitions and the neighbours
+within the bound, and again when one of them changes.
 The trap: a join without time bounds, or with a watermark on one side only: such a stream keeps every row for ever, or
 loses those that come a little late. And a row that has several partners comes out once with each of them.
 When not to use it: when one side is small and changes slowly (Static Joiner). Where one side falls silent the rows of
 both wait, and the state grows. Spark keeps no side's own watermark over a restart: each run of a stream has to see rows
-of both sides before it lets go more.
+of both sides before it lets rows go.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
@@ -44,7 +42,6 @@ class TimedJoin:
     """Longest time from a right row to a left row that belongs to it; both ends are included."""
     late: timedelta
     """How late a row of a stream may come; a later one is dropped. A batch takes every row."""
-    both: str = "both"
 
     def belong(self, left: str, right: str) -> Column:
         """Build the condition that two rows belong together; both forms of the join use it."""
@@ -55,27 +52,22 @@ class TimedJoin:
 
 
 def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
-    """Join two inputs: both are batches, or both are streams.
+    """Join two inputs, both batches or both streams: a row for each pair, and one for each row without a partner.
 
-    Returns:
-        A row for each pair that belongs together, and one for each row without a partner: the `on` columns, the other
-        columns of both sides (null of a side that is missing), and `side` STRING: `both`, or the side that has no
-        partner.
+    It has the `on` columns, the other columns of both sides (null of a side that is missing), and `side` STRING:
+    `both`, or the side that has no partner.
     """
-    others = {
-        name: [column for column in frame.columns if column not in spec.on]
-        for name, frame in (("left", left), ("right", right))
-    }
-    sides = (_waiting(left, spec.left, spec).alias("left"), _waiting(right, spec.right, spec).alias("right"))
-    joined = sides[0].join(sides[1], spec.belong("left", "right"), "full_outer")
+    waiting = [_waiting(frame, side, spec) for frame, side in ((left, spec.left), (right, spec.right))]
+    joined = waiting[0].alias("left").join(waiting[1].alias("right"), spec.belong("left", "right"), "full_outer")
     side = (
         F.when(F.col(f"left.{spec.left.time}").isNull(), spec.right.name)
         .when(F.col(f"right.{spec.right.time}").isNull(), spec.left.name)
-        .otherwise(spec.both)
+        .otherwise("both")
     )
     return joined.select(
         *(F.coalesce(F.col(f"left.{name}"), F.col(f"right.{name}")).alias(name) for name in spec.on),
-        *(F.col(f"{alias}.{name}") for alias, names in others.items() for name in names),
+        *(F.col(f"left.{name}") for name in left.columns if name not in spec.on),
+        *(F.col(f"right.{name}") for name in right.columns if name not in spec.on),
         side.alias("side"),
     )
 

@@ -1,24 +1,18 @@
 """Incremental Sessionizer: sessions of hourly batches, from an hour's rows and the sessions the hour before left open.
 
-Problem: the rows of a session lie in several partitions. A batch that reads one partition cuts sessions at its ends; a
-batch that reads all the partitions a session may lie in reads most rows many times.
-
-How it works: each partition is computed from its own rows and the *pending* sessions at the end of the partition
-before. :func:`sessionize` returns the sessions of each partition: completed ones, to which no further row can belong
-after the time of inactivity, and pending ones as they are at its end, flagged. A partition without rows closes pending
-sessions, or carries them on. A gapless range of partitions is computed at once: its rows are cut into fragments (one
-session in one partition), which are few, and only these are joined across partitions.
-
+Problem: a session lies in several partitions. A batch that reads one partition cuts it; one that reads all partitions
+it may lie in reads most rows many times.
+How it works: each partition is computed from its own rows and the *pending* sessions at the end of the partition before
+(:func:`sessionize`). Its sessions are completed, if no further row can belong to them, or pending, and flagged. A
+partition without rows closes pending sessions, or carries them on. A gapless range of partitions is computed at once:
+its rows are cut into fragments (one session in one partition), and only these few are joined across partitions.
 The trap: the forward dependency. A late row changes what its partition leaves open, and thereby the next partition;
 replaying all later ones costs a year for one row. The digest of the pending sessions is recorded with each partition,
-and the next one is stale if it has read another (`blogdata.planning.reaches`): a replay goes forward, in order, and
-stops where the pending sessions come out as before. Another trap: consumers that take a pending session for the final
-one.
-
+and the next one is stale if it has read another (`blogdata.planning.reaches`): a replay stops where the pending
+sessions come out as before. Another trap: consumers that take a pending session for the final one.
 When not to use it: when an hour is too late (Stateful Sessionizer). With an inactivity of many partitions, each of them
 keeps a copy of every open session.
-
-Source: Data Engineering Design Patterns, ch. 5.
+Source: "Data Engineering Design Patterns", ch. 5.
 """
 
 from __future__ import annotations
@@ -70,15 +64,10 @@ class SessionSpec:
 def sessionize(
     rows: DataFrame, pending: DataFrame | None, spec: SessionSpec, *, partitions: Sequence[str]
 ) -> DataFrame:
-    """Compute the sessions of some hours.
+    """Compute the sessions of some hours, from their rows and the pending sessions at the end of the hours before.
 
-    Args:
-        pending: The pending sessions at the end of the hours before them, with the columns `spec.state` and the hour;
-            None if there are none.
-
-    Returns:
-        The sessions of each hour, with `session_id` STRING, `is_completed` BOOLEAN, the number of their rows in the
-        hour, and the columns `spec.state`. A pending session is in each hour at whose end it is open.
+    They have the hour, `session_id` STRING, `is_completed` BOOLEAN, the number of their rows in the hour, and the
+    columns `spec.state`, as `pending` has. A pending session is in each hour at whose end it is open.
     """
     parts = fragments(rows, spec)
     if pending is not None:
@@ -100,11 +89,8 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
     hour, before = F.date_trunc("hour", spec.time), F.lag(spec.time).over(in_order)
     begins = _apart(before, F.col(spec.time), spec) | (hour != F.date_trunc("hour", before))
     numbered = rows.withColumns({"_begins": begins, "_row": F.row_number().over(in_order)})
-    begun = F.struct(
-        F.col("_row").alias("row"),
-        F.col(spec.time).alias(STARTED),
-        *(F.col(of).alias(name) for name, of in spec.first.items()),
-    )
+    of_first = {"row": "_row", STARTED: spec.time, **spec.first}
+    begun = F.struct(*(F.col(of).alias(name) for name, of in of_first.items()))
     marked = numbered.withColumns(
         {
             "_first": F.last(F.when(F.col("_begins"), begun), ignorenulls=True).over(so_far),
@@ -114,7 +100,7 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
     first = F.col("_first.row")
     appended = F.struct((-first).alias("fragment"), F.struct(*spec.position).alias(APPENDED))
 
-    def _steps(of: str) -> list[Column]:
+    def steps(of: str) -> list[Column]:
         # What stands at a step that the fragment lacks is an earlier one's, and is cut off below.
         at = [F.when(F.col("_row") - first == step, F.struct(of)) for step in range(PATH_LENGTH)]
         return [F.last(value, ignorenulls=True).over(so_far)[of] for value in at]
@@ -124,7 +110,7 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
             # The highest number of a first row, and the lowest of its negation, are those of the row's own fragment.
             **{f"_{name}": F.max(F.struct(first.alias("fragment"), name)).over(so_far) for name in spec.ever},
             "_appended": F.min(appended).over(so_far),
-            **{f"_{name}": F.array(*_steps(of)) for name, of in spec.path.items()},
+            **{f"_{name}": F.array(*steps(of)) for name, of in spec.path.items()},
         }
     )
     count = (F.col("_row") - first + 1).cast("bigint")
@@ -193,8 +179,8 @@ def _cut(states: DataFrame, spec: SessionSpec) -> DataFrame:
     over = F.date_trunc("hour", F.col(ENDED) + F.lit(spec.inactivity))
     until = F.least(F.col("_next") - hour, over, F.col("_until"))
     timed = states.withColumn("_over", over).withColumn("_from", F.greatest("_hour", "_since")).withColumn("_to", until)
-    each = timed.where("_from <= _to").withColumn("_at", F.explode(F.sequence("_from", "_to", hour)))
-    return each.select(
+    at_end = timed.where("_from <= _to").withColumn("_at", F.explode(F.sequence("_from", "_to", hour)))
+    return at_end.select(
         F.date_format("_at", _HOUR).alias(spec.partition),
         # Without the visitor: the hash has no key, so whoever sees the position could try all visitors.
         keyed_idempotency.key(*[F.col(f"{APPENDED}.{name}") for name in spec.position]).alias("session_id"),

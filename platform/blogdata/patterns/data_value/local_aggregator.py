@@ -1,21 +1,16 @@
 """Local Aggregator: rows that lie together are aggregated where they are read, and nothing is shuffled.
 
-Problem: a table is partitioned by the hour, and every group of an aggregation belongs to one hour. The engine does not
-use that: it shuffles the rows to bring together what already lies together.
-
-How it works: :func:`aggregate` deals whole partitions of the table to a few tasks, by the rows that the table's log
-counts for each. A task reads all of its partitions and aggregates them alone; the results of the tasks are put one
-after another. The plan has no Exchange. Rows are sorted within their task, so equal rows give equal results to the
-byte, also of sketches.
-
+Problem: every group of an aggregation belongs to one partition of the table, and the engine shuffles the rows all the
+same.
+How it works: :func:`aggregate` deals whole partitions to a few tasks, by the rows that the table's log counts for each.
+A task aggregates its partitions alone, and the plan has no Exchange. Rows are sorted within their task, so equal rows
+give equal results to the byte, also of sketches.
 The trap: trust. If a group is spread over two tasks, the result has it twice, and no error says so. So the partitioning
-is read from the table's log, at the version that is read: a table that is not partitioned, or an aggregation by other
-columns, is refused.
-
-When not to use it: for groups across partitions, which need the Distributed Aggregator; and with few partitions, or one
-that has most of the rows: a partition is never split, so one task works alone where a shuffle would use all of them.
-
-Source: Data Engineering Design Patterns, ch. 5.
+is read from the table's log, at the version that is read: another partitioning, or an aggregation by other columns, is
+refused.
+When not to use it: for groups across partitions (Distributed Aggregator); and with few partitions, or one that has most
+of the rows: a partition is never split, so one task works alone.
+Source: "Data Engineering Design Patterns", ch. 5.
 """
 
 from __future__ import annotations
@@ -29,24 +24,16 @@ from pyspark.sql import functions as F
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import Measure
-from blogdata.table import members
 from blogdata.table.lake import Stored
 
 
 def aggregate(
-    spark: SparkSession,
-    stored: Stored,
-    by: Sequence[str],
-    measures: Sequence[Measure],
-    *,
-    computed: Sequence[Column] = (),
-    tasks: int | None = None,
+    spark: SparkSession, stored: Stored, by: Sequence[str], measures: Sequence[Measure], computed: Sequence[Column] = ()
 ) -> DataFrame:
     """Aggregate partitions of a table by columns that include its partition column, without a shuffle.
 
-    Args:
-        computed: Columns to compute from each row; one of them may make several rows of it (`explode`, `inline`).
-        tasks: Number of tasks; None: as many as a shuffle would have, at most one per partition.
+    It has as many tasks as a shuffle, at most one per partition. Of the `computed` columns, one may make several rows
+    of a row (`explode`, `inline`).
     """
     column = _partition_column(stored, by)
     rows = stored.lake.row_counts(stored.dataset, column, stored.version, partitions=stored.partitions)
@@ -56,29 +43,18 @@ def aggregate(
     parts = []
     # By their sizes, in turn: the largest ones are in different tasks.
     by_size = sorted(rows.keys() & set(stored.partitions), key=lambda key: (-rows[key], key))
-    number = max(1, min(shuffled if tasks is None else tasks, len(by_size)))
+    number = max(1, min(shuffled, len(by_size)))
     for keys in (by_size[at::number] for at in range(number)):
         part = table.where(F.col(column).isin(*keys)).coalesce(1).select("*", *computed)
-        if part.columns.count(column) > 1:
-            raise PlatformError(
-                what=f"a computed column has the name of the partition column {column}",
-                where=stored.dataset,
-                next_step="give it another name; groups by it would be spread over partitions",
-            )
-        parts.append(distributed_aggregator.aggregate(_in_order(part, by, measures), by, measures))
-    return reduce(lambda one, other: one.union(other), parts)
+        # The engine leaves the sort out if no measure depends on the order.
+        in_order = part.sortWithinPartitions(*by, *[measure.column for measure in measures if measure.column])
+        parts.append(distributed_aggregator.aggregate(in_order, by, measures))
+    return reduce(DataFrame.union, parts)
 
 
 def _partition_column(stored: Stored, by: Sequence[str]) -> str:
     """Return the partition column, by the log of the version that is read."""
-    table = stored.lake.at(stored.dataset, stored.version)
-    if members.is_pointer(table):
-        raise PlatformError(
-            what="the dataset lives in several tables, which may have the same partitions",
-            where=stored.dataset,
-            next_step="use the Distributed Aggregator",
-        )
-    columns = table.metadata().partition_columns
+    columns = stored.lake.at(stored.dataset, stored.version).metadata().partition_columns
     if len(columns) != 1 or columns[0] not in by:
         partitioned = ", ".join(columns) or "nothing"
         raise PlatformError(
@@ -87,8 +63,3 @@ def _partition_column(stored: Stored, by: Sequence[str]) -> str:
             next_step="group by the partition column as well, or use the Distributed Aggregator",
         )
     return columns[0]
-
-
-def _in_order(part: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
-    # The engine leaves the sort out if no measure depends on the order.
-    return part.sortWithinPartitions(*by, *[each.column for each in measures if each.column is not None])

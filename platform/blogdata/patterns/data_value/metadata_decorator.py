@@ -1,20 +1,16 @@
 """Metadata Decorator: the technical context of data is stored with it, but hidden from its consumers.
 
-Problem: a figure is wrong, and the engineer needs the run, the code version and the attempt that wrote it. If these are
-columns of the table, an analyst, who does not need them, builds a report on one of them.
-
+Problem: a figure is wrong, and the engineer needs the run, the code version and the attempt that wrote it. As columns
+of the table they end up in an analyst's report.
 How it works: the writer records the run, job, code version, trigger and attempt
-(:class:`blogdata.table.target.RunContext`) in the commit of every publication; nothing is repeated on each row.
-:func:`context_table` joins to any dataset by dataset and partition, because a partition is published whole.
+(:class:`blogdata.table.target.RunContext`) in the commit of every publication. :func:`context_table` joins to any
+dataset by dataset and partition, because a partition is published whole.
 :func:`blogdata.contract.privacy.consumer_view` hides personal and technical columns. Both are also written as SQL views
-that any Spark or DuckDB can load (:mod:`.lake_views`).
-
+for any Spark or DuckDB (:mod:`.lake_views`).
 The trap: context in columns is wide, repeated a million times, and becomes an interface as soon as it is visible.
 Context in the commit alone is lost when the log's retention expires: the event log keeps it.
-
 When not to use it: where consumers need the context per row; then a Wrapper puts it beside the row.
-
-Source: Data Engineering Design Patterns, ch. 5.
+Source: "Data Engineering Design Patterns", ch. 5.
 """
 
 from __future__ import annotations

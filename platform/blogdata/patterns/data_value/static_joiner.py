@@ -25,25 +25,16 @@ _NEVER = "9999-12-31T00:00:00Z"
 
 
 def join_as_of(
-    facts: DataFrame,
-    versions: DataFrame,
-    on: Sequence[str],
-    *,
-    at: str,
-    valid_from: str,
-    valid_to: str,
-    matched_column: str,
+    facts: DataFrame, versions: DataFrame, on: Sequence[str], *, at: str, valid_from: str, valid_to: str, matched: str
 ) -> DataFrame:
-    """Join every fact with the version of its key that was valid at its time.
+    """Join every fact with the version of its key that was valid at its time; a null time matches nothing.
 
-    Args:
-        versions: One row per version, with the `on` columns and both ends of its range (TIMESTAMP); no two of a key
-            overlap.
-        at: Column with the fact's time (TIMESTAMP); a null matches nothing.
-        matched_column: Name of the BOOLEAN column to add, never null.
+    The ranges of a key's versions do not overlap. `matched` is the name of the BOOLEAN column to add, never null.
     """
     added = [name for name in versions.columns if name not in on]
-    ranges = _ranges(versions, valid_from, valid_to)
+    start = F.coalesce(F.col(valid_from), F.lit(_ALWAYS).cast("timestamp"))
+    end = F.coalesce(F.col(valid_to), F.lit(_NEVER).cast("timestamp"))
+    ranges = versions.withColumns({_START: start, _END: end, _FOUND: F.lit(True)})
     left, right = facts.alias("fact"), ranges.alias("version")
     same_key = [F.col(f"fact.{name}") == F.col(f"version.{name}") for name in on]
     moment = F.col(f"fact.{at}")
@@ -51,11 +42,5 @@ def join_as_of(
     return left.join(right, held, "left").select(
         *(F.col(f"fact.{name}") for name in facts.columns),
         *(F.col(f"version.{name}") for name in added),
-        F.coalesce(F.col(_FOUND), F.lit(False)).alias(matched_column),
+        F.coalesce(F.col(_FOUND), F.lit(False)).alias(matched),
     )
-
-
-def _ranges(versions: DataFrame, valid_from: str, valid_to: str) -> DataFrame:
-    start = F.coalesce(F.col(valid_from), F.lit(_ALWAYS).cast("timestamp"))
-    end = F.coalesce(F.col(valid_to), F.lit(_NEVER).cast("timestamp"))
-    return versions.withColumns({_START: start, _END: end, _FOUND: F.lit(True)})

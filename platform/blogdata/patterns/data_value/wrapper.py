@@ -4,12 +4,12 @@ Problem: producers send values in any form, consumers need computed and typed on
 needed as well.
 How it works: of the four layouts of the book's figure 5-4 the lineage has two. In `bronze.visits` and `bronze.ads` the
 columns that a line was read into stand beside `raw`, the line byte for byte (:mod:`blogdata.landing.lines`). A record
-for a partner is an :func:`envelope`: computed values at the top, the published row as it is in one field of its own.
-With computed columns in a struct each query would name the struct, and with a table for each part each would join them
-(where parts have lifetimes of their own, see Vertical Partitioner).
-The trap: computed values are those of the code and the settings with which the row was published; others change them
-only when the hour is published again. And names: in an envelope, a computed value with the name of the raw one is
-refused, as it would replace it. Rows get larger, but columnar files read only the selected columns.
+for a partner is an :func:`envelope`: computed values at the top, the published row as it is in one field. With a struct
+of computed columns each query would name the struct, and with a table for each part each would join them (see Vertical
+Partitioner).
+The trap: computed values are those of the code with which the row was published, until the hour is published again. And
+names: a computed value with the name of the raw one would replace it, and is refused. Rows get larger, but columnar
+files read only the selected columns.
 When not to use it: for values that only engineers need (Metadata Decorator), or in the layer that consumers read.
 Source: "Data Engineering Design Patterns", ch. 5.
 """

@@ -2,17 +2,16 @@
 
 Problem: a stream that fails midway must neither start over nor skip the input it was processing.
 How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards, so a
-batch that was cut off is retried with exactly the same input. Publications are keyed by checkpoint and batch
-(``AppendBatch``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log
-without a JVM: it lists the files of a batch, so that the batch's account does not depend on what the job read, and
-returns the whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with
-is stored beside the log.
-The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark, Spark resumes
-from a log that no longer means the same; a changed spec is refused here, before Spark sees it. And a deleted
-checkpoint: batch numbers restart at zero, and a writer that remembers numbers takes those batches for done. A new
-checkpoint is therefore a new writer (its identity is Spark's query id), and rows that the table already has are skipped
-by source file. A query may outlive its client in the server and run beside its successor, so batches take turns: of two
-that have seen the same table version, the second is refused (:func:`next_turn`).
+batch that was cut off is retried with the same input. Publications are keyed by checkpoint and batch (``AppendBatch``),
+so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log without a JVM: the
+files of a batch, so that its account does not depend on what the job read, and the whole log as a table
+(``ops.stream_offsets``). The :class:`StreamSpec` of the checkpoint is stored beside the log.
+The trap: after a change of the source, the identity or the watermark, Spark resumes from a log that no longer means the
+same; a changed spec is refused before Spark sees it. And a deleted checkpoint: batch numbers restart at zero, and a
+writer that remembers numbers takes those batches for done. So a new checkpoint is a new writer (its identity is Spark's
+query id), and rows that the table already has are skipped by source file. A query may outlive its client and run beside
+its successor, so batches take turns: of two that have seen the same table version, the second is refused
+(:func:`next_turn`).
 When not to use it: where a batch job can be given its input, as for all partitioned datasets here.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -64,6 +63,8 @@ class PlannedBatch:
     number: int
     positions: tuple[str | None, ...]
     """End offset of each source, in the source's own format; None for a source without data yet."""
+    ends: tuple[int, ...]
+    """Last entry of each source's own log that belongs to the batch; -1 for none."""
     planned_at: datetime
     watermark: datetime | None
     """Event time up to which a query that keeps state has let its rows go; None: it has none yet."""
@@ -72,7 +73,7 @@ class PlannedBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """One checkpoint of a stream; reading it raises :class:`PlatformError` where a file is not what Spark wrote."""
+    """A checkpoint of a stream; reading it raises :class:`PlatformError` where a file is not what Spark wrote."""
 
     stream: str
     number: int
@@ -86,10 +87,8 @@ class Checkpoint:
     def identity(self) -> str | None:
         """Spark's query id, unique even if an earlier checkpoint had the same name; None before the first use."""
         file = self._notes("metadata")
-        if not file.exists():
-            return None
         try:
-            return str(uuid.UUID(parsed(file, _text(file))["id"]))
+            return str(uuid.UUID(parsed(file, _text(file))["id"])) if file.exists() else None
         except (KeyError, ValueError) as error:
             raise _damaged(file, "has no identity") from error
 
@@ -103,34 +102,29 @@ class Checkpoint:
 
     def batches(self) -> list[PlannedBatch]:
         """Read the batches that Spark still retains (the newest hundred), oldest first."""
-        done = {
-            number for number, file in _numbered(self._notes("commits")) if parsed(file, _lines(file)[0]) is not None
-        }
-        found = []
+        commits = {number: parsed(file, _lines(file)[0]) for number, file in _numbered(self._notes("commits"))}
+        planned = []
         for number, file in _numbered(self._notes("offsets")):
             head, *positions = _lines(file)
-            noted = parsed(file, head)
-            mark = noted.get("batchWatermarkMs") or None
-            for position in positions:
-                if position != "-":
-                    parsed(file, position)
-            found.append(
-                PlannedBatch(
-                    number=number,
-                    positions=tuple(None if position == "-" else position for position in positions),
-                    planned_at=_instant(noted["batchTimestampMs"]),
-                    watermark=mark and _instant(mark),
-                    committed=number in done,
-                )
+            notes = parsed(file, head)
+            mark = notes.get("batchWatermarkMs") or None
+            batch = PlannedBatch(
+                number=number,
+                positions=tuple(None if position == "-" else position for position in positions),
+                ends=tuple(-1 if it == "-" else int(parsed(file, it).get("logOffset", -1)) for it in positions),
+                planned_at=_instant(notes["batchTimestampMs"]),
+                watermark=mark and _instant(mark),
+                committed=number in commits,
             )
-        return found
+            planned.append(batch)
+        return planned
 
     def files(self, batch: int, source: int = 0) -> tuple[str, ...]:
         """List the paths of the files of a batch that Spark still retains, from the source's own log."""
-        found = self._batch_files(source)
-        if batch not in found:
+        files = self._batch_files(source)
+        if batch not in files:
             raise _damaged(self._notes("offsets", str(batch)), "is not there")
-        return found[batch]
+        return files[batch]
 
     def every_file(self) -> frozenset[str]:
         """Return the paths of all files that the stream's sources have ever assigned to a batch."""
@@ -139,19 +133,17 @@ class Checkpoint:
     def unfinished(self) -> tuple[str, ...]:
         """List the paths of the files that a source assigned to a batch that is not committed, or not even planned."""
         # A source logs its files before the batch is planned: a crash in between leaves files without a batch.
-        planned, found = self.batches(), []
+        planned, paths = self.batches(), list[str]()
         for source in self._sources():
-            done = max((_log_offset(batch.positions[source]) for batch in planned if batch.committed), default=-1)
-            found += [path for at, path in self._source_log(source) if at > done]
-        return tuple(sorted(found))
+            last = max((batch.ends[source] for batch in planned if batch.committed), default=-1)
+            paths += [path for at, path in self._source_log(source) if at > last]
+        return tuple(sorted(paths))
 
     def rows(self) -> list[tuple[Any, ...]]:
-        files = {source: self._batch_files(source) for source in self._sources()}
+        """Give the rows of :data:`STREAM_OFFSETS`."""
+        of, files = (self.stream, self.number), [self._batch_files(source) for source in self._sources()]
         return [
-            (
-                *(self.stream, self.number, batch.number, source, position, [*files[source][batch.number]]),
-                *(batch.committed, batch.planned_at),
-            )
+            (*of, batch.number, source, position, [*files[source][batch.number]], batch.committed, batch.planned_at)
             for batch in self.batches()
             for source, position in enumerate(batch.positions)
         ]
@@ -164,16 +156,14 @@ class Checkpoint:
         return range(max((len(batch.positions) for batch in self.batches()), default=1))
 
     def _batch_files(self, source: int) -> dict[int, tuple[str, ...]]:
-        log, found = self._source_log(source), {}
-        begin: int | None = None
-        for batch in self.batches():
-            end = _log_offset(batch.positions[source])
-            if begin is None:
-                # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
-                begin = -1 if batch.number == 0 else end - 1
-            found[batch.number] = tuple(sorted({path for at, path in log if begin < at <= end}))
-            begin = end
-        return found
+        log, planned = self._source_log(source), self.batches()
+        ends = [batch.ends[source] for batch in planned]
+        # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
+        begins = [-1 if batch.number == 0 else batch.ends[source] - 1 for batch in planned[:1]] + ends
+        return {
+            batch.number: tuple(sorted({path for at, path in log if begin < at <= end}))
+            for batch, begin, end in zip(planned, begins, ends, strict=False)
+        }
 
     def _source_log(self, source: int) -> list[tuple[int, str]]:
         folder = self._notes("sources", str(source))
@@ -187,14 +177,13 @@ class Checkpoint:
 
 def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Checkpoint:
     """Open the newest checkpoint of a stream; create one if there is none, or `renew` is set."""
-    there = checkpoints(root, spec.name)
-    if renew or not there:
-        number = there[-1].number + 1 if there else 1
-        made = Checkpoint(stream=spec.name, number=number, folder=root / spec.name / f"v{number}")
-        made.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(made.folder / _SPEC, json.dumps(spec.as_json(), indent=1, sort_keys=True).encode())
-        return made
-    newest = there[-1]
+    newest = next(reversed(checkpoints(root, spec.name)), None)
+    if renew or newest is None:
+        number = newest.number + 1 if newest else 1
+        checkpoint = Checkpoint(stream=spec.name, number=number, folder=root / spec.name / f"v{number}")
+        checkpoint.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(checkpoint.folder / _SPEC, json.dumps(spec.as_json(), indent=1, sort_keys=True).encode())
+        return checkpoint
     _refuse_another(newest, spec)
     if newest.identity is not None:
         # Spark reads the same files, and fails deep inside where one is damaged.
@@ -203,14 +192,13 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
 
 
 def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
-    found = [
-        Checkpoint(stream=file.parent.parent.name, number=int(named[1]), folder=file.parent)
-        for file in root.glob(f"*/v*/{_SPEC}")
+    used = [
+        Checkpoint(stream=file.parent.parent.name, number=int(match[1]), folder=file.parent)
+        for file in root.glob(f"{stream or '*'}/v*/{_SPEC}")
         # A person may keep a copy beside it, like `v1.bak`.
-        if (named := _NUMBERED.fullmatch(file.parent.name))
+        if (match := _NUMBERED.fullmatch(file.parent.name))
     ]
-    kept = [checkpoint for checkpoint in found if stream in (None, checkpoint.stream)]
-    return sorted(kept, key=lambda checkpoint: (checkpoint.stream, checkpoint.number))
+    return sorted(used, key=lambda checkpoint: (checkpoint.stream, checkpoint.number))
 
 
 def next_turn(lake: Lake, dataset: str) -> int:
@@ -224,23 +212,19 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
     file = checkpoint.folder / _SPEC
     made_by = parsed(file, file.read_text(encoding="utf-8"))
     now = spec.as_json()
-    changed = sorted(name for name in {**made_by, **now} if made_by.get(name) != now.get(name))
+    changed = [name for name in sorted(now) if made_by.get(name) != now[name]]
     if changed:
-        was, new = ({name: json.dumps(each.get(name)) for name in changed} for each in (made_by, now))
-        diff = "; ".join(f"{name} was {was[name]} and is {new[name]}" for name in changed)
+        was, new = ([json.dumps(facts.get(name)) for name in changed] for facts in (made_by, now))
+        diff = "; ".join(f"{name} was {a} and is {b}" for name, a, b in zip(changed, was, new, strict=True))
         raise PlatformError(
             what=f"the stream '{spec.name}' has changed since its checkpoint was made: {diff}",
             where=str(checkpoint.folder),
             next_step=Remedy(
                 "undo the change, or begin a new checkpoint: ",
                 RunStream(name=spec.name, new_checkpoint=True),
-                " (it goes on with the watermark, and what is published already is not published again)",
+                " (what is published already is not published again)",
             ),
         )
-
-
-def _log_offset(position: str | None) -> int:
-    return -1 if position is None else int(json.loads(position).get("logOffset", -1))
 
 
 def _instant(milliseconds: int) -> datetime:
@@ -284,14 +268,13 @@ def _text(file: Path) -> str:
 
 def _damaged(file: Path, problem: str) -> PlatformError:
     # The greedy match finds the last such folder: a parent of the checkpoints may be named like `v1`, too.
-    named = re.match(r".*/([^/]+)/v\d+/", file.as_posix())
+    match = re.match(r".*/([^/]+)/v\d+/", file.as_posix())
     return PlatformError(
         what=f"a file of the checkpoint {problem}",
         where=str(file),
         next_step=Remedy(
             "put it back from a copy, or begin a new checkpoint: ",
-            RunStream(name=named.group(1) if named else "NAME", new_checkpoint=True),
-            " (what is published already is not published again); do not delete single files: a batch that is planned "
-            "anew under its old number would be taken for done",
+            RunStream(name=match[1] if match else "NAME", new_checkpoint=True),
+            " (what is published already is not published again); do not delete single files",
         ),
     )

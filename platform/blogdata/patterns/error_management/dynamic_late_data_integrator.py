@@ -1,22 +1,18 @@
 """Dynamic Late Data Integrator: exactly the partitions that late rows touched run again, whenever they come.
 
 Problem: a fixed lookback re-runs days that did not change, and misses a row that arrives one day later.
-
 How it works: every publication of the receiving dataset records in its commit the row count of each event partition;
-every publication of the integrating dataset records the version of the receiving dataset that it read. An event
-partition is stale when an arrival that touches it is newer than that version, or when the row counts differ. This is
-the pattern's state table (:func:`state`); as it is derived from the commits, a failed run leaves its partition stale.
-Only the claim on a partition (:mod:`blogdata.ledger.claims`) is stored separately, so that one of several runs
-integrates it; it ends with its owner, even if the owner crashes. Sessions and counts, of which a late row costs a whole
-hour or day, take those of earlier days once a day (:func:`blogdata.planning.reach.due_versions`).
-
+every publication of the integrating dataset records the version that it read. An event partition is stale when an
+arrival that touches it is newer than that version, or when the row counts differ. This state table (:func:`state`) is
+derived from the commits, so a failed run leaves its partition stale. Only the claim on a partition
+(:mod:`blogdata.ledger.claims`) is stored separately; it ends with its owner, even if the owner crashes. Sessions and
+counts, of which a late row costs a whole hour or day, take those of earlier days once a day
+(:func:`blogdata.planning.reach.due_versions`).
 The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended after it
 has not seen the arrival; only the version that it read shows this.
-
 When not to use it: when integrating costs so much that a few late rows are not worth it; then bound the lookback
 (Static Late Data Integrator).
-
-Source: Data Engineering Design Patterns, ch. 3.
+Source: "Data Engineering Design Patterns", ch. 3.
 """
 
 from __future__ import annotations
@@ -30,18 +26,11 @@ from blogdata.contract.publication import Entry
 Arrivals = Mapping[str, Entry]
 
 
-def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> Counter[str]:
-    rows = Counter[str]()
-    for _, key, count in _counts(arrivals, breakdown):
-        rows[key] += count
-    return rows
-
-
 def later_arrivals(
     arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str, until: int
 ) -> dict[str, list[str]]:
     """Find the event partitions that lack nothing but rows of later arrivals, each with these, sorted."""
-    found = {}
+    later = {}
     by_arrival: dict[str, Counter[str]] = defaultdict(Counter)
     for arrival, key, count in _counts(arrivals, breakdown):
         if key in integrated:
@@ -52,10 +41,10 @@ def later_arrivals(
         new = sorted(rows.keys() - set(old))
         # An arrival that was read, and has changed or gone since, is missing from the sum.
         unchanged = sum(rows[arrival] for arrival in old) == integrated[key].rows_in
-        later = bool(new) and max(old, default="") < new[0]
-        if unchanged and later and all(arrivals[arrival].version <= until for arrival in new):
-            found[key] = new
-    return found
+        in_order = bool(new) and max(old, default="") < new[0]
+        if unchanged and in_order and all(arrivals[arrival].version <= until for arrival in new):
+            later[key] = new
+    return later
 
 
 def _counts(arrivals: Arrivals, breakdown: str) -> Iterator[tuple[str, str, int]]:
@@ -86,13 +75,10 @@ def state(
     arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str
 ) -> dict[str, PartitionState]:
     """Derive the state table, sorted; an arrival partition without rows is in it: it is empty, not missing."""
-    updated: dict[str, int] = defaultdict(lambda: -1)
-    for partition, entry in arrivals.items():
-        updated[partition] = max(updated[partition], entry.version)
-        for key in entry.breakdowns[breakdown]:
-            if key[0] is not None:
-                updated[key[0]] = max(updated[key[0]], entry.version)
-    rows = rows_by_event_partition(arrivals, breakdown)
+    updated, rows = {partition: entry.version for partition, entry in arrivals.items()}, Counter[str]()
+    for arrival, key, count in _counts(arrivals, breakdown):
+        updated[key] = max(updated.get(key, -1), arrivals[arrival].version)
+        rows[key] += count
     return {
         key: PartitionState(
             partition=key,

@@ -2,12 +2,12 @@
 
 Problem: a job that keeps 5 % of its rows looks like one that keeps 95 %; the engine fuses all conditions into one step
 and its plan counts them together.
-How it works: what reads a line names the first filter that removes it (:func:`first_match`), and the row is written
-with this name. The rows are counted by it in the pass that writes them, like any measure of a dataset, and its readers
-skip them. The dataset's check `filters` compares each share with those of the preceding partitions. In the lineage
-requests of access logs are filtered; only who acts like a crawler is known from other lines than their own.
+How it works: the reader of a line names the first filter that removes it (:func:`first_match`), and the row is written
+with this name. The rows are counted by it in the pass that writes them, and readers of the dataset skip them. The
+dataset's check `filters` compares each share with those of the preceding partitions. In the lineage requests of access
+logs are filtered; only crawlers by behaviour are known from other lines than their own.
 The trap: an accumulator, which counts retried tasks twice. And the order: a row counts for the first filter that
-removes it, so one that comes in front takes rows from those behind it, whose shares fall although nothing has changed.
+removes it, so a new filter in front lowers the shares of those behind it.
 When not to use it: for rows that are *wrong*; those are dead letters and keep all their reasons.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -16,25 +16,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from blogdata.contract.publication import Entry
 
 Item = TypeVar("Item")
+Filter = tuple[str, Callable[[Item], bool]]
+"""A name, and whether it removes an item."""
 REASON = "filtered."
 """Prefix of a filter's name in the reasons of an account."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Filter(Generic[Item]):
-    name: str
-    removes: Callable[[Item], bool]
-
-
 def first_match(filters: Iterable[Filter[Item]], item: Item) -> str | None:
     """Return the name of the first filter that removes something; None if none does."""
-    return next((one.name for one in filters if one.removes(item)), None)
+    return next((name for name, removes in filters if removes(item)), None)
 
 
 def shares(entries: Mapping[str, Entry]) -> dict[str, float]:

@@ -2,15 +2,14 @@
 
 Problem: a closed hour keeps receiving rows; a job must find them to correct what it has already published.
 How it works: every source partition reports the greatest event time it has seen. The watermark of a partition is the
-greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several sources,
-MIN follows the slowest of them and MAX the fastest, as the contract declares. A row behind the watermark of the
-partition it arrives in is late: it is reported (:func:`late`), never dropped here. In a stream the partitions are its
-micro-batches, :class:`StreamProgress` is stored with each of them, and :func:`is_late` finds the rows that Structured
-Streaming would drop silently.
+greatest event time of all partitions *before* it, minus the allowed lateness (:func:`progress`); it never goes back.
+With several sources, MIN follows the slowest of them and MAX the fastest, as the contract declares. A row behind the
+watermark of the partition it arrives in is late: it is reported (:func:`late`), never dropped here. The partitions of a
+stream are its micro-batches, :class:`StreamProgress` is stored with each of them, and :func:`is_late` finds the rows
+that Structured Streaming would drop silently.
 The trap: one clock that runs a century ahead makes every later row late. A time that lies after the end of its own
-partition plus the tolerance is therefore ignored and reported; a stream also ignores event times after the moment of
-ingestion, as the time of a partition may be wrong itself. And MIN: one source that falls silent holds the watermark
-back forever.
+partition plus the tolerance is therefore ignored; a stream also ignores event times after the moment of ingestion, as
+the time of a partition may be wrong itself. And MIN: one source that falls silent holds the watermark back forever.
 When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -32,28 +31,13 @@ if TYPE_CHECKING:
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far after the end of its partition an event time may lie: the clocks of producers are not exact."""
+Reading = tuple[str, datetime | None]
+"""A source, and its greatest event time in a partition; None if it has none there."""
 
 
 class Strategy(str, Enum):
     MIN = "min"
     MAX = "max"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartitionReading:
-    """Greatest event time seen in one partition of a source; None if it has no row."""
-
-    key: str
-    max_event_time: datetime | None
-    source: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Watermarks by partition (None: nothing is late there), and the implausible readings that were ignored."""
-
-    watermarks: Mapping[str, datetime | None]
-    ignored: tuple[PartitionReading, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,62 +50,50 @@ class StreamProgress:
     """Watermark that the next batch is judged by; None while nothing can be late."""
 
     def advance(
-        self,
-        readings: Iterable[tuple[str, datetime | None]],
-        allowed: timedelta,
-        strategy: Strategy = Strategy.MAX,
+        self, readings: Iterable[Reading], allowed: timedelta, strategy: Strategy = Strategy.MAX
     ) -> StreamProgress:
         """Compute the progress after a batch, from the greatest believable event times of its sources."""
         seen = dict(self.seen)
         for source, time in readings:
             seen[source] = _later(seen.get(source), time)
-        reached = _combined(tuple(seen.values()), strategy)
-        return StreamProgress(seen=seen, watermark=_later(self.watermark, reached and reached - allowed))
+        times = [time for time in seen.values() if time is not None]
+        mark = self.watermark
+        if times and not (strategy is Strategy.MIN and len(times) < len(seen)):
+            mark = _later(mark, (min(times) if strategy is Strategy.MIN else max(times)) - allowed)
+        return StreamProgress(seen=seen, watermark=mark)
 
     def as_json(self) -> dict[str, Any]:
-        kept: dict[str, Any] = _PROGRESS.dump_python(self, mode="json")
-        return kept
+        notes: dict[str, Any] = _PROGRESS.dump_python(self, mode="json")
+        return notes
 
     @classmethod
-    def of_json(cls, kept: Mapping[str, Any]) -> StreamProgress:
-        return _PROGRESS.validate_python(kept)
+    def of_json(cls, notes: Mapping[str, Any]) -> StreamProgress:
+        return _PROGRESS.validate_python(notes)
 
 
 _PROGRESS = TypeAdapter(StreamProgress)
 
 
 def progress(
-    readings: Sequence[PartitionReading],
+    readings: Mapping[str, Sequence[Reading]],
     allowed: timedelta,
     *,
     strategy: Strategy = Strategy.MAX,
     keys: Sequence[str] = (),
-) -> Progress:
-    """Compute the watermark of each partition (an hour) of the readings and of `keys` from the partitions before it."""
-    ignored = tuple(one for one in readings if _implausible(one))
-    by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
-    for one in readings:
-        by_key.setdefault(one.key, []).append(one)
-    watermarks: dict[str, datetime | None] = {}
-    state = StreamProgress(seen={one.source: None for one in readings})
-    for key in sorted(by_key):
-        watermarks[key] = state.watermark
-        believed = [(one.source, one.max_event_time) for one in by_key[key] if one not in ignored]
-        state = state.advance(believed, allowed, strategy)
-    return Progress(watermarks=watermarks, ignored=ignored)
+) -> dict[str, datetime | None]:
+    """Compute the watermark of each partition (an hour) of the readings and of `keys`; None: nothing is late there."""
+    marks: dict[str, datetime | None] = {}
+    state = StreamProgress(seen={source: None for of_key in readings.values() for source, _ in of_key})
+    for key in sorted({*readings, *keys}):
+        marks[key] = state.watermark
+        latest = start_of(key, Grain.HOUR) + Grain.HOUR.length + CLOCK_TOLERANCE
+        believable = [(source, time) for source, time in readings.get(key, ()) if time is None or time <= latest]
+        state = state.advance(believable, allowed, strategy)
+    return marks
 
 
-def late(
-    frame: DataFrame,
-    marks: Mapping[str, datetime | None],
-    *,
-    partition: str,
-    event_time: str,
-) -> DataFrame:
-    """Find the rows behind the watermark of the partition they arrived in.
-
-    With `watermark` TIMESTAMP and `lateness_seconds` DOUBLE.
-    """
+def late(frame: DataFrame, marks: Mapping[str, datetime | None], *, partition: str, event_time: str) -> DataFrame:
+    """Find the rows behind the watermark of their partition, with `watermark` TIMESTAMP, `lateness_seconds` DOUBLE."""
     from pyspark.sql import functions as F
 
     known = sorted((key, mark) for key, mark in marks.items() if mark is not None)
@@ -133,30 +105,17 @@ def late(
     return joined.withColumn("lateness_seconds", lateness)
 
 
-def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column:
-    """Build the condition that a row's event time may move the watermark."""
-    from pyspark.sql import functions as F
-
-    start = F.unix_micros(F.concat(partition, F.lit(":00:00Z")).cast("timestamp"))
-    latest = F.least(start + F.lit(_micros(Grain.HOUR.length)), F.unix_micros(F.lit(taken_in)))
-    return F.unix_micros(time) <= latest + F.lit(_micros(CLOCK_TOLERANCE))
-
-
 def readings_of(
-    frame: DataFrame,
-    *,
-    source: Column,
-    taken_in: datetime,
-    partition: str,
-    event_time: str,
-) -> list[tuple[str, datetime | None]]:
-    """Compute the greatest believable event time (None: there is none) of each source of a batch (a Spark action)."""
+    frame: DataFrame, *, source: Column, taken_in: datetime, partition: str, event_time: str
+) -> list[Reading]:
+    """Compute the greatest believable event time of each source of a batch (a Spark action)."""
     from pyspark.sql import functions as F
 
-    time = F.col(event_time)
-    greatest = F.max(F.when(believable(time, F.col(partition), taken_in=taken_in), F.unix_micros(time)))
-    found = frame.groupBy(source.alias("source")).agg(greatest.alias("micros")).collect()
-    return [(row["source"], None if row["micros"] is None else _instant(row["micros"])) for row in found]
+    hour = F.concat(F.col(partition), F.lit(":00:00Z")).cast("timestamp")
+    latest = F.least(hour + F.lit(Grain.HOUR.length), F.lit(taken_in)) + F.lit(CLOCK_TOLERANCE)
+    greatest = F.unix_micros(F.max(F.when(F.col(event_time) <= latest, F.col(event_time))))
+    rows = frame.groupBy(source.alias("source")).agg(greatest.alias("micros")).collect()
+    return [(row["source"], None if row["micros"] is None else _instant(row["micros"])) for row in rows]
 
 
 def is_late(time: Column, watermark: datetime | None) -> Column:
@@ -166,27 +125,9 @@ def is_late(time: Column, watermark: datetime | None) -> Column:
     return F.lit(False) if watermark is None else F.coalesce(time < F.lit(watermark), F.lit(False))
 
 
-def _implausible(one: PartitionReading) -> bool:
-    end = start_of(one.key, Grain.HOUR) + Grain.HOUR.length
-    return one.max_event_time is not None and one.max_event_time > end + CLOCK_TOLERANCE
-
-
-def _micros(length: timedelta) -> int:
-    return length // timedelta(microseconds=1)
-
-
 def _instant(micros: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
 
 
-def _combined(seen: Sequence[datetime | None], strategy: Strategy) -> datetime | None:
-    times = [time for time in seen if time is not None]
-    if not times or (strategy is Strategy.MIN and len(times) < len(seen)):
-        return None
-    return min(times) if strategy is Strategy.MIN else max(times)
-
-
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    if one is None or other is None:
-        return one or other
-    return max(one, other)
+def _later(time: datetime | None, other: datetime | None) -> datetime | None:
+    return max(time, other) if time and other else time or other

@@ -1,19 +1,15 @@
 """Static Late Data Integrator: each day's run takes the last N days with it, and what comes later than that is final.
 
 Problem: figures that are used for settlement must include late rows for some time, and must not change after it.
-
 How it works: an execution has a lookback window of fixed length before it (:func:`due`; after an outage that of the
-newest one). Within the window only partitions that late rows have touched run again; older ones are final, and rows
-that arrive too late for them are counted. The current partition and the touched ones are computed together, in one
-commit. If they have too many rows for that, :func:`run_order` decides: the newest first, because users wait for it; but
-where a partition continues from the one before it, the late ones first.
-
+newest one). Within it only partitions that late rows have touched run again; older ones are final, and rows that arrive
+too late for them are counted. All are computed in one commit. If they have too many rows for that, :func:`run_order`
+decides: the newest first, because users wait for it; but where a partition continues from the one before it, the oldest
+first.
 The trap: replaying each of several executions whose windows overlap, as after an outage. Each run computes what is
-stale when it starts, so the first of them leaves nothing to the others.
-
+stale when it starts, so the first leaves nothing to the others.
 When not to use it: when figures must be right however late a row comes (Dynamic Late Data Integrator).
-
-Source: Data Engineering Design Patterns, ch. 3.
+Source: "Data Engineering Design Patterns", ch. 3.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from blogdata.contract.partitions import Grain, key_of, start_of
+from blogdata.contract.partitions import Grain, start_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,17 +25,13 @@ class Lookback:
     length: int
     grain: Grain
 
-    def window(self, execution: str) -> tuple[str, ...]:
-        current = start_of(execution, self.grain)
-        return tuple(key_of(current - back * self.grain.length, self.grain) for back in range(self.length, 0, -1))
-
     def is_final(self, partition: str, execution: str) -> bool:
         return start_of(partition, self.grain) < start_of(execution, self.grain) - self.length * self.grain.length
 
 
 def due(execution: str, touched: Collection[str], lookback: Lookback) -> set[str]:
     """Choose the partitions that an execution runs: the current one, and the touched ones of its window."""
-    return {execution, *touched} & {execution, *lookback.window(execution)}
+    return {execution, *(key for key in touched if key < execution and not lookback.is_final(key, execution))}
 
 
 def run_order(partitions: Iterable[str], *, stateful: bool) -> list[str]:

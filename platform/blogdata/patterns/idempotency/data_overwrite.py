@@ -1,22 +1,15 @@
 """Data Overwrite: a partition is replaced whole, so running again, in any order, gives the same table.
 
 Problem: a retried or backfilled job that appends stores its rows twice.
-
 How it works: the rows of exactly the declared partitions, or of the whole table, are replaced in one commit
-(:func:`overwrite_partitions`, :func:`overwrite_table`). Rows of other partitions are refused, so a wrong window fails
-instead of deleting neighbouring partitions.
-
-A partition may also be written in slices (:class:`blogdata.contract.writes.Slices`): rows are only added to it, in the
-same commit that replaces others, and its audit reads all of its rows. It is refused if the table has changed since the
-rows were computed for it. What the partition then holds is what replacing it would have given; whoever cannot prove
-that replaces it.
-
-The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped: the commit
-removes its files although no row names it.
-
+(:func:`overwrite_partitions`, :func:`overwrite_table`). Rows of other partitions are refused, so a wrong window does
+not delete neighbouring partitions. A partition may also be written in slices
+(:class:`blogdata.contract.writes.Slices`): rows are added to it in the same commit, its audit reads all of its rows,
+and it is refused if the table has changed since. The result is what replacing it would have given; otherwise it is
+replaced.
+The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped.
 When not to use it: for slowly changing rows spread over the whole table, where a Merger touches fewer files.
-
-Source: Data Engineering Design Patterns, ch. 4.
+Source: "Data Engineering Design Patterns", ch. 4.
 """
 
 from __future__ import annotations

@@ -1,21 +1,17 @@
 """Proxy: every load is an immutable copy; one stable name shows the newest.
 
-Problem: a job replaces its dataset each time, because readers want only the newest state. Then an audit asks what the
-dataset contained in March, who saw it, and for proof that it was not changed since.
-
+Problem: a job replaces its dataset each time. Then an audit asks what the dataset contained in March, who saw it, and
+for proof that it was not changed since.
 How it works: each load is written to a table of its own, whose name is derived from immutable attributes: the delivery
 and the run (:func:`load`). It is audited and closed. Only then does one small commit point the stable name to it, so a
-reader sees the old copy or the new one, never a gap. The pointer records when each copy was visible (:func:`history`).
-A retry of the run finds its copy and does not write a second one.
-
+reader sees the old copy or the new one. The pointer records when each copy was visible (:func:`history`). A retry of
+the run finds its copy and does not write a second one.
 The trap: copies that are declared immutable, but not enforced to be. Here the platform refuses to write to a closed
-copy. So does Delta: the copy is append-only, and appended rows are in no version that is read. The files' permissions
-protect it as well. None of these stops the owner of the files.
-
+copy. So does Delta: the copy is append-only, and appended rows are in no version that is read. Neither stops the owner
+of the files.
 When not to use it: when time travel of one table is enough, i.e. while its log and its files are kept; each copy costs
 the storage of the whole dataset.
-
-Source: Data Engineering Design Patterns, ch. 4.
+Source: "Data Engineering Design Patterns", ch. 4.
 """
 
 from __future__ import annotations

@@ -2,22 +2,18 @@
 
 Problem: a job writes a fact and its companion rows (rejected rows, an audit, pending state), and dies between the two
 writes. Readers see one without the other, and a retry adds to the half that exists.
-
-How it works: one of the tables is the main table, and its commit publishes all of them. :func:`overwrite_together`
-writes and audits the files of the companions before that commit, which names them; how many rows they must have is
-measured in the main table's own files. A companion's log follows the main table's (`blogdata.table.companions`):
-whoever opens a companion first applies the main table's pending commits to it. The batch is published once per run
-(`txnAppId`), and followed once (the version of the main table is the companion's `txnVersion`). A database has such
-transactions itself; :mod:`blogdata.deliver.transactional_sink` uses them.
-
-The trap: two commits in the right order. A crash between them leaves readers a mixture, and two runs of different
-partitions leave a version of the second table that belongs to no version of the first. Another trap: the transaction
-only makes one run all or nothing; that a rerun replaces the rows of the first run is due to Data Overwrite.
-
+How it works: the commit of the main table publishes all of them. :func:`overwrite_together` writes and audits the files
+of the companions before that commit, which names them; how many rows they must have is measured in the main table's own
+files. A companion's log follows the main table's (`blogdata.table.companions`): its readers first apply the main
+table's pending commits to it. The batch is published once per run (`txnAppId`), and followed once (the version of the
+main table is the companion's `txnVersion`). A database has such transactions itself;
+:mod:`blogdata.deliver.transactional_sink` uses them.
+The trap: two commits in the right order: a crash between them leaves readers a mixture, and two runs of different
+partitions a version of the second table that belongs to no version of the first. And the transaction only makes one run
+all or nothing; that a rerun replaces the rows of the first is due to Data Overwrite.
 When not to use it: for tables that are only computed from each other. Readers that bypass this platform see a companion
 a moment after its main table, never before it.
-
-Source: Data Engineering Design Patterns, ch. 4.
+Source: "Data Engineering Design Patterns", ch. 4.
 """
 
 from __future__ import annotations
@@ -51,8 +47,9 @@ def overwrite_together(
         assert declared, f"declare write=AppearsWith(main='{main.dataset}') of {contract.dataset}, and its partitioning"
     commit = overwrite_partitions(frame, target, partitions, provenance, companions=companions)
     keys = sorted(set(partitions))
-    made = {commit.dataset: commit}
+    commits = {commit.dataset: commit}
     for contract in (companion.contract for companion in companions):
-        own = commit_id_of(replace(target, contract=contract), keys)
-        made[contract.dataset] = replace(receipt(target.lake, contract.dataset, own, None), repeated=commit.repeated)
-    return made
+        commit_id = commit_id_of(replace(target, contract=contract), keys)
+        receipt_of = receipt(target.lake, contract.dataset, commit_id, None)
+        commits[contract.dataset] = replace(receipt_of, repeated=commit.repeated)
+    return commits

@@ -1,18 +1,14 @@
 """Dataset Tracker: the datasets a dataset is computed from, their owners, and whom to contact (dataset lineage).
 
 Problem: a column disappears upstream, and it is unknown which reports break and who owns them.
-
 How it works: every publication records the inputs it really read, with their versions; :func:`track` turns these
 records and the owners in the contracts into a graph. Sources outside the lake are known from the files in a commit's
 column lineage, or from the source that a stream's batch recorded; rows served to a database from the events of the
 deliveries. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs that collect the
 lineage of a whole company.
-
 The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run read the
 dataset; it disappears when the newest publications no longer read it.
-
 When not to use it: to find the columns that a figure is computed from; that is the Fine-Grained Tracker.
-
 Source: Data Engineering Design Patterns, ch. 10; OpenLineage specification 2-0-2 and its facets.
 """
 
@@ -20,10 +16,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +26,9 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Commit, entries_of, parse
 from blogdata.contract.writes import Feed, Serve
 from blogdata.files import write_whole
-from blogdata.ledger.deliveries import Served, deliveries
+from blogdata.ledger.deliveries import deliveries
 from blogdata.ledger.events import EventLog
-from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
-from blogdata.table.changes import READ
+from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources, streamed_from
 from blogdata.table.lake import Lake
 
 NAMESPACE = "blogdata"
@@ -45,110 +39,61 @@ RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LineageEdge:
-    """A source dataset that was read to compute a target, with the newest version read; None if it has no versions."""
-
-    source: str
-    target: str
-    version: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Node:
-    """A dataset, its owner (None outside the platform), and the teams that use it outside of the lineage."""
-
-    dataset: str
-    owner: str | None
-    consumers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Lineage:
-    nodes: Mapping[str, Node]
-    edges: tuple[LineageEdge, ...]
+    edges: Mapping[tuple[str, str], int | None]
+    """Source and target to the newest version of the source that was read; None if a source has no versions."""
+    contracts: Mapping[str, Contract]
 
-    def upstream(self, dataset: str) -> frozenset[str]:
-        return self._reached(dataset, [(edge.target, edge.source) for edge in self.edges])
+    def datasets(self) -> list[str]:
+        return sorted({*self.contracts, *(name for edge in self.edges for name in edge)})
 
-    def downstream(self, dataset: str) -> frozenset[str]:
-        return self._reached(dataset, [(edge.source, edge.target) for edge in self.edges])
+    def upstream(self, dataset: str) -> set[str]:
+        return _reached(dataset, [(target, source) for source, target in self.edges])
 
-    def affected_teams(self, dataset: str) -> frozenset[str]:
+    def downstream(self, dataset: str) -> set[str]:
+        return _reached(dataset, self.edges)
+
+    def affected_teams(self, dataset: str) -> set[str]:
         """Return whom to notify before a dataset changes: owners of what is made of it, and all consumers."""
         below = self.downstream(dataset)
-        owners = {self.nodes[name].owner for name in below}
-        consumers = {team for name in {dataset, *below} for team in self.nodes[name].consumers}
-        return frozenset(team for team in owners | consumers if team is not None)
-
-    def _reached(self, dataset: str, steps: Sequence[tuple[str, str]]) -> frozenset[str]:
-        found, waiting = set[str](), [dataset]
-        while waiting:
-            here = waiting.pop()
-            new = {there for start, there in steps if start == here} - found
-            found |= new
-            waiting += new
-        return frozenset(found)
+        owners = {self.contracts[name].owner for name in below}
+        return owners.union(*(self.contracts[name].consumers for name in {dataset, *below} & self.contracts.keys()))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    commit: Commit
-    committed_at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedVersion:
-    """One publication to export, either a commit of a table or a delivery to a database; inputs may have no version."""
-
-    dataset: str
-    version: str
-    run_id: str
-    job: str | None
-    started_at: datetime
-    ended_at: datetime
-    inputs: Mapping[str, int | None]
-    rows: int
-    bytes: int | None = None
-    columns: Mapping[str, Sequence[ColumnSource]] = field(default_factory=dict)
+def _reached(dataset: str, steps: Iterable[tuple[str, str]]) -> set[str]:
+    reached, waiting = set[str](), [dataset]
+    while waiting:
+        here = waiting.pop()
+        new = {target for source, target in steps if source == here} - reached
+        reached |= new
+        waiting += new
+    return reached
 
 
 def track(lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, landing: str) -> Lineage:
     """Build the lineage graph from the inputs that the newest publications really read."""
-    newest: dict[tuple[str, str], int | None] = {}
+    edges: dict[tuple[str, str], int | None] = {}
     for dataset, contract in contracts.items():
         for inputs in _newest_reads(events, contract):
             for source, version in inputs.items():
-                newest[source, dataset] = max(version, newest.get((source, dataset)) or version)
+                edges[source, dataset] = max(version, edges.get((source, dataset)) or version)
         for source in _landed(lake, landing, dataset):
-            newest.setdefault((source, dataset), None)
-    edges = tuple(
-        LineageEdge(source=source, target=target, version=newest[source, target]) for source, target in sorted(newest)
-    )
-    nodes = {name: Node(dataset=name, owner=None) for edge in edges for name in (edge.source, edge.target)}
-    for name, contract in contracts.items():
-        nodes[name] = Node(dataset=name, owner=contract.owner, consumers=contract.consumers)
-    return Lineage(nodes=dict(sorted(nodes.items())), edges=edges)
+            edges.setdefault((source, dataset), None)
+    return Lineage(edges=dict(sorted(edges.items())), contracts=contracts)
 
 
-def publications(lake: Lake, dataset: str) -> Iterator[Published]:
-    """Read the publications that a table's log still retains, newest first."""
+def publications(lake: Lake, dataset: str) -> Iterator[tuple[Commit, datetime]]:
+    """Read the publications that a table's log still retains, and when they were committed, newest first."""
     table = lake.caught_up(dataset)
     for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))
         if info is not None:
-            yield Published(
-                commit=Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info),
-                committed_at=datetime.fromtimestamp(int(entry["timestamp"]) / 1000, tz=timezone.utc),
-            )
+            commit = Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
+            yield commit, datetime.fromtimestamp(int(entry["timestamp"]) / 1000, tz=timezone.utc)
 
 
 def export_openlineage(
-    lake: Lake,
-    events: EventLog,
-    contracts: Mapping[str, Contract],
-    *,
-    landing: str,
-    folder: Path,
+    lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, landing: str, folder: Path
 ) -> int:
     """Write every publication that is not exported yet as OpenLineage run events, and return how many were.
 
@@ -156,126 +101,107 @@ def export_openlineage(
     `<dataset>/<UUID>.json` for a delivery to a database.
     """
     written = 0
-    for contract in contracts.values():
-        for name, publication in _to_export(lake, events, contract, landing):
-            file = folder / contract.dataset / f"{name}.json"
-            if file.exists():
-                continue
-            lines = run_events(publication(), contracts)
-            write_whole(file, "".join(f"{line}\n" for line in lines).encode())
+    for dataset, contract in contracts.items():
+        exported = {file.stem for file in folder.glob(f"{dataset}/*.json")}
+        if isinstance(contract.write, Serve | Feed):
+            new = _delivered(events, contracts, dataset, exported)
+        else:
+            new = _committed(lake, contracts, landing, dataset, exported)
+        for name, run_events in new:
+            content = "".join(f"{json.dumps(event)}\n" for event in run_events)
+            write_whole(folder / dataset / f"{name}.json", content.encode())
             written += 1
     return written
 
 
 def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str, int]]:
     if isinstance(contract.write, Serve | Feed):
-        newest = {each.partition: each for each in deliveries(events, contract.dataset)}
-        return [each.inputs for each in newest.values()]
+        newest = {served.partition: served for served in deliveries(events, contract.dataset)}
+        return [served.inputs for served in newest.values()]
     return [entry.inputs for entry in events.publications(contract.dataset).values()]
 
 
-def _to_export(
-    lake: Lake, events: EventLog, contract: Contract, landing: str
-) -> Iterator[tuple[str, Callable[[], PublishedVersion]]]:
-    """List a dataset's publications with stable file names; the function builds the description only when called."""
-    if isinstance(contract.write, Serve | Feed):
-        for each in deliveries(events, contract.dataset):
-            name = str(uuid.uuid5(uuid.NAMESPACE_URL, each.batch_id))
-            yield name, partial(_delivered, contract.dataset, each)
-    else:
-        for found in publications(lake, contract.dataset):
-            yield f"{found.commit.version:020d}", partial(_committed, lake, landing, found)
+def _landed(lake: Lake, landing: str, dataset: str) -> set[str]:
+    for commit, _ in publications(lake, dataset):
+        columns = sources(lake, landing, commit).values()
+        return {name for name in _read(columns) if name.startswith("landing.")} | streamed_from(commit)
+    return set()
 
 
-def _delivered(dataset: str, each: Served) -> PublishedVersion:
-    return PublishedVersion(
-        dataset=dataset,
-        version=each.batch_id,
-        run_id=each.run_id,
-        job=each.job,
-        # The database records only one time per delivery.
-        started_at=each.served_at,
-        ended_at=each.served_at,
-        inputs=each.inputs,
-        rows=each.rows,
-    )
+def _read(columns: Iterable[Sequence[ColumnSource]]) -> set[str]:
+    return {source.dataset for origins in columns for source in origins}
 
 
-def _committed(lake: Lake, landing: str, found: Published) -> PublishedVersion:
-    commit, columns = found.commit, sources(lake, landing, found.commit)
-    read = {source.dataset for origins in columns.values() for source in origins} | _streamed_from(commit)
-    return PublishedVersion(
-        dataset=commit.dataset,
-        version=str(commit.version),
-        run_id=commit.info["run"]["run_id"],
-        job=commit.info["run"]["job"],
-        started_at=datetime.fromtimestamp(float(commit.info["started_at"]), tz=timezone.utc),
-        ended_at=found.committed_at,
-        inputs={**dict.fromkeys(read), **commit.info["inputs"]},
-        rows=commit.rows_out,
-        bytes=int(commit.info["bytes"]),
-        columns=columns,
-    )
+def _delivered(
+    events: EventLog, contracts: Mapping[str, Contract], dataset: str, exported: Container[str]
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for served in deliveries(events, dataset):
+        name, run = str(uuid.uuid5(uuid.NAMESPACE_URL, served.batch_id)), {"run_id": served.run_id, "job": served.job}
+        if name not in exported:
+            # The database records only one time per delivery.
+            times = (served.served_at, served.served_at)
+            yield name, _run_events(contracts, dataset, served.batch_id, served.inputs, run, times, rows=served.rows)
 
 
-def _landed(lake: Lake, landing: str, dataset: str) -> Iterable[str]:
-    newest = next(publications(lake, dataset), None)
-    if newest is None:
-        return ()
-    found = sources(lake, landing, newest.commit).values()
-    outside = {source.dataset for columns in found for source in columns if source.dataset.startswith("landing.")}
-    return outside | _streamed_from(newest.commit)
+def _committed(
+    lake: Lake, contracts: Mapping[str, Contract], landing: str, dataset: str, exported: Container[str]
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for commit, committed_at in publications(lake, dataset):
+        name, info = f"{commit.version:020d}", commit.info
+        if name not in exported:
+            columns = sources(lake, landing, commit)
+            inputs = {**dict.fromkeys(_read(columns.values()) | streamed_from(commit)), **info["inputs"]}
+            times = (datetime.fromtimestamp(float(info["started_at"]), tz=timezone.utc), committed_at)
+            figures: dict[str, Any] = {"rows": commit.rows_out, "size": int(info["bytes"]), "columns": columns}
+            yield name, _run_events(contracts, dataset, str(commit.version), inputs, info["run"], times, **figures)
 
 
-def _streamed_from(commit: Commit) -> set[str]:
-    # Known even where no plan was recorded.
-    source = commit.info.get("appended", {}).get("notes", {}).get(READ)
-    return set() if source is None else {source}
-
-
-def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract]) -> Sequence[str]:
-    """Build the START and the COMPLETE event that OpenLineage requires for a run, as JSON texts."""
-    inputs = [
-        {
-            "namespace": NAMESPACE,
-            "name": dataset,
-            "facets": {**_described(contracts.get(dataset)), **({} if version is None else _version(str(version)))},
-        }
-        for dataset, version in sorted(publication.inputs.items())
-    ]
-    size = {} if publication.bytes is None else {"size": publication.bytes}
+def _run_events(
+    contracts: Mapping[str, Contract],
+    dataset: str,
+    version: str,
+    inputs: Mapping[str, int | None],
+    run: Mapping[str, str | None],
+    times: tuple[datetime, datetime],
+    *,
+    rows: int,
+    size: int | None = None,
+    columns: Mapping[str, Sequence[ColumnSource]] | None = None,
+) -> list[dict[str, Any]]:
+    """Build the START and the COMPLETE event that OpenLineage requires for a run."""
+    statistics = {"rowCount": rows} if size is None else {"rowCount": rows, "size": size}
     output = {
-        "namespace": NAMESPACE,
-        "name": publication.dataset,
-        "facets": {
-            **_described(contracts.get(publication.dataset)),
-            **_version(publication.version),
-            **_column_lineage(publication.columns),
-        },
-        "outputFacets": {
-            "outputStatistics": _facet("1-0-0", "OutputStatisticsOutputDatasetFacet", rowCount=publication.rows, **size)
-        },
+        **_named(dataset),
+        "facets": {**_described(contracts.get(dataset)), **_version(version), **_column_lineage(columns or {})},
+        "outputFacets": {"outputStatistics": _facet("1-0-0", "OutputStatisticsOutputDatasetFacet", **statistics)},
     }
+    run_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{NAMESPACE}/{dataset}@{version}"))
     common = {
         "producer": PRODUCER,
         "schemaURL": RUN_EVENT,
-        "run": {
-            "runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{NAMESPACE}/{publication.dataset}@{publication.version}")),
-            "facets": _parent(publication),
-        },
-        "job": {"namespace": NAMESPACE, "name": publication.dataset, "facets": {}},
+        "run": {"runId": run_id, "facets": _parent(run["job"], str(run["run_id"]))},
+        "job": {**_named(dataset), "facets": {}},
+        "inputs": [
+            {**_named(name), "facets": {**_described(contracts.get(name)), **_version(read)}}
+            for name, read in sorted(inputs.items())
+        ],
     }
     return [
-        json.dumps({**common, "eventType": kind, "eventTime": _time(at), "inputs": inputs, "outputs": outputs})
-        for kind, at, outputs in (("START", publication.started_at, []), ("COMPLETE", publication.ended_at, [output]))
+        {**common, "eventType": "START", "eventTime": times[0].isoformat(), "outputs": []},
+        {**common, "eventType": "COMPLETE", "eventTime": times[1].isoformat(), "outputs": [output]},
     ]
 
 
-def _parent(publication: PublishedVersion) -> dict[str, Any]:
-    if publication.job is None:
-        return {}
-    run, job = {"runId": _uuid(publication.run_id)}, {"namespace": NAMESPACE, "name": publication.job}
-    return {"parent": _facet("1-0-1", "ParentRunFacet", run=run, job=job)}
+def _named(name: str) -> dict[str, str]:
+    return {"namespace": NAMESPACE, "name": name}
+
+
+def _parent(job: str | None, run_id: str) -> dict[str, Any]:
+    return (
+        {}
+        if job is None
+        else {"parent": _facet("1-0-1", "ParentRunFacet", run={"runId": _uuid(run_id)}, job=_named(job))}
+    )
 
 
 def _described(contract: Contract | None) -> dict[str, Any]:
@@ -291,14 +217,16 @@ def _described(contract: Contract | None) -> dict[str, Any]:
     }
 
 
-def _version(version: str) -> dict[str, Any]:
-    return {"version": _facet("1-0-0", "DatasetVersionDatasetFacet", datasetVersion=version)}
+def _version(version: str | int | None) -> dict[str, Any]:
+    if version is None:
+        return {}
+    return {"version": _facet("1-0-0", "DatasetVersionDatasetFacet", datasetVersion=str(version))}
 
 
 def _column_lineage(columns: Mapping[str, Sequence[ColumnSource]]) -> dict[str, Any]:
     fields = {
-        column: {"inputFields": [{"namespace": NAMESPACE, "name": one.dataset, "field": one.column} for one in found]}
-        for column, found in columns.items()
+        column: {"inputFields": [{**_named(source.dataset), "field": source.column} for source in origins]}
+        for column, origins in columns.items()
     }
     return {"columnLineage": _facet("1-0-1", "ColumnLineageDatasetFacet", fields=fields)} if fields else {}
 
@@ -313,7 +241,3 @@ def _uuid(text: str) -> str:
         return str(uuid.UUID(text))
     except ValueError:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, text))
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

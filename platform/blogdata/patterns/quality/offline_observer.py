@@ -2,20 +2,16 @@
 
 Problem: every visit has a valid browser, so no rule is broken; but since Tuesday nine in ten have the same one. Looking
 for that while the data are written would delay every publication.
-
 How it works: :func:`unseen` compares the ledger with the profiles of earlier looks, so only periods with something new
-are read again; :func:`profile` counts, in one pass, the most frequent values of the columns that the contract names, of
+are read; :func:`profile` counts, in one pass, the most frequent values of the columns that the contract names, of
 numbers by powers of two. :func:`drifts` compares their distribution with that of comparable periods, the same weekday
 where there are enough, by the population stability index. Profiles are events of the log, so the next look and every
 report read them without the data (:func:`standing`).
-
 The trap: a fixed limit. A distribution differs between periods for three normal reasons: the day of the week, few rows,
-and rows of one session, which are alike. So a difference counts only if it is larger than a conventional limit, than
-what sampling explains, and than what the earlier periods differ from each other.
-
-When not to use it: to keep bad rows from readers; it looks when they have been read for hours. What it finds again and
-again becomes an audit or a rule of the contract.
-
+and rows of one session, which are alike. So a difference counts only if it is above a conventional limit, and above
+what sampling explains.
+When not to use it: to keep bad rows from readers; it looks when they have been read for hours. What it finds repeatedly
+becomes an audit or a rule of the contract.
 Source: Data Engineering Design Patterns, ch. 9.
 """
 
@@ -26,7 +22,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.contract import LEAST_ROWS, Contract
@@ -57,8 +52,6 @@ ALIKE = 4.0
 """Rows that carry as little information as one independent row: those of one session are alike."""
 UNLIKELY = 0.9999
 """Quantile of what sampling explains."""
-SPREAD = 4.0
-"""How many standard deviations above the mean difference between earlier periods a difference is unusual."""
 _OTHERS = "\N{HORIZONTAL ELLIPSIS}"
 _NUMERIC = ("BIGINT", "INT", "SMALLINT", "DOUBLE", "FLOAT", "DECIMAL")
 
@@ -100,22 +93,22 @@ def require_profilable(contract: Contract) -> None:
 
 
 def period_of(partition: str, grain: Grain | None) -> str:
-    """Return the period that a partition is profiled with: hours by day, longer partitions by themselves."""
+    """Return the period of a partition's profile: the day of an hour, a longer partition itself."""
     return coarser(partition, Grain.HOUR, Grain.DAY) if grain is Grain.HOUR else partition
 
 
 def unseen(published: Mapping[str, Entry], profiles: Iterable[Profile], grain: Grain | None) -> dict[str, list[str]]:
     """Map the periods with partitions that were published since they were last looked at to all their partitions."""
     seen: dict[str, int] = {}
-    for one in profiles:
-        seen[one.period] = max(one.version, seen.get(one.period, -1))
+    for look in profiles:
+        seen[look.period] = max(look.version, seen.get(look.period, -1))
     periods: dict[str, list[str]] = {}
     for partition in sorted(published):
         periods.setdefault(period_of(partition, grain), []).append(partition)
     return {
         period: partitions
         for period, partitions in periods.items()
-        if any(published[partition].version > seen.get(period, -1) for partition in partitions)
+        if max(published[partition].version for partition in partitions) > seen.get(period, -1)
     }
 
 
@@ -134,7 +127,7 @@ def profile(frame: DataFrame, contract: Contract, periods: Mapping[str, Sequence
         )
         for row in rows
     ]
-    return sorted(profiles, key=lambda one: one.period)
+    return sorted(profiles, key=lambda profile: profile.period)
 
 
 def within(frame: DataFrame, contract: Contract, periods: Mapping[str, Sequence[str]]) -> DataFrame:
@@ -164,80 +157,64 @@ def _counts(values: Sequence[Any], rows: int) -> dict[str, int]:
     return {**counts, _OTHERS: others} if others > 0 else counts
 
 
-def event_of(dataset: str, one: Profile, run_id: str) -> Event:
+def event_of(dataset: str, look: Profile, run_id: str) -> Event:
     # Without the table version in its own column: that one is of events derived from commits.
-    return Event(kind=PROFILE, dataset=dataset, partition=one.period, run_id=run_id, payload=asdict(one))
+    return Event(kind=PROFILE, dataset=dataset, partition=look.period, run_id=run_id, payload=asdict(look))
 
 
 def standing(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> list[Profile]:
     """Read the profiles of periods that have rows, oldest look first; what has expired or was lost does not stand."""
-    there = {period_of(partition, contract.grain) for partition, entry in kept(published).items() if entry.rows_out}
+    periods = {period_of(partition, contract.grain) for partition, entry in kept(published).items() if entry.rows_out}
     payloads = (event.payload or {} for event in events.notes(PROFILE, dataset=contract.dataset))
-    seen = (Profile(**{**known, "drifts": [Drift(**drift) for drift in known["drifts"]]}) for known in payloads)
-    return [one for one in seen if one.period in there]
+    looks = (Profile(**{**known, "drifts": [Drift(**drift) for drift in known["drifts"]]}) for known in payloads)
+    return [look for look in looks if look.period in periods]
 
 
-def standing_drifts(seen: Iterable[Profile]) -> Sequence[Drift]:
+def standing_drifts(looks: Iterable[Profile]) -> Sequence[Drift]:
     """List the drifts of the newest period: they stand until newer rows are looked at."""
-    newest = max(seen, key=lambda one: (one.period, one.version), default=None)
+    newest = max(looks, key=lambda look: (look.period, look.version), default=None)
     return () if newest is None else newest.drifts
 
 
-def standing_orphans(seen: Iterable[Profile]) -> dict[str, dict[str, int]]:
+def standing_orphans(looks: Iterable[Profile]) -> dict[str, dict[str, int]]:
     """Count the rows whose reference does not exist: referenced dataset to period to rows, without zeros."""
-    newest = {one.period: one.orphans for one in seen}
-    found: dict[str, dict[str, int]] = {}
-    for period, orphans in sorted(newest.items()):
-        for above, rows in orphans.items():
+    missing: dict[str, dict[str, int]] = {}
+    for period, orphans in sorted({look.period: look.orphans for look in looks}.items()):
+        for dataset, rows in orphans.items():
             if rows:
-                found.setdefault(above, {})[period] = rows
-    return dict(sorted(found.items()))
+                missing.setdefault(dataset, {})[period] = rows
+    return dict(sorted(missing.items()))
 
 
 def drifts(new: Profile, earlier: Sequence[Profile], contract: Contract) -> list[Drift]:
-    """Find the columns whose distribution differs from comparable periods more than chance and the past explain."""
-    past = [one for one in comparable(new, earlier, contract.grain) if one.rows >= LEAST_ROWS]
+    """Find the columns whose distribution differs from comparable periods by more than the limit and chance."""
+    compared, factor = comparable(new, earlier, contract.grain)
+    past = [profile for profile in compared if profile.rows >= LEAST_ROWS]
     if new.rows < LEAST_ROWS or len(past) < LEAST_COMPARED:
         return []
-    factor = 1.0 if _are_same_weekdays(new, past, contract.grain) else BEFORE_WEEKDAYS
-    found = []
+    drifted = []
     for name in contract.profiled:
-        here = stability(new, past, name)
-        if here is None:
-            continue
-        others = [(one, [other for other in past if other is not one]) for one in past]
-        among = [apart for one, rest in others if (apart := stability(one, rest, name)) is not None]
-        limit = max(
-            factor * STABLE,
-            _by_sampling(new, past, name),
-            fmean(among) + SPREAD * pstdev(among) if among else 0.0,
-        )
-        if here > limit:
-            found.append(Drift(period=new.period, column=name, found=here, limit=limit))
-    return found
+        index = stability(new, past, name)
+        limit = max(factor * STABLE, _by_sampling(new, past, name))
+        if index is not None and index > limit:
+            drifted.append(Drift(period=new.period, column=name, found=index, limit=limit))
+    return drifted
 
 
-def _are_same_weekdays(new: Profile, past: Sequence[Profile], grain: Grain | None) -> bool:
-    if grain is None or grain is Grain.WEEK:
-        return True
-    weekday = start_of(new.period, Grain.DAY).weekday()
-    return all(start_of(one.period, Grain.DAY).weekday() == weekday for one in past)
-
-
-def comparable(new: Profile, earlier: Iterable[Profile], grain: Grain | None) -> list[Profile]:
-    """Choose the periods that a period is compared with: the same weekdays before it, or else the newest days."""
+def comparable(new: Profile, earlier: Iterable[Profile], grain: Grain | None) -> tuple[list[Profile], float]:
+    """Choose the periods that a period is compared with, and the factor of its limit: the same weekdays, or a week."""
     newest: dict[str, Profile] = {}
-    for one in sorted(earlier, key=lambda one: one.version):
-        if one.period < new.period or grain is None:
-            newest[one.period if grain is not None else str(one.version)] = one
+    for profile in sorted(earlier, key=lambda profile: profile.version):
+        if profile.period < new.period or grain is None:
+            newest[profile.period if grain is not None else str(profile.version)] = profile
     if grain is None or grain is Grain.WEEK:
-        return [newest[key] for key in sorted(newest)[-COMPARED:]]
+        return [newest[key] for key in sorted(newest)[-COMPARED:]], 1.0
     start = start_of(new.period, Grain.DAY)
     weekdays = [key_of(start - timedelta(weeks=back), Grain.DAY) for back in range(1, COMPARED + 1)]
     same = [newest[key] for key in weekdays if key in newest]
     if len(same) >= LEAST_COMPARED:
-        return same
-    return [newest[key] for key in sorted(newest)[-7:]]
+        return same, 1.0
+    return [newest[key] for key in sorted(newest)[-7:]], BEFORE_WEEKDAYS
 
 
 def stability(new: Profile, past: Sequence[Profile], name: str) -> float | None:
@@ -250,17 +227,13 @@ def stability(new: Profile, past: Sequence[Profile], name: str) -> float | None:
     rows, expected_rows = (sum(counts.values()) + 0.5 * len(values) for counts in (here, usual))
     index = 0.0
     for value in values:
-        found, expected = (here.get(value, 0) + 0.5) / rows, (usual.get(value, 0) + 0.5) / expected_rows
-        index += (found - expected) * math.log(found / expected)
+        share, expected = (here.get(value, 0) + 0.5) / rows, (usual.get(value, 0) + 0.5) / expected_rows
+        index += (share - expected) * math.log(share / expected)
     return index
 
 
 def _pooled(profiles: Iterable[Profile], name: str) -> Mapping[str, int]:
-    """Add up the counts of a column's values over periods."""
-    pooled = Counter[str]()
-    for one in profiles:
-        pooled.update(one.counts.get(name, {}))
-    return pooled
+    return sum((Counter(profile.counts.get(name, {})) for profile in profiles), Counter[str]())
 
 
 def _by_sampling(new: Profile, past: Sequence[Profile], name: str) -> float:
@@ -268,5 +241,5 @@ def _by_sampling(new: Profile, past: Sequence[Profile], name: str) -> float:
     from scipy.stats import chi2
 
     # The index is about a chi-squared statistic times the sum of the inverse sample sizes.
-    apart = ALIKE / new.rows + ALIKE / sum(one.rows for one in past)
+    apart = ALIKE / new.rows + ALIKE / sum(profile.rows for profile in past)
     return float(chi2.ppf(UNLIKELY, max(len(_pooled([new, *past], name)) - 1, 1))) * apart

@@ -1,21 +1,16 @@
 """Online Observer: a dataset is measured by the job that writes it, so measures are published with the data.
 
 Problem: an observer that runs once a day reports at noon that the referral was null in all rows since midnight.
-
-How it works: :func:`observed` adds SQL aggregates to a contract, the share of nulls of each column that may be null.
-They are computed in the same pass as the audits, and stored in the commit. :func:`series` reads them back as a time
+How it works: :func:`observed` adds the share of nulls of each nullable column to a contract's measures, SQL aggregates
+that are computed in the same pass as the audits, and stored in the commit. :func:`series` reads them back as a time
 series over the partitions, without reading the data, and :func:`jumps` finds the partitions that deviate from the ones
 before them, which the dataset's check `measures` reports.
-
 The trap: a measure is not a promise. A null share that doubles must be reported, but must not stop the job; what must
 stop it is an audit. An empty partition has no null share: it is absent from the series, not zero. And a share varies
 for three normal reasons: the hour and the day of the week; few rows; and rows that come in groups, so that a hundred
-carry as little information as some twenty independent ones. The size of this variation is estimated from the history of
-the same share.
-
+carry as little information as some twenty independent ones. This variation is estimated from the share's own history.
 When not to use it: for measures that need other datasets, history or much time (distributions, drift); an Offline
 Observer computes them outside the hot path.
-
 Source: Data Engineering Design Patterns, ch. 9.
 """
 
@@ -90,14 +85,8 @@ def series(published: Mapping[str, Entry], measure: str) -> Sequence[Point]:
 
 def rates(published: Mapping[str, Entry], reason: str) -> Sequence[Point]:
     """Read the share of rows in that were left out for a reason of the ledger as a series, with the rows in."""
-    return [
-        Point(
-            partition=partition,
-            value=entry.reasons.get(reason, 0) / entry.rows_in if entry.rows_in else None,
-            rows=entry.rows_in,
-        )
-        for partition, entry in sorted(published.items())
-    ]
+    shares = {key: entry.reasons.get(reason, 0) / entry.rows_in for key, entry in published.items() if entry.rows_in}
+    return [Point(partition=key, value=shares.get(key), rows=published[key].rows_in) for key in sorted(published)]
 
 
 def jumps(name: str, points: Sequence[Point], partitions: Container[str], *, grain: Grain) -> list[Jump]:
@@ -110,7 +99,7 @@ def jumps(name: str, points: Sequence[Point], partitions: Container[str], *, gra
         for point in sorted(points, key=lambda point: point.partition)
         if point.value is not None and point.rows >= LEAST_ROWS
     ]
-    found = []
+    deviating = []
     for place, (partition, share, rows) in enumerate(enough):
         past = [(value, of) for _, value, of in enough[max(place - PAST, 0) : place]]
         if partition not in partitions or len(past) < LEAST_PAST:
@@ -119,16 +108,15 @@ def jumps(name: str, points: Sequence[Point], partitions: Container[str], *, gra
         whole_week = len(past) >= timedelta(weeks=1) / grain.length
         least = LEAST_DEVIATION if whole_week else BEFORE_A_WEEK
         if math.fabs(share - usual) > BOUND * max(least, _deviation(past, usual, share, rows)):
-            found.append(Jump(partition=partition, name=name, found=share, usual=usual))
-    return found
+            deviating.append(Jump(partition=partition, name=name, found=share, usual=usual))
+    return deviating
 
 
 def _deviation(past: Sequence[tuple[float, int]], usual: float, share: float, rows: int) -> float:
     """Estimate the standard deviation of a share of so many rows: that of the past or the sampling error, if larger.
 
-    The variance of sampling is the binomial one of the usual or the found share, whichever is larger, times the
-    dispersion: the mean of the past's squared distances, each in units of its own binomial variance (Pearson's estimate
-    for overdispersed proportions, McCullagh and Nelder, Generalized Linear Models, 4.5).
+    Sampling has the binomial variance times the dispersion, which is Pearson's estimate for overdispersed proportions
+    (McCullagh and Nelder, Generalized Linear Models, 4.5).
     """
     squares = [((value - usual) ** 2, of) for value, of in past]
     between = math.fsum(square for square, _ in squares) / (len(past) - 1)

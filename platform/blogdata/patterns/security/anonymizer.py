@@ -1,27 +1,23 @@
-"""Anonymizer: rows for people outside, each alike those of several persons, so that nobody is found in them.
+"""Anonymizer: rows for people outside, in which each person looks like several others, so that nobody is identified.
 
-Problem: somebody outside wants to count readers. Names are easily left out, and yet who knows of a reader that she read
-a certain page on Tuesday in a rare browser finds her row, and what else it says.
-
-How it works: what identifies somebody is not taken over (removal), and neither is who asked not to be shared. What
-others may know of a person is told less exactly (generalization): values that fewer than `k` persons share are given
-up, one column after the other (:func:`generalize`). A person is one row among those who look alike; rows of fewer than
-`k` persons, or of fewer than `l` values of what nobody may learn, are withheld, and counted (:func:`group`). The rows
-of a group get new numbers, in an order that follows from a secret and the group, so that no number leads to another
-group, or to a person (synthetic replacement). Counts of two rows of a group are shifted between them by a bounded
-number (perturbation), also from the secret: the sum stays, and so do the rows when they are computed again
-(:func:`share`). Two audits (:func:`audits`) refuse to publish anything else; no person can lift them. They count: a
-group has `k` rows if its numbers begin with 1 to `k`, and `l` values if its first `l` rows have different ones.
-
+Problem: somebody outside wants to count readers. Names are easily left out; but who knows that a reader opened a
+certain page on Tuesday in a rare browser finds her row, and everything else it says.
+How it works: identifiers, and persons who asked not to be shared, are left out (removal). What others may know of a
+person is told less exactly (generalization): values that fewer than `k` persons share are given up, one column after
+the other (:func:`generalize`). A person is one row among those who look alike; rows of fewer than `k` persons, or of
+fewer than `l` sensitive values, are withheld, and counted (:func:`group`). The rows of a group get new numbers, in an
+order that follows from a secret and the group, so that no number leads to another group, or to a person (synthetic
+replacement). Counts of two rows of a group are shifted between them by a bounded number, also from the secret
+(perturbation): the sum stays, and a recomputation gives the same rows (:func:`share`). Two audits (:func:`audits`) that
+no person can lift refuse anything else. They count: a group has `k` rows if its numbers begin with 1 to `k`, and `l`
+values if its first `l` rows differ.
 The trap: a number for each visitor, even a new one. It ties the rows of a person together, and two visits that somebody
-knows of single out a third. And free text: whoever asks for the page `/jane-doe` writes a name into the data, so a page
+knows of single out a third. And free text: the request of the page `/jane-doe` writes a name into the data, so a page
 or a host, too, is named only if `k` persons share it.
-
 When not to use it: for a few readers: most rows are withheld. To follow a person over time: that is a pseudonym, and no
-anonymity. Where the same period is shared again and again while it still changes: who compares two versions sees what
-came in between. And against who sends page views themselves: `k` counts visitors, of whom anybody makes as many as they
-like, so four forged ones beside a reader are a group of five, with one row that the forger did not send.
-
+anonymity. For a period that is shared again while it still changes: the difference of two versions is a small group.
+And against who sends page views themselves: four forged visitors beside a reader are a group of five, with one row
+that the forger did not send.
 Source: Data Engineering Design Patterns, ch. 7; Sweeney, k-anonymity, 2002; Machanavajjhala et al., l-diversity, 2007.
 """
 
@@ -37,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 ANY = "any"
-"""What a column says whose value was given up."""
+"""Value of a column that was given up."""
 
 
 @dataclass(frozen=True, kw_only=True)

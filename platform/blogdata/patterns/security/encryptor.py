@@ -1,31 +1,26 @@
-"""Encryptor: columns are stored encrypted; whoever has the files of the table and not the key cannot read them.
+"""Encryptor: columns are stored encrypted; the files of the table are useless without the key.
 
-Problem: who gets hold of the files of a table (a backup, a copied folder) reads all of it. Roles and views protect only
-from who asks through them.
+Problem: a backup or a copied folder gives away all of a table. Roles and views protect only from queries through them.
+How it works: a contract names the encrypted columns, the key, and the column that says which row a value belongs to
+(:class:`blogdata.contract.schema.Encrypted`). :func:`encrypted` replaces each text by its ciphertext (AES-256-GCM)
+before it is written, :func:`decrypted` gives it back to who may see it. Spark's workers compute both: a plan has the
+*name* of a key and where it is (Secrets Pointer), and the workers read its value there. Dataset, column and row are
+associated data: a ciphertext that was changed, or moved to another row, is an error, and never a wrong value.
 
-How it works: a contract names the columns that are encrypted, the key, and the column that a value belongs to a row by
-(:class:`blogdata.contract.schema.Encrypted`). :func:`encrypted` replaces each text by its ciphertext before it is
-written, :func:`decrypted` gives it back to who may see it. Spark's workers compute both (AES-256-GCM): a plan has the
-*name* of a key and where it is (Secrets Pointer), and they read its value there. Dataset, column and row are associated
-data: a ciphertext that was changed, or moved to another row, is an error, and never a wrong value.
+The nonce is a keyed hash, of 96 bits, of the text and of what it belongs to (as in RFC 5297, SIV): the same text in the
+same row has the same ciphertext, so a table that is derived anew equals the one that was continued. A ciphertext shows
+the length of its text, whether a row has the same value as before, and that it is null.
 
-The nonce is a keyed hash, of 96 bits, of the text and of what it belongs to (as in RFC 5297, SIV): of the same text in
-the same row the ciphertext is the same, so a table that is derived anew equals the one that was continued. A ciphertext
-shows how long its text is, and that a row has the same value as before; that it is null is seen.
-
-A key has versions, and each ciphertext says which one it has. Rotation adds a version and publishes the table again, by
-that one; the table's earlier versions need the old one, until they are vacuumed. Removing a version of the key makes
-everything that was encrypted by it unreadable at once, wherever a copy is (crypto-shredding), for all persons: a key
-for each person would itself be a row about each person, copied and backed up as well.
-
+A key has versions, and each ciphertext names its own. Rotation adds a version and publishes the table again by it; the
+table's earlier versions need the old one until they are vacuumed. Removing a version of the key makes everything that
+it encrypted unreadable at once, wherever a copy is (crypto-shredding), for all persons: a key for each person would
+itself be a row about each person, copied and backed up as well.
 The trap: the key beside the data. Secrets in the deployment's home protect a lake that lies elsewhere, or is copied
-without them; a backup of the whole home has both. Another trap: a lost key. What is derived from it is gone, unless it
-can be computed again: here from bronze, by another version.
-
+without them; a backup of the whole home has both. Another trap: a lost key. What it encrypted is gone, unless it can be
+computed again: here from bronze, by another version.
 When not to use it: for columns that are joined, filtered or counted by value: that takes a token (Pseudo-Anonymizer).
-And not against who runs the deployment and reads its secrets, nor for lines as received: bronze and the landing zone
-have the same values in plain text.
-
+And not against the operator of the deployment, who reads its secrets, nor for lines as received: bronze and the
+landing zone have the same values in plain text.
 Source: Data Engineering Design Patterns, ch. 7; NIST SP 800-38D (GCM).
 """
 
@@ -50,10 +45,9 @@ if TYPE_CHECKING:
 
     from blogdata.contract.contract import Contract
 
-_NO_KEY, _NOT_AUTHENTIC = "[BLOGDATA_NO_KEY] ", "[BLOGDATA_NOT_AUTHENTIC] "
-"""What a worker's errors begin with; they have no value."""
-_NONCE, _TAG = 12, 16
-_AGAIN = Run(datasets=("DATASET",))
+_FAULT = "[BLOGDATA_ENCRYPTION] "
+"""What a worker's errors begin with; they quote no value."""
+_NONCE = 12
 
 
 class CannotDecrypt(PlatformError):
@@ -68,31 +62,22 @@ def encrypted(rows: DataFrame, contract: Contract, key: Pointer, version: int) -
 
 
 def decrypted(rows: DataFrame, contract: Contract, key: Pointer) -> DataFrame:
-    """Decrypt what :func:`encrypted` has encrypted, by whichever version of the key it was."""
     return _replaced(rows, contract, lambda texts, places: _decrypted(texts, places, key))
 
 
 def explained(text: str, secrets: Path) -> CannotDecrypt | None:
     """Tell from the error of a query why it could not decrypt; None: it failed for another reason."""
-    if _NO_KEY in text:
-        return CannotDecrypt(
-            what=f"the deployment's secrets no longer have {_after(_NO_KEY, text)}",
-            where=str(secrets / _after(_NO_KEY, text).rpartition(" ")[2]),
-            next_step=Remedy(
-                "bring that version back; if it is gone, publish the dataset again, by the current one: ", _AGAIN
-            ),
-        )
-    if _NOT_AUTHENTIC in text:
-        return CannotDecrypt(
-            what=f"a stored value is not what was encrypted: {_after(_NOT_AUTHENTIC, text)}",
-            where="a file of the table, or the key",
-            next_step=Remedy("bring the right key back, or publish the dataset again: ", _AGAIN),
-        )
-    return None
-
-
-def _after(condition: str, text: str) -> str:
-    return text.partition(condition)[2].partition("\n")[0].strip()
+    _, sign, fault = text.partition(_FAULT)
+    if not sign:
+        return None
+    return CannotDecrypt(
+        what=fault.partition("\n")[0].strip(),
+        where=f"the files of the table, or the keys in {secrets}",
+        next_step=Remedy(
+            "bring the right version of the key back, or publish the dataset again, by the current one: ",
+            Run(datasets=("DATASET",)),
+        ),
+    )
 
 
 def _replaced(rows: DataFrame, contract: Contract, function: Callable[[pa.Array, pa.Array], pa.Array]) -> DataFrame:
@@ -131,13 +116,10 @@ def _decrypted(texts: pa.Array, places: pa.Array, key: Pointer) -> pa.Array:
             # Without its cause, which has the text.
             raise _not_authentic(key, "it is no encrypted text") from None
         cipher, _ = keys(number)
-        if len(content) < _NONCE + _TAG:
-            raise _not_authentic(key, "it was cut")
         try:
             return cipher.decrypt(content[:_NONCE], content[_NONCE:], place.encode()).decode()
-        except InvalidTag:
-            why = f"it was changed or moved, or is of another key than what version {number} is now"
-            raise _not_authentic(key, why) from None
+        except (InvalidTag, ValueError):
+            raise _not_authentic(key, f"it was changed, cut or moved, or version {number} is another key now") from None
 
     return _each(opened, texts, places)
 
@@ -158,7 +140,7 @@ def _keys(key: Pointer, version: int) -> tuple[AESGCM, bytes]:
     except OSError:
         secret = None
     if secret is None:
-        raise ValueError(f"{_NO_KEY}version {version} of the key {key.name}")
+        raise ValueError(f"{_FAULT}the deployment's secrets lack version {version} of the key {key.name}")
     return AESGCM(_hash(secret.reveal().encode(), b"encryption")), _hash(secret.reveal().encode(), b"nonce")
 
 
@@ -168,4 +150,4 @@ def _hash(key: bytes, *parts: bytes) -> bytes:
 
 
 def _not_authentic(key: Pointer, why: str) -> ValueError:
-    return ValueError(f"{_NOT_AUTHENTIC}a value encrypted by the key {key.name}: {why}")
+    return ValueError(f"{_FAULT}a stored value is not what the key {key.name} encrypted: {why}")

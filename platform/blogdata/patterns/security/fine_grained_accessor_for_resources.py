@@ -1,20 +1,16 @@
 """Fine-Grained Accessor for Resources: a job reaches the tables that it declares, and no other.
 
 Problem: all jobs run with the rights of one user, who may read, overwrite and remove every table. A wrong name in one
-job then destroys another one's table, and what a job really depends on is known to nobody.
-
+job destroys another one's table, and nobody knows what a job really depends on.
 How it works: :func:`reach_of` derives what a job may read and write from the inputs that its contract names for the
-planner, so there is no second list that grows old. A step of a run holds to it: its lake is a :class:`DeclaredLake`,
-which opens no other table, and before rows are committed, the tables in their plan are compared, so that a path which
-was put together by hand is found, too (:class:`blogdata.table.target.Target`, `may_read`). The job fails, with its
-dataset and with what it reached for, and nothing is published.
-
+planner, so there is no second list. A step's lake is a :class:`DeclaredLake`, which opens no other table, and before
+rows are committed, the tables in their plan are compared, so that a path put together by hand is found, too
+(:class:`blogdata.table.target.Target`, `may_read`). The error names the job and what it reached for, and nothing is
+published.
 The trap: rights by name patterns, `silver.*`, because the list of tables is long. Every new table is then readable
 before anybody has thought about it.
-
 When not to use it: as a wall against the author of a job. In one process with the user's rights, Python code can open
 any file; the step stops a mistake, and only the permissions of another user stop a person.
-
 Source: Data Engineering Design Patterns, ch. 7.
 """
 
@@ -32,23 +28,17 @@ from blogdata.table.write_faults import NotDeclared
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-_LANDING = "landing."
-
 
 @dataclass(frozen=True, kw_only=True)
 class JobReach:
     job: str
     reads: frozenset[str]
-    landed: frozenset[str]
+    """Datasets and tables of the landing zone, such as `landing.visits`."""
     writes: frozenset[str]
 
     def require_read(self, dataset: str) -> None:
         if dataset not in self.reads:
             raise NotDeclared(self.job, dataset)
-
-    def require_landed(self, table: str) -> None:
-        if table not in self.landed:
-            raise NotDeclared(self.job, f"{_LANDING}{table}")
 
     def require_write(self, dataset: str) -> None:
         if dataset not in self.writes:
@@ -69,8 +59,6 @@ class DeclaredLake(Lake):
 
 
 def reach_of(contracts: Sequence[Contract]) -> JobReach:
-    own = frozenset(contract.dataset for contract in contracts)
-    inputs = {read.dataset for contract in contracts for read in contract.reads}
-    landed = frozenset(name.removeprefix(_LANDING) for name in inputs if name.startswith(_LANDING))
-    tables = frozenset(name for name in inputs if not name.startswith(_LANDING))
-    return JobReach(job=contracts[0].dataset, reads=tables | own, landed=landed, writes=own)
+    writes = frozenset(contract.dataset for contract in contracts)
+    reads = frozenset(read.dataset for contract in contracts for read in contract.reads)
+    return JobReach(job=contracts[0].dataset, reads=reads | writes, writes=writes)

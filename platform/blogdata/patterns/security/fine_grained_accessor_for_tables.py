@@ -3,38 +3,28 @@
 Problem: an analyst may see which pages are read, and no address; a partner may see counts, and no single visitor; an
 engineer must find two rows of one user without learning who that is. A right to a whole table gives each of them too
 much or nothing, and a copy of the table for each is a second truth.
-
 How it works: contracts say whom a column identifies, and how. :data:`RIGHTS` says once for each role what it sees of a
 direct identifier, of a pseudonym, of a quasi-identifier, and which rows; :func:`sight_of` derives from both what a role
-sees of a dataset, so a new column is covered on the day it is declared. :func:`grants` is that as grants of columns and
-policies of rows for PostgreSQL, which its roles log in under; :func:`restricted` is that as rows of Spark: `blogdata
-sql --as ROLE` offers a statement nothing else to read.
+sees of a dataset, so a new column is covered on the day it is declared. :func:`grants` writes that as grants and row
+policies of PostgreSQL, :func:`restricted` applies it to rows of Spark: `blogdata sql --as ROLE` can read nothing else.
 
-A direct identifier is masked by a keyed hash, so rows still join by it; of an e-mail address as it was delivered, the
-first sign and the domain are seen. Spark's workers read the key where the deployment's secrets are; a plan has the name
-of a function, which no statement of a person may call. What is no text is not seen. A time that only helps to find
-somebody is shown as its day.
+A direct identifier is masked by a keyed hash, so rows still join by it; of an e-mail address, the first letter and the
+domain are shown. Spark's workers read the key; a plan has only the name of a function that no statement may call. A
+time that is a quasi-identifier is shown as its day.
 
-Rows of who asked not to be shared are joined to others by what they have in common: a page and a second, or a rare
-browser. A role that sees no persons therefore sees of these rows (`keep_private`) no pseudonym, no quasi-identifier and
-no path of several pages, and times as their day: they can be counted, and lead to no other row. A dataset with
-pseudonyms that does not say who asked is seen as if all had.
+Rows of persons who asked not to be shared (`keep_private`) could be joined to others by what they have in common: a
+page and a second, or a rare browser. A role that sees no persons gets no pseudonym, no quasi-identifier and no path of
+several pages of them, and times as their day. A dataset with pseudonyms and without that column is treated as if all
+had asked.
 
-A count of few visitors by a column that a role does not see tells it that column: a contract declares such rows
-(`Telling`), and they are left out. Where counts are left out, a total less the others would tell them: a partner does
-not see the smallest of the others either (`adds_up`). Totals of other tables are not considered.
-
-Where rows are left out, columns are null in them, too, before anything is computed from them: a statement that divides
-by a value of a hidden row, to have the error tell it, finds no value there.
-
+A count of few visitors by a hidden column tells that column: a contract declares such rows (`Telling`), and they are
+left out. Where a total less the other counts would tell a count that is left out, a partner does not see the smallest
+of the others either (`adds_up`). Totals of other tables are not considered.
 The trap: a filter in front of the table and nothing else. The optimizer may compute a reader's own expression first,
 and its error, or its time, tells of rows that the filter would have removed. PostgreSQL knows which functions keep
-quiet (`LEAKPROOF`); Spark does not. So where rows are left out, columns are null in them, too, before anything is
-computed from them.
-
-When not to use it: against whoever runs as the owner of the files, who reads them without asking. And not to make a
-dataset anonymous: what a role still sees of one visitor may single that visitor out.
-
+quiet (`LEAKPROOF`); Spark does not. So where rows are left out, their columns are null before anything is computed.
+When not to use it: against the owner of the files, who reads them without asking. And not to make a dataset anonymous:
+what a role still sees of one visitor may single that visitor out.
 Source: Data Engineering Design Patterns, ch. 7.
 """
 
@@ -54,7 +44,6 @@ from blogdata.errors.remedies import Remedy, ShowRights
 from blogdata.patterns.security.pseudo_anonymizer import masked_email
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 MASK = "blogdata_masked"
@@ -64,7 +53,7 @@ PRIVATE = "keep_private"
 TEXT = Primitive("string")
 _TIMES = (Primitive("timestamp"), Primitive("date"))
 LEAST_VISITORS = 5
-"""Visitors below which a group is not shown to who may not know of one; one visitor alone may have many page views."""
+"""Visitors below which a group is hidden from a role: one visitor alone may have many page views."""
 
 
 class Role(str, Enum):
@@ -89,43 +78,30 @@ class Shown(str, Enum):
     HIDDEN = "hidden"
 
 
+LAYERS = ("bronze", "silver", "gold")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rights:
-    layers: frozenset[str]
+    layers: Sequence[str]
     of: Mapping[How, Shown]
     classified: Shown
     technical: bool = False
-    private: bool = False
+    """Sees what only the platform needs, and all of the rows of who asked not to be shared."""
     visitors: int = 0
     """The fewest visitors of a counted group; a dataset that has none and is not anonymous is not seen. 0: any."""
 
 
-_ALL_LAYERS = frozenset(("bronze", "silver", "gold"))
+_AS_THEY_ARE = dict.fromkeys(How, Shown.AS_IT_IS)
+_FOR_ANALYSTS = {How.DIRECT: Shown.HIDDEN, How.PSEUDONYM: Shown.AS_IT_IS, How.QUASI_IDENTIFIER: Shown.BY_DAY}
 RIGHTS: Mapping[Role, Rights] = {
-    Role.OWNER: Rights(
-        layers=_ALL_LAYERS,
-        of=dict.fromkeys(How, Shown.AS_IT_IS),
-        classified=Shown.AS_IT_IS,
-        technical=True,
-        private=True,
-    ),
+    Role.OWNER: Rights(layers=LAYERS, of=_AS_THEY_ARE, classified=Shown.AS_IT_IS, technical=True),
     Role.ENGINEER: Rights(
-        layers=_ALL_LAYERS,
-        of={**dict.fromkeys(How, Shown.AS_IT_IS), How.DIRECT: Shown.HASHED},
-        classified=Shown.HASHED,
-        technical=True,
-        private=True,
+        layers=LAYERS, of={**_AS_THEY_ARE, How.DIRECT: Shown.HASHED}, classified=Shown.HASHED, technical=True
     ),
-    Role.ANALYST: Rights(
-        layers=frozenset(("silver", "gold")),
-        of={How.DIRECT: Shown.HIDDEN, How.PSEUDONYM: Shown.AS_IT_IS, How.QUASI_IDENTIFIER: Shown.BY_DAY},
-        classified=Shown.HIDDEN,
-    ),
+    Role.ANALYST: Rights(layers=LAYERS[1:], of=_FOR_ANALYSTS, classified=Shown.HIDDEN),
     Role.PARTNER: Rights(
-        layers=frozenset(("gold",)),
-        of=dict.fromkeys(How, Shown.HIDDEN),
-        classified=Shown.HIDDEN,
-        visitors=LEAST_VISITORS,
+        layers=LAYERS[2:], of=dict.fromkeys(How, Shown.HIDDEN), classified=Shown.HIDDEN, visitors=LEAST_VISITORS
     ),
 }
 """What each role sees, of every dataset."""
@@ -133,49 +109,38 @@ RIGHTS: Mapping[Role, Rights] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """What a role sees of one dataset; `rows` is an SQL condition, empty for all.
-
-    Args:
-        adds_up: Columns within which rows that are left out would follow from a total and the others: of each such set
-            the smallest row that is seen is left out, too.
-    """
+    """What a role sees of one dataset; `rows` is an SQL condition, empty for all."""
 
     dataset: str
     columns: Mapping[str, Shown]
     rows: str = ""
     private: Mapping[str, Shown] = field(default_factory=dict)
     adds_up: tuple[str, ...] = ()
+    """Columns of sets whose total would tell a count that is left out: each such set lacks its smallest row, too."""
 
 
-def sight_of(contract: Contract, role: Role) -> Sight | None:
+def sight_of(contract: Contract, of: Role | Rights) -> Sight | None:
     """Derive what a role sees of a dataset; None: nothing at all."""
-    return sight_by(contract, RIGHTS[role])
-
-
-def sight_by(contract: Contract, rights: Rights) -> Sight | None:
-    """Derive what somebody with some rights sees of a dataset, as :func:`sight_of` does for a role."""
-    names = {column.name for column in contract.columns}
+    rights = RIGHTS[of] if isinstance(of, Role) else of
     if contract.layer not in rights.layers or not (contract.shared or rights.technical):
         return None
     if rights.visitors and not (_visitors(contract) or contract.anonymous):
         return None
     needed = {*contract.key, contract.partition_column}
     columns = {
-        column.name: shown
+        column.name: form
         for column in contract.columns
-        if (shown := _shown(column, rights)) is not Shown.HIDDEN
+        if (form := _form(column, rights)) is not Shown.HIDDEN
         and (rights.technical or column.name not in TECHNICAL or column.name in needed)
     }
-    private = {} if rights.private else _private(contract, columns)
-    if PRIVATE not in names:
-        less = {name: private.get(name, shown) for name, shown in columns.items()}
-        columns, private = {name: shown for name, shown in less.items() if shown is not Shown.HIDDEN}, {}
+    private = {} if rights.technical else _private(contract, columns)
+    if all(column.name != PRIVATE for column in contract.columns):
+        less = {name: private.get(name, form) for name, form in columns.items()}
+        columns, private = {name: form for name, form in less.items() if form is not Shown.HIDDEN}, {}
     if not columns:
         return None
-    adds_up = contract.adds_up if rights.visitors else ()
-    return Sight(
-        dataset=contract.dataset, columns=columns, rows=_rows(contract, rights), private=private, adds_up=adds_up
-    )
+    rows, adds_up = _rows(contract, rights), contract.adds_up if rights.visitors else ()
+    return Sight(dataset=contract.dataset, columns=columns, rows=rows, private=private, adds_up=adds_up)
 
 
 def require_sight(contract: Contract, role: Role) -> Sight:
@@ -200,28 +165,21 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
 
 
 def seen_by(frame: DataFrame, present: Contract, sight: Sight) -> DataFrame:
-    declared = {column.name: column for column in present.columns}
-    if sight.adds_up:
-        frame = frame.withColumn(_BESIDE, _beside(present, sight))
-        sight = replace(sight, rows=f"{sight.rows} AND NOT {_BESIDE}")
-    selected = [
-        f"{_guarded(_by_row(declared[name], sight), name, sight, present)} AS `{name}`" for name in sight.columns
-    ]
-    seen = frame.where(sight.rows) if sight.rows else frame
-    return seen.selectExpr(*selected)
-
-
-_BESIDE = "_beside"
-
-
-def _beside(contract: Contract, sight: Sight) -> SparkColumn:
-    """Build whether a row is the smallest seen one of a set of which others are left out."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    together, seen = Window.partitionBy(*sight.adds_up), F.expr(sight.rows)
-    smallest = together.orderBy(F.desc(seen), F.expr(_visitors(contract)), *contract.key)
-    return F.bool_or(~seen).over(together) & (F.row_number().over(smallest) == 1)
+    if sight.adds_up:
+        together, seen = Window.partitionBy(*sight.adds_up), F.expr(sight.rows)
+        smallest = together.orderBy(F.desc(seen), F.expr(_visitors(present)), *present.key)
+        frame = frame.withColumn(_BESIDE, F.bool_or(~seen).over(together) & (F.row_number().over(smallest) == 1))
+        sight = replace(sight, rows=f"{sight.rows} AND NOT {_BESIDE}")
+    columns = [column for column in present.columns if column.name in sight.columns]
+    rows = frame.where(sight.rows) if sight.rows else frame
+    return rows.selectExpr(*[f"{_guarded(column, sight, present)} AS `{column.name}`" for column in columns])
+
+
+_BESIDE = "_beside"
+"""Whether a row is the smallest seen one of a set of which others are left out."""
 
 
 def _visitors(contract: Contract) -> str:
@@ -234,12 +192,12 @@ def _visitors(contract: Contract) -> str:
     return ""
 
 
-def _shown(column: Column, rights: Rights) -> Shown:
+def _form(column: Column, rights: Rights) -> Shown:
     how = column.subject.how if column.subject is not None else None
-    found = Shown.AS_IT_IS if how is None else rights.of[how]
-    if found is Shown.HASHED and column.masked:
+    form = Shown.AS_IT_IS if how is None else rights.of[how]
+    if form is Shown.HASHED and column.masked:
         return Shown.MASKED
-    return rights.classified if column.personal and found in (Shown.AS_IT_IS, Shown.BY_DAY) else found
+    return rights.classified if column.personal and form in (Shown.AS_IT_IS, Shown.BY_DAY) else form
 
 
 def _rows(contract: Contract, rights: Rights) -> str:
@@ -247,8 +205,8 @@ def _rows(contract: Contract, rights: Rights) -> str:
     counted = _visitors(contract)
     if rights.visitors and counted:
         return f"{counted} >= {rights.visitors}"
-    telling = [each.rows for each in contract.tells if _shown(each.column, rights) is not Shown.AS_IT_IS]
-    return " AND ".join(f"(NOT ({rows}) OR {counted} >= {LEAST_VISITORS})" for rows in telling)
+    conditions = [telling.rows for telling in contract.tells if _form(telling.column, rights) is not Shown.AS_IT_IS]
+    return " AND ".join(f"(NOT ({rows}) OR {counted} >= {LEAST_VISITORS})" for rows in conditions)
 
 
 def _private(contract: Contract, columns: Mapping[str, Shown]) -> dict[str, Shown]:
@@ -261,57 +219,51 @@ def _private(contract: Contract, columns: Mapping[str, Shown]) -> dict[str, Show
     return {**times, **dict.fromkeys(leading, Shown.HIDDEN)}
 
 
-def _guarded(expression: str, name: str, sight: Sight, contract: Contract) -> str:
-    """Have a column null in rows that are not seen, whatever is computed first; partitions are no secret."""
-    if not sight.rows or name == contract.partition_column:
+def _guarded(column: Column, sight: Sight, contract: Contract) -> str:
+    """Build the SQL of a column, null in rows that are not seen, whatever is computed first; partitions are public."""
+    expression, private = _expression(column, sight.columns[column.name]), sight.private.get(column.name)
+    if private is not None:
+        instead = "" if private is Shown.HIDDEN else f" ELSE {_expression(column, private)}"
+        expression = f"CASE WHEN NOT `{PRIVATE}` THEN {expression}{instead} END"
+    if not sight.rows or column.name == contract.partition_column:
         return expression
     return f"CASE WHEN {sight.rows} THEN {expression} END"
 
 
-def _by_row(column: Column, sight: Sight) -> str:
-    """Build the SQL of a column that may show less in rows of who asked not to be shared."""
-    usual = _expression(column, sight.columns[column.name])
-    private = sight.private.get(column.name)
-    if private is None:
-        return usual
-    instead = "" if private is Shown.HIDDEN else f" ELSE {_expression(column, private)}"
-    return f"CASE WHEN NOT `{PRIVATE}` THEN {usual}{instead} END"
-
-
-def _expression(column: Column, shown: Shown) -> str:
+def _expression(column: Column, form: Shown) -> str:
     name, kind = f"`{column.name}`", parse(column.type)
-    if shown is Shown.HASHED:
+    if form is Shown.HASHED:
         # A new table would name the collation of strings that come from workers.
         return f"CAST({f'{MASK}({name})' if kind == TEXT else 'NULL'} AS {kind})"
-    if shown is Shown.MASKED:
+    if form is Shown.MASKED:
         return masked_email(name)
-    if shown is Shown.BY_DAY and kind in _TIMES:
+    if form is Shown.BY_DAY and kind in _TIMES:
         return f"date_trunc('DAY', {name})"
     return name
 
 
 def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -> list[str]:
-    """Write what a role sees as statements for the owner of the tables, which take away all other rights.
+    """Write what a role sees as statements of PostgreSQL, which take away all other rights.
 
-    PostgreSQL has no masks: a column that is masked on the lake is hidden here, and so are rows in which some are.
+    It has no masks: a column that is masked on the lake is hidden here, and so are rows in which some are.
     """
-    found = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"']
+    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"']
     for contract in contracts:
         table = f'"{schema}"."{contract.name}"'
-        found += [
+        statements += [
             # The rights of a table are taken away together with those of its columns.
             f'REVOKE ALL ON {table} FROM "{login}"',
             f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
             f'DROP POLICY IF EXISTS "{login}" ON {table}',
         ]
         sight = sight_of(contract, role)
-        plain = [f'"{name}"' for name, shown in sight.columns.items() if shown is Shown.AS_IT_IS] if sight else []
+        plain = [f'"{name}"' for name, form in sight.columns.items() if form is Shown.AS_IT_IS] if sight else []
         assert sight is None or not sight.adds_up, "a policy of PostgreSQL judges each row alone"
         if sight is not None and plain:
             conditions = (sight.rows, f"NOT `{PRIVATE}`" if sight.private else "")
             condition = " AND ".join(filter(None, conditions)).replace("`", '"') or "true"
-            found += [
+            statements += [
                 f'GRANT SELECT ({", ".join(plain)}) ON {table} TO "{login}"',
                 f'CREATE POLICY "{login}" ON {table} FOR SELECT TO "{login}" USING ({condition})',
             ]
-    return found
+    return statements

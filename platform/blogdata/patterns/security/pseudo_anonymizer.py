@@ -1,29 +1,24 @@
 """Pseudo-Anonymizer: a person's id is replaced by a token, so that rows can still be counted and joined.
 
-Problem: who analyses visits has to know which page views are of one visit, and not whose. An id that is shown as it is
-leads to the person: another table has it beside the name.
+Problem: an analyst of visits has to know which page views are of one visit, and not whose. An id as it is leads to the
+person: another table has it beside the name.
+How it works: a token is a keyed hash (:func:`keyed_hash`), HMAC-SHA256 with a key for one purpose, derived from the
+deployment's secret (:func:`derived_key`): rows of one purpose join, and nobody tests ids against tokens without the
+secret. Each place where tokens are published has a purpose of its own (:func:`token`, and :func:`token_of` outside of
+Spark), so the tokens of two places cannot be joined. Rows that may not lead to their person have tokens apart from
+those of the same visit that may. A partner's tokens have a secret of their own.
 
-How it works: a token is a keyed hash (:func:`keyed_hash`), HMAC-SHA256 with a key for one purpose, which is derived
-from the deployment's secret (:func:`derived_key`): joins within one purpose work, and nobody tests ids against tokens
-without the secret. Each place that is shown to others has a purpose of its own (:func:`token`, and :func:`token_of`
-outside of Spark), so the tokens of two places cannot be joined behind anybody's back. Rows that may not lead to their
-person have tokens apart from those of the same visit that may. A partner's tokens have a secret of their own.
+Each publication records the key of its tokens. A key that was replaced by mistake is refused before a row is written:
+every visitor would be a new one. It is rotated on purpose by computing all tokens again (the job `rotate`): the ids are
+there, encrypted or in bronze, so no vault with a row for each person has to be kept, erased and backed up.
 
-Each publication says which key its tokens follow from. A key that was replaced by mistake is refused before a row is
-written, because everybody would be somebody new by it. It is rotated on purpose by computing all tokens again (the job
-`rotate`): the ids are there, encrypted or in bronze, so no vault with a row for each person has to be kept, erased and
-backed up.
-
-Who looks for faults needs to see what is wrong with a value, which no token tells. A mask (:func:`masked_email`) leaves
-the first sign and the domain of an e-mail address, and nothing of a text that is none. Masked values do not join.
-
+To look for faults, one needs to see what is wrong with a value, which no token tells. A mask (:func:`masked_email`)
+leaves the first letter and the domain of an e-mail address, and nothing of another text. Masked values do not join.
 The trap: a hash without a key. There are 4 billion addresses and far fewer user ids, so all of them are hashed in
-minutes (dictionary attack). And the false sense of security: with the columns beside it a token may still be found, as
-the attack of the Anonymizer's test measures, and a mask of a rare value hides little.
-
-When not to use it: for people outside, who get anonymous rows (Anonymizer), and where the id has to be told again: a
-token leads back to nothing, since no table of ids and tokens is kept.
-
+minutes (dictionary attack). And the false sense of security: the columns beside a token may still single somebody out,
+as the attack of the Anonymizer's test measures, and a mask of a rare value hides little.
+When not to use it: for people outside, who get anonymous rows (Anonymizer), and where the id is needed again: no table
+of ids and tokens is kept.
 Source: Data Engineering Design Patterns, ch. 7; RFC 2104 (HMAC).
 """
 
@@ -81,8 +76,8 @@ def keyed_hash(message: Column, secret: str, purpose: str) -> Column:
 def masked_email(value: str) -> str:
     """Build the SQL of the first sign and the domain of an e-mail address; `***` for another text, null for a null."""
     parts = "'^([^@])[^@]*@([A-Za-z0-9.-]+)$'"
-    shown = f"regexp_replace({value}, {parts}, '$1***@$2')"
-    return f"CASE WHEN {value} RLIKE {parts} THEN {shown} WHEN {value} IS NOT NULL THEN '***' END"
+    masked = f"regexp_replace({value}, {parts}, '$1***@$2')"
+    return f"CASE WHEN {value} RLIKE {parts} THEN {masked} WHEN {value} IS NOT NULL THEN '***' END"
 
 
 def derived_key(secret: str, purpose: str) -> bytes:

@@ -1,22 +1,17 @@
 """Secretless Connector: a client shows who it is by a certificate, and no password is asked for.
 
-Problem: a password has to be stored, fetched, replaced in two places at once, and whoever reads it once has it until
-then. A server that knows whom it trusts needs none.
-
+Problem: a password has to be stored, fetched, and replaced in two places at once; a stolen one is valid until then.
 How it works: an authority of the deployment signs a certificate for the server and one for each login
-(:func:`keep`), whose name is the login's. The server takes clients with a certificate of the authority under that name
-and nobody else; the clients take a server with a certificate of the authority for its address and no other one
-(`verify-full`). Keys never leave the folder, and are readable by their owner only.
+(:func:`keep`), in the login's name. The server accepts a login only with its certificate of the authority; the clients
+accept only a server with a certificate of the authority for its address (`verify-full`). Keys never leave the folder,
+and are readable by their owner only.
 
-The authority lasts. The certificates end, and are replaced a month before by others of the same authority: until their
-end the old ones are accepted, too, so a consumer has a month to fetch the new ones.
-
-The trap: to forget that work is left. An authority that is replaced locks out every consumer at once, and a
-certificate that is never replaced ends on a day nobody thinks of.
-
-When not to use it: where the server cannot speak TLS, or where it is another team's who signs with its own authority;
-then its certificate is a file that the address names.
-
+The authority lasts. A month before they expire, certificates are replaced by others of the same authority; until then
+the old ones are accepted, too, so a consumer has a month to fetch the new ones.
+The trap: an authority that is replaced locks out every consumer at once, and a certificate that is never replaced
+expires on a day nobody thinks of.
+When not to use it: where the server cannot speak TLS, or is another team's, which signs with its own authority; then
+its certificate is a file that the address names.
 Source: Data Engineering Design Patterns, ch. 7.
 """
 
@@ -69,24 +64,21 @@ def keep(certificates: Certificates, now: datetime) -> None:
 
     folder = certificates.folder
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    is_new = not certificates.certificate(AUTHORITY).exists()
-    if is_new:
+    if not certificates.certificate(AUTHORITY).exists():
         # A process that dies here leaves none that is of another authority.
         certificates.certificate(SERVER).unlink(missing_ok=True)
         rights = [x509.BasicConstraints(ca=True, path_length=0)]
         _store(folder, AUTHORITY, *_signed(f"{AUTHORITY} {token_hex(4)}", None, now, LASTING, rights))
-    is_there = certificates.certificate(SERVER).exists()
-    if not is_new and is_there and now < certificates.end() - RENEWED_BEFORE:
+    if certificates.certificate(SERVER).exists() and now < certificates.end() - RENEWED_BEFORE:
         return
     authority = x509.load_pem_x509_certificate(certificates.certificate(AUTHORITY).read_bytes())
-    signing: Any = load_pem_private_key(certificates.key(AUTHORITY).read_bytes(), None)
-    for login in certificates.logins:
-        clients = [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])]
-        _store(folder, login, *_signed(login, (authority, signing), now, VALID, clients))
-    names = x509.SubjectAlternativeName([_host(host) for host in certificates.hosts])
-    of_server: list[ExtensionType] = [names, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])]
-    # The last one: by its end the next call sees whether all were made.
-    _store(folder, SERVER, *_signed(SERVER, (authority, signing), now, VALID, of_server))
+    by: Any = authority, load_pem_private_key(certificates.key(AUTHORITY).read_bytes(), None)
+    names: list[ExtensionType] = [x509.SubjectAlternativeName([_host(host) for host in certificates.hosts])]
+    # The server's is the last one: by its end the next call sees whether all were made.
+    for name in (*certificates.logins, SERVER):
+        use = ExtendedKeyUsageOID.SERVER_AUTH if name == SERVER else ExtendedKeyUsageOID.CLIENT_AUTH
+        extensions = [x509.ExtendedKeyUsage([use]), *(names if name == SERVER else [])]
+        _store(folder, name, *_signed(name, by, now, VALID, extensions))
 
 
 def _signed(

@@ -2,25 +2,19 @@
 
 Problem: a job needs the key of an API or the password of a database. Written into code, settings or the configuration
 of a run, it is in repositories, logs, plans and web pages, and replacing it means to find all copies.
-
-How it works: a setting names a secret, and a pointer is that name and the folder of the deployment's secrets: a file
-for each, which a person or the agent of a secrets server writes. The value is fetched when it is
-used (:func:`fetch`). It is a :class:`Secret`, which shows itself as `***` wherever it is printed, formatted or logged,
-and cannot be pickled.
+How it works: a setting names a secret; a pointer is that name and the folder of the deployment's secrets, with a file
+for each, which a person or the agent of a secrets server writes. The value is fetched when it is used (:func:`fetch`),
+as a :class:`Secret`, which is `***` wherever it is printed, formatted or logged, and cannot be pickled.
 
 A secret may be replaced while a job runs. A client that sends it many times keeps it (:class:`SecretInUse`), and
-fetches it once more when the service refuses it: with another value the request is tried again, and with the same
-value the refusal is the error.
+fetches it again when the service refuses it: another value is tried once; with the same value the refusal is the error.
 
-The secrets that a deployment makes for itself, such as the keys of its pseudonyms, are made by the first
-process that finds none; of two processes at once, the second one gets the value of the first.
-
-The trap: to keep the value and believe in it. A job that fetched a password at its start fails in the hour in which
-it is replaced; and a value in a plain text is one `print` away from a log.
-
-When not to use it: where no secret is needed. Whoever may read the file has the secret; a client certificate in place
-of a password leaves nothing to fetch.
-
+A deployment makes its own secrets, such as the keys of its pseudonyms: of two processes that find none, the second one
+gets the value of the first.
+The trap: to keep the value. A job that fetched a password at its start fails in the hour in which it is replaced; and a
+value in a plain text is one `print` away from a log.
+When not to use it: where no secret is needed. Who may read the file has the secret; a client certificate in place of a
+password leaves nothing to fetch.
 Source: Data Engineering Design Patterns, ch. 7.
 """
 
@@ -29,13 +23,14 @@ from __future__ import annotations
 import hmac
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import NoReturn, TypeVar
 
 from blogdata.errors import ConfigurationError
+from blogdata.files import write_atomically
 
 _HIDDEN = "***"
 
@@ -64,8 +59,6 @@ class Secret:
 
 
 Result = TypeVar("Result")
-
-
 _OTHERS = 0o077
 
 
@@ -82,20 +75,18 @@ class Pointer:
         if not file.is_file():
             return None
         if file.stat().st_mode & _OTHERS:
-            raise ConfigurationError(
-                what=f"the secret {self.name} is readable by others",
-                where=str(file),
-                next_step=f"run: chmod 600 {file}",
-            )
+            raise self.unusable("is readable by others", f"run: chmod 600 {file}", version)
         try:
             return Secret(file.read_text(encoding="utf-8").strip())
         except UnicodeDecodeError:
             # Without its cause, which has the bytes.
-            raise ConfigurationError(
-                what=f"the secret {self.name} is no text in UTF-8",
-                where=str(file),
-                next_step="write it there as one line",
-            ) from None
+            raise self.unusable("is no text in UTF-8", "write it there as one line", version) from None
+
+    def unusable(self, fault: str, next_step: str, version: int | None) -> ConfigurationError:
+        of = "" if version is None else f"version {version} of "
+        return ConfigurationError(
+            what=f"{of}the secret {self.name} {fault}", where=str(self.file(version)), next_step=next_step
+        )
 
     def file(self, version: int | None = None) -> Path:
         if version is None:
@@ -106,23 +97,20 @@ class Pointer:
         """List the versions that can be read, the current one last."""
         first = [1] if (self.folder / self.name).is_file() else []
         later = (re.fullmatch(r".*@([1-9][0-9]*)", file.name) for file in self.folder.glob(f"{self.name}@*"))
-        return tuple(sorted([*first, *(int(found[1]) for found in later if found)]))
+        return tuple(sorted([*first, *(int(match[1]) for match in later if match)]))
 
     def add(self, secret: Secret, *, after: int) -> bool:
         """Store the version after one (0: the first); False, and nothing is stored, if there is one already."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, made = tempfile.mkstemp(dir=self.folder, prefix=f".{self.name}.")
+        staged = self.folder / f".{self.name}.{token_hex(8)}"
+        write_atomically(staged, secret.reveal().encode())
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-                opened.write(secret.reveal())
-                opened.flush()
-                os.fsync(opened.fileno())
-            # Unlike a renamed file, a link replaces nothing: of two processes, the first one stores its value.
-            os.link(made, self.file(after + 1))
+            # Unlike a rename, a link replaces nothing: of two processes, the first one stores its value.
+            os.link(staged, self.file(after + 1))
         except FileExistsError:
             return False
         finally:
-            Path(made).unlink()
+            staged.unlink()
         return True
 
 
@@ -130,18 +118,11 @@ def fetch(pointer: Pointer, version: int | None = None) -> Secret:
     """Fetch the value of a secret in one of its versions, or the current one."""
     secret = pointer.read(version)
     if secret is None:
-        of = "" if version is None else f"version {version} of "
-        raise ConfigurationError(
-            what=f"{of}the secret {pointer.name} does not exist",
-            where=str(pointer.file()),
-            next_step=f"write it into that file, readable only by you: (umask 077; cat > {pointer.file()})",
-        )
+        file = pointer.file(version)
+        step = f"write it into that file, readable only by you: (umask 077; cat > {file})"
+        raise pointer.unusable("does not exist", step, version)
     if not secret.reveal() or not secret.reveal().isprintable():
-        raise ConfigurationError(
-            what=f"the secret {pointer.name} is empty or has several lines",
-            where=str(pointer.file()),
-            next_step="write it there as one line",
-        )
+        raise pointer.unusable("is empty or has several lines", "write it there as one line", version)
     return secret
 
 

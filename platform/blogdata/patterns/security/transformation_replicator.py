@@ -1,24 +1,20 @@
 """Transformation Replicator: another environment gets real rows, and no value that leads to a person.
 
-Problem: a job is tried on staging before it is released. Generated rows lack the faults of real ones, and real ones
-have names and addresses, which more people could read there than may.
-
+Problem: a job is tried on staging before it is released. Generated rows lack the faults of real ones; real ones have
+names and addresses, which more people could read there than may.
 How it works: the copy is derived from the contract, which says of each column whom it identifies (:data:`STAGING`,
-:func:`sight_of`). What identifies somebody directly or by a pseudonym is altered: a text is its keyed hash, so rows
-still join and keys stay unique; the key of these hashes is for staging alone. What is no text, such as the line as
-received, is removed, and so is any other column that is classified as personal. A time that only helps to find somebody
-is its day. Rows that would tell a removed column are left out. All other values stay as they are (:func:`transformed`).
-Rows are computed before they are written, and the copy is a new table each time, so no data file, statistic or log of
-it ever had another value.
-
+:func:`sight_of`). A text that identifies somebody directly or by a pseudonym becomes its keyed hash, so rows still join
+and keys stay unique; the key of these hashes is for staging alone. Other values that identify somebody, such as the
+line as received, are removed, and so is any other column that is classified as personal. A time that is a
+quasi-identifier is its day. Rows that would tell a removed column are left out. All other values stay
+(:func:`transformed`). Rows are computed before they are written, and the copy is a new table each time, so no data
+file, statistic or log of it ever had another value.
 The trap: `SELECT * EXCEPT (ip)`. A column that comes later is copied before anybody has thought about it. Here a
 column, or a field of a struct, that the contract does not declare stops the copy and is named
 (:func:`require_classified`). And free text: a page or a campaign that has somebody's name in it is copied, as the
 contract says that it leads to nobody.
-
 When not to use it: to give rows away. Staging is pseudonymous and not anonymous: browsers, days and pages of one
 visitor stay together, and may single somebody out. People outside get what the Anonymizer makes.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 
@@ -39,11 +35,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 STAGING = Rights(
-    layers=frozenset(("bronze", "silver", "gold")),
+    layers=accessor.LAYERS,
     of={How.DIRECT: Shown.HASHED, How.PSEUDONYM: Shown.HASHED, How.QUASI_IDENTIFIER: Shown.BY_DAY},
     classified=Shown.HIDDEN,
     technical=True,
-    private=True,
 )
 """What staging gets of a column, by how it identifies somebody: every row, and nobody."""
 PURPOSE = "staging"
@@ -53,10 +48,10 @@ PURPOSE = "staging"
 def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
     """Refuse to copy a table that has a column, or a field within one, of which nobody has said whom it identifies."""
     undecided = {column.name for column in contract.columns if column.undecided}
-    found = [*_undeclared(Struct(tuple(stored)), Struct(contract.fields)), *sorted(undecided)]
-    if found:
+    columns = [*_undeclared(Struct(tuple(stored)), Struct(contract.fields)), *sorted(undecided)]
+    if columns:
         raise PlatformError(
-            what=f"nobody has said whom these columns identify: {', '.join(found)}",
+            what=f"nobody has said whom these columns identify: {', '.join(columns)}",
             where=contract.dataset,
             next_step="declare them, with their `subject`, in the contract of the dataset; until then it is not copied",
         )
@@ -65,14 +60,12 @@ def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
 def sight_of(contract: Contract) -> Sight | None:
     """Derive what staging gets of a dataset; None if no column is left."""
     # Rows that tell a removed column are found by all columns.
-    sight = accessor.sight_by(contract, STAGING)
+    sight = accessor.sight_of(contract, STAGING)
     if sight is None:
         return None
     types = {field.name: field.type for field in contract.fields}
     columns = {
-        name: shown
-        for name, shown in sight.columns.items()
-        if shown is not Shown.HASHED or types[name] == accessor.TEXT
+        name: form for name, form in sight.columns.items() if form is not Shown.HASHED or types[name] == accessor.TEXT
     }
     return replace(sight, columns=columns) if columns else None
 
@@ -97,8 +90,5 @@ def _undeclared(stored: DataType, declared: DataType | None, path: str = "") -> 
         case Array():
             yield from _undeclared(stored.element, declared.element if isinstance(declared, Array) else None, path)
         case Map():
-            parts = (declared.key, declared.value) if isinstance(declared, Map) else (None, None)
-            yield from _undeclared(stored.key, parts[0], path)
-            yield from _undeclared(stored.value, parts[1], path)
-        case _:
-            return
+            yield from _undeclared(stored.key, declared.key if isinstance(declared, Map) else None, path)
+            yield from _undeclared(stored.value, declared.value if isinstance(declared, Map) else None, path)

@@ -2,23 +2,19 @@
 
 Problem: two tables are joined by user. Every join shuffles both of them, although nothing has changed since the last
 one. To partition them by user would make a folder for each.
-
 How it works: a column has the bucket of each row's user, a keyed hash modulo a small number (:func:`of`), and files
-have its minimum and maximum (Metadata Enhancer), so a predicate on it skips those of other buckets. Only frozen years
-are sorted by it (Sorter), and so only theirs are skipped. Delta has no `bucketBy`, from which Spark
-would know this. So :func:`read` deals ranges of buckets to tasks: a task reads the rows of its range from each table,
-all by itself, and joins and aggregates them alone (:class:`Together`). The plan has no Exchange.
-
+have its minimum and maximum (Metadata Enhancer), so a predicate on it skips files of other buckets in frozen years,
+which are sorted by it (Sorter). Delta has no `bucketBy`, from which Spark would know this. So :func:`read` deals ranges
+of buckets to tasks: a task reads the rows of its range from each table, and joins and aggregates them alone
+(:class:`Together`). The plan has no Exchange.
 The trap: trust. If a user's rows have two buckets, because two tables count them differently or rows are older than the
-column, a join loses pairs and a group comes twice, and no error says so. So the buckets are read from the table's log,
-at the version that is read: tables that state none, or others, are refused (:class:`UsersNotTogether`), and so is a row
-that has a user and no bucket. The hash is keyed, with a key that is never replaced: an unkeyed one would let anybody
-test whether a row, whose user was erased, is that of a known user.
-
+column, a join loses pairs and a group comes twice, without an error. So the buckets are read from the table's log, at
+the version that is read: tables that state none, or others, are refused (:class:`UsersNotTogether`), and so is a row
+with a user and no bucket. The hash is keyed, with a key that is never replaced: an unkeyed one would let anybody test
+whether a row, whose user was erased, is that of a known user.
 When not to use it: where little is shuffled, for small tables, or for one query. A file that lies in the ranges of two
-tasks is read by both. A bucket is never split, so a user with most of the rows keeps one task busy. And Spark does not
-know of it: a query in plain SQL still shuffles, and only skips files if it names the bucket.
-
+tasks is read by both. A bucket is never split, so a user with most of the rows keeps one task busy. And a query in
+plain SQL still shuffles, and only skips files if it names the bucket.
 Source: Data Engineering Design Patterns, ch. 8.
 """
 
@@ -38,7 +34,7 @@ from blogdata.table.lake import Stored, TableSlice
 from blogdata.table.tables import BUCKETS
 
 _DIGITS = 15
-"""Hexadecimal digits of a hash that a bucket follows from: the most that a BIGINT can have."""
+"""Hexadecimal digits of a hash that give a bucket: as many as a BIGINT holds."""
 
 
 class UsersNotTogether(PlatformError):
@@ -61,7 +57,7 @@ class Together:
             )
         # Spark would broadcast a small side, by an exchange of its own.
         pairs = zip(self.parts, other.parts, strict=True)
-        return replace(self, parts=tuple(one.join(two.hint("merge"), self.buckets.of, how) for one, two in pairs))
+        return replace(self, parts=tuple(left.join(right.hint("merge"), self.buckets.of, how) for left, right in pairs))
 
     def aggregate(self, by: Sequence[str], *measures: Column) -> Together:
         """Aggregate by columns that include the user, each task its own rows."""
@@ -71,14 +67,14 @@ class Together:
                 where="an aggregation by bucket",
                 next_step=f"group by {self.buckets.of} as well, or use the Distributed Aggregator",
             )
-        return self.each(lambda part: part.groupBy(*by).agg(*measures))
+        return self.map(lambda part: part.groupBy(*by).agg(*measures))
 
-    def each(self, change: Callable[[DataFrame], DataFrame]) -> Together:
+    def map(self, change: Callable[[DataFrame], DataFrame]) -> Together:
         """Change the rows of each task; a change looks at single rows, or at rows of one user."""
         return replace(self, parts=tuple(change(part) for part in self.parts))
 
     def frame(self) -> DataFrame:
-        return reduce(lambda one, other: one.union(other), self.parts)
+        return reduce(DataFrame.union, self.parts)
 
     @property
     def _dealt(self) -> str:
@@ -91,11 +87,7 @@ def of(digest: Column, number: int) -> Column:
 
 
 def read(spark: SparkSession, stored: Stored, *, tasks: int | None = None) -> Together:
-    """Read partitions of a table, the rows of a user by one task.
-
-    Args:
-        tasks: Number of tasks; None: as many as a shuffle would have, at most one per bucket.
-    """
+    """Read partitions of a table, the rows of a user by one task; at most one per bucket, by default as a shuffle."""
     opened = stored.lake.parts(stored.dataset, stored.version, partitions=stored.partitions)
     buckets = _stated(stored, opened)
     (column,) = opened[0].table.metadata().partition_columns
@@ -108,7 +100,7 @@ def read(spark: SparkSession, stored: Stored, *, tasks: int | None = None) -> To
 
 
 def _within(buckets: Buckets, first: int, end: int) -> Column:
-    """Return whether a row is of one of some buckets; rows without a bucket are of the first."""
+    """Return whether a row is of a range of buckets; rows without a bucket are of the first."""
     bucket = F.col(buckets.column)
     inside = (bucket >= first) & (bucket < end)
     return inside if first else inside | bucket.isNull()

@@ -1,21 +1,16 @@
 """Dataset Materializer: the result of an expensive view is a table, which a refresh brings up to date.
 
 Problem: a view joins and merges months of rows for everybody who opens it.
-
-How it works: the contract of the table has the view (`view`), one statement over other datasets. :func:`shown` computes
-it, and the result is published as a table; so the statement that a person may run and the one that makes the table are
-the same. Each publication records the version of the input that it shows. A refresh reads what changed since then from
-the change feed of the input (:func:`changes`): a partition that was computed again with equal rows is no change, nor is
-a compaction. Only what depends on changed partitions is computed; the rest of it is taken from the table. The removal
-of old files keeps what the refresh has still to read (:func:`blogdata.ledger.held_versions.held_versions`), for
-thirty days at most. If the feed does not reach back to that version, or other code has computed the table, the whole
-view is computed, and the publication says why.
-
-The trap: a table is as old as its refresh, and its rows do not show it: the lag detector says how many versions behind
-its input it is. A copy also needs the protection of its source: its sketches are personal as those it is merged from.
-
+How it works: the contract of the table has the view (`view`), one statement over other datasets. :func:`evaluate`
+computes it for a person who asks and for the table alike. Each publication records the version of the input that it
+read. A refresh reads what changed since then from the change feed of the input (:func:`changes`): a partition that was
+computed again with equal rows is no change, nor is a compaction. Only what depends on changed partitions is computed;
+the rest is taken from the table. The removal of old files keeps what the refresh has still to read
+(:func:`blogdata.ledger.held_versions.held_versions`), for thirty days at most. If the feed does not reach back to that
+version, or other code has computed the table, the whole view is computed, and the publication says why.
+The trap: a table is as old as its refresh, and its rows do not tell: the lag detector says how many versions behind its
+input it is. A copy also needs the protection of its source: its sketches are personal as those it is merged from.
 When not to use it: for a view that is cheap, or asked for less often than its input changes.
-
 Source: Data Engineering Design Patterns, ch. 8.
 """
 
@@ -54,36 +49,31 @@ class Followed:
     where: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Refresh:
-    changed: frozenset[str] | None
-    """Partitions of the input that have other rows than the table shows; None: the whole view is computed."""
-    why: str
-
-
-def shown(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    query = _DATASET.sub(lambda found: f"{{{_name(found[0])}}}", view)
+def evaluate(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    query = _DATASET.sub(lambda match: f"{{{_name(match[0])}}}", view)
     frames: dict[str, Any] = {_name(dataset): frame for dataset, frame in inputs.items()}
     return spark.sql(query, **frames)
 
 
 def changes(
     spark: SparkSession, lake: Lake, followed: Followed, before: Entry | None, *, until: int, code_version: str
-) -> Refresh:
+) -> tuple[frozenset[str] | None, str]:
+    """Find the partitions of the input whose rows differ from what the table shows, and say why.
+
+    None: the whole view is computed.
+    """
     if before is None:
-        return Refresh(changed=None, why="the table is new")
-    since = before.inputs[followed.dataset]
+        return None, "the table is new"
+    dataset, since = followed.dataset, before.inputs[followed.dataset]
     if before.code_version != code_version:
-        return Refresh(changed=None, why="other code has computed the table")
-    if since > until or _created(lake, followed.dataset, until) > (before.committed_at or datetime.now(timezone.utc)):
-        return Refresh(changed=None, why=f"{followed.dataset} is another table than the one that was read")
+        return None, "other code has computed the table"
+    created = datetime.fromtimestamp((lake.at(dataset, until).metadata().created_time or 0) / 1000, tz=timezone.utc)
+    if since > until or created > (before.committed_at or datetime.now(timezone.utc)):
+        return None, f"{dataset} is another table than the one that was read"
     changed = frozenset[str]() if since == until else _changed(spark, lake, followed, since, until)
     if changed is None:
-        return Refresh(
-            changed=None, why=f"the change feed of {followed.dataset} does not reach back to version {since}"
-        )
-    why = f"{len(changed)} partitions of {followed.dataset} changed from version {since} to {until}"
-    return Refresh(changed=changed, why=why)
+        return None, f"the change feed of {dataset} does not reach back to version {since}"
+    return changed, f"{len(changed)} partitions of {dataset} changed from version {since} to {until}"
 
 
 def _changed(spark: SparkSession, lake: Lake, followed: Followed, since: int, until: int) -> frozenset[str] | None:
@@ -102,11 +92,6 @@ def _changed(spark: SparkSession, lake: Lake, followed: Followed, since: int, un
         if any(sign in str(error) for sign in _NOT_IN_THE_FEED):
             return None
         raise
-
-
-def _created(lake: Lake, dataset: str, version: int) -> datetime:
-    created = lake.at(dataset, version).metadata().created_time or 0
-    return datetime.fromtimestamp(created / 1000, tz=timezone.utc)
 
 
 def _name(dataset: str) -> str:

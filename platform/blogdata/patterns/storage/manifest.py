@@ -2,25 +2,21 @@
 
 Problem: a reader that does not know Delta lists the folder of a table: it takes files of old versions, and of writers
 that died, for rows; and it waits for the listing.
-
-How it works: :func:`share` writes the files of one version into text files of the layout of Delta's own symlink
-manifests (`GENERATE`): a `manifest` in a folder for each partition, and a file's address on each line. It is staged,
-appears by one rename, and readers find it by a link that is switched at once: they see the manifest before or the new
-one, whole. Its files are held (:func:`blogdata.table.shares.shared_files`): neither a vacuum nor the removal of
-replaced tables deletes them until the share is withdrawn (:func:`withdraw`) or moved to a newer version. The one
-before stays until then as well, for readers that began with it. Whole files show every column, so a dataset with a
-person's values is refused, and so is one with rows that are only marked as removed, which a plain reader would see.
+How it works: :func:`share` writes the files of one version in the layout of Delta's own symlink manifests
+(`GENERATE`): a `manifest` in a folder for each partition, with a file's address on each line. It is staged, appears by
+one rename, and readers find it by a link that is switched atomically. Its files are held
+(:func:`blogdata.table.shares.shared_files`): neither a vacuum nor the removal of replaced tables deletes them until the
+share is withdrawn (:func:`withdraw`) or moved to a newer version. The previous manifest stays until then as well, for
+readers that began with it. Whole files show every column, so a dataset with a person's values is refused, and so is one
+with rows that are only marked as removed, which a plain reader would see.
 
 A load manifest lists what a copy has to load, so that a repeated or continued copy loads nothing twice and nothing that
 came later. For the copy into PostgreSQL it is the table `publications`, written in the transaction of the rows
 (:func:`blogdata.deliver.transactional_sink.served`).
-
-The trap: a manifest is not the table. It shows the version of its day until somebody shares again, and one that nothing
-holds names files that a vacuum has deleted.
-
+The trap: a manifest is not the table. It shows one version until somebody shares again, and if nothing holds that, a
+vacuum deletes its files.
 When not to use it: for readers that know Delta: they see the newest rows, and views without personal columns
 (:mod:`blogdata.deliver.lake_views`).
-
 Source: Data Engineering Design Patterns, ch. 8.
 """
 
@@ -56,9 +52,8 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
             where=lake.path(dataset),
             next_step=Remedy(f"materialize {dataset} first, or run: ", Run()),
         )
-    _refuse_persons(carried(declared, table))
     parts = lake.parts(dataset, table.version())
-    _refuse_marked_rows(dataset, parts)
+    _refuse_what_files_show(carried(declared, table), parts)
     listed = [file for part in parts for file in _files(lake, part)]
     new = Share(
         dataset=dataset,
@@ -88,30 +83,19 @@ def location(lake: Lake, dataset: str) -> Path:
     return shares.home(lake, dataset) / CURRENT
 
 
-def _refuse_persons(contract: Contract) -> None:
-    found = [column.name for column in contract.columns if column.personal or column.of_a_person]
-    if found:
+def _refuse_what_files_show(contract: Contract, parts: Sequence[TableSlice]) -> None:
+    persons = [column.name for column in contract.columns if column.personal or column.of_a_person]
+    if persons:
         raise PlatformError(
-            what=f"its files show who did what, by {', '.join(found)}; a manifest cannot leave columns out",
+            what=f"its files show who did what, by {', '.join(persons)}; a manifest cannot leave columns out",
             where=contract.dataset,
-            next_step=Remedy(
-                "share a dataset that is computed from it without persons; or give readers that know Delta the view "
-                "without these columns: ",
-                WriteViews(),
-            ),
+            next_step=Remedy("give readers that know Delta the view without these columns: ", WriteViews()),
         )
-
-
-def _refuse_marked_rows(dataset: str, parts: Sequence[TableSlice]) -> None:
     if any(marks_rows(part.table) for part in parts):
         raise PlatformError(
             what="rows of its files are marked as removed (deletion vectors), and a plain reader would see them",
-            where=dataset,
-            next_step=Remedy(
-                "share it once its files are rewritten without these rows (Spark SQL: REORG TABLE ... APPLY (PURGE)); "
-                "readers that know Delta see it right as it is: ",
-                WriteViews(),
-            ),
+            where=contract.dataset,
+            next_step="rewrite its files without these rows (Spark SQL: REORG TABLE ... APPLY (PURGE)), and share it",
         )
 
 

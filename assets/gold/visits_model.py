@@ -1,10 +1,7 @@
 """gold.visits_snowflake_*, gold.visits_star_hosts: page views of a week, and a table for each thing they are about.
 
-Models of page views: counted by what they are about, and what these things are.
-
-No row leads to a person: page views are counted, and have no visitor, visit, address or place.
-
-gold.visits_obt: the normalized page views, joined with their hosts and devices when they are written.
+gold.visits_obt: the normalized page views, joined with their hosts and devices when they are written. No row leads to a
+person: page views are counted, and have no visitor, visit, address or place.
 """
 
 from __future__ import annotations
@@ -14,14 +11,12 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.fan_in import gather
-from assets.gold.visits_cube import named
+from assets.gold.page_views import gather, named
 from assets.referrers import kind_of, site_of
 from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import Measure
 from blogdata.patterns.storage import denormalizer, normalizer
-from blogdata.patterns.storage.denormalizer import Dimension
 from blogdata.runs import accounts
 from blogdata.runs.computation import computes
 from blogdata.runs.step import FullDelivery, Step, Upstream
@@ -33,10 +28,7 @@ from quality.contracts.visits_model import DEVICE, DEVICES, KEYS, STAR_HOSTS, VI
 def visits_obt(step: Step) -> Mapping[str, Commit]:
     """Join the page views of weeks with what is known of their hosts and devices."""
     counted = step.read(VIEWS)
-    known = [
-        Dimension(rows=step.read(STAR_HOSTS), key=["referral_host"]),
-        Dimension(rows=step.read(DEVICES), key=DEVICE),
-    ]
+    known = [(step.read(STAR_HOSTS), ["referral_host"]), (step.read(DEVICES), DEVICE)]
     weeks = counted.where(counted["event_week"].isin(*step.partitions))
     return step.publish(
         denormalizer.flatten(weeks, step.contract, known), Upstream(accounts=accounts.same_partition(step, VIEWS))
@@ -65,8 +57,8 @@ def hosts(counted: DataFrame) -> DataFrame:
     names = normalizer.entity(counted, key=["referral_host"])
     sites = {host: site_of(host) for (host,) in sorted(map(tuple, names.collect()))}
     rows = [(host, site, kind_of(site).value) for host, site in sites.items()]
-    told = names.sparkSession.createDataFrame(rows, "referral_host STRING, site STRING, kind STRING")
-    return names.join(F.broadcast(told), on="referral_host")
+    known = names.sparkSession.createDataFrame(rows, "referral_host STRING, site STRING, kind STRING")
+    return names.join(F.broadcast(known), on="referral_host")
 
 
 @computes("gold.visits_snowflake_views")

@@ -1,9 +1,12 @@
-"""A column with a reader is not removed, even if its lineage is hard to see or was not recorded."""
+"""A column with a reader is not removed, even if its lineage is hard to see or was not recorded.
+
+Pattern: Fine-Grained Tracker.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,6 @@ from blogdata.planning.reach import SAME
 from blogdata.table import kept_rows
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
-from quality.contracts import CONTRACTS
 
 CLICKS = toy.CONTRACT.dataset
 COPY = replace(toy.CONTRACT, dataset="gold.copies", reads=(Read(dataset=CLICKS, reach=SAME),))
@@ -74,31 +76,14 @@ def readers(lake: Lake, column: str, contracts: Mapping[str, Any] | None = None)
 
 USES = {
     "filter": lambda rows: rows.where("page <> ''"),
-    "sort": lambda rows: rows.sort("page").limit(5),
-    "group": lambda rows: rows.groupBy("page").agg(F.max("click").alias("click")),
-    "distinct": lambda rows: rows.dropDuplicates(["page"]),
-    "join": lambda rows: rows.join(rows.select(F.col("page").alias("other")), F.col("page") == F.col("other")),
-    "semi join": lambda rows: rows.join(rows.select("page").limit(1), "page", "left_semi"),
-    "window": lambda rows: rows.withColumn("last", F.expr("row_number() OVER (PARTITION BY page ORDER BY click)"))
-    .where("last = 1"),
     "subquery": lambda rows: rows.where(F.col("click") < rows.agg(F.length(F.max("page"))).scalar()),
-    "before it was kept": lambda rows: rows.where("page <> ''").drop("page"),
-}  # fmt: skip
+}
 
 
-TRIED = ("filter", "before it was kept")
-"""What the suite tries; `make laws` tries all."""
-
-
-@pytest.mark.parametrize("use", [pytest.param(use, marks=[] if use in TRIED else pytest.mark.campaign) for use in USES])
+@pytest.mark.parametrize("use", USES)
 def test_a_column_is_read_whatever_it_is_used_for(spark: Any, lake: Lake, clicks: Any, use: str) -> None:
     frame, filled = clicks
-    used = USES[use](frame)
-    if use.endswith("kept"):
-        with kept_rows.computed(used) as kept:
-            commit = publish(filled(kept), Path(lake.root), use)
-    else:
-        commit = publish(filled(used), Path(lake.root), use)
+    commit = publish(filled(USES[use](frame)), Path(lake.root), use)
     assert sources(lake, commit).get("page") is None
     assert read(lake, commit) == {"click", "page"}
     assert readers(lake, "page") == {COPY.dataset: "column lineage"}
@@ -112,40 +97,10 @@ def test_kept_rows_know_what_they_were_computed_from(spark: Any, lake: Lake, cli
     )
     expected = {"hour": {"hour"}, "click": {"click", "stands_for"}, "stands_for": {"click"}, "page": {"page", "hour"}}
     with kept_rows.computed(swapped) as kept, kept_rows.computed(kept.where("click >= 0")) as twice:
-        assert sources(lake, publish(twice, Path(lake.root), "kept twice")) == expected
         # Spark assigns new column identifiers in a self-join.
         itself = twice.join(twice.selectExpr("click AS id", "page AS other"), F.col("click") == F.col("id"))
         joined = itself.select("hour", "click", "stands_for", F.col("other").alias("page"))
         assert sources(lake, publish(joined, Path(lake.root), "joined with itself")) == expected
-        both = twice.unionByName(frame)
-        assert sources(lake, publish(both.limit(1), Path(lake.root), "united"))["stands_for"] == {"click", "stands_for"}
-
-
-@pytest.mark.campaign
-def test_a_column_that_python_computes_comes_from_all_it_was_given(lake: Lake, clicks: Any) -> None:
-    frame, filled = clicks
-
-    def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches
-
-    given = frame.select("click", "page").mapInArrow(same, "click BIGINT, told STRING")
-    commit = publish(filled(given.where("told <> ''")), Path(lake.root), "python")
-    assert sources(lake, commit)["click"] == read(lake, commit) == {"click", "page"}
-
-
-@pytest.mark.campaign
-def test_a_dataset_without_lineage_counts_as_reading_everything(spark: Any, lake: Lake, clicks: Any) -> None:
-    frame, filled = clicks
-    root = Path(lake.root)
-    told = {COPY.dataset: "the columns that it reads were not recorded; run it again 2026-01-05T00 and 1 more"}
-    commit = publish(filled(frame).localCheckpoint(), root, "lost")
-    assert read(lake, commit) is None
-    assert {column: readers(lake, column) for column in ALL} == dict.fromkeys(ALL, told)
-    # The selection of rows alone is not traceable either, whether or not a column is used.
-    one = frame.where("page <> ''").limit(1).localCheckpoint()
-    assert read(lake, publish(filled(one.select(F.lit(1).cast("bigint").alias("click"))), root, "chosen")) is None
-    publish(filled(frame), root, "found")
-    assert {column: set(readers(lake, column)) for column in ALL if readers(lake, column)} == {"click": {COPY.dataset}}
 
 
 def recorded(lake: Lake, dataset: str, *, read: list[str] | None, code: str = "new", **more: Any) -> None:
@@ -186,23 +141,10 @@ def test_the_newest_code_decides_what_a_dataset_reads(tmp_path: Path) -> None:
     assert readers(lake, "page") == {}
 
 
-@pytest.mark.parametrize(
-    "moved",
-    [
-        {"execution": {"period": "a", "onto": 1, "restores": 0}},
-        {"change": {"statement": "OPTIMIZE"}},
-    ],
-)
-def test_a_restoration_hides_no_reader(tmp_path: Path, moved: dict[str, Any]) -> None:
+def test_a_compaction_hides_no_reader(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path))
     recorded(lake, COPY.dataset, read=["page"], code="old", **hour("a"))
-    recorded(lake, COPY.dataset, read=[], **hour("a"), **moved)
-    assert set(readers(lake, "page")) == {COPY.dataset}
-
-
-def test_a_table_whose_log_no_longer_says_what_it_read_reads_everything(tmp_path: Path) -> None:
-    lake = Lake(root=str(tmp_path))
-    write_deltalake(lake.path(COPY.dataset), pa.table({"page": ["/"]}))
+    recorded(lake, COPY.dataset, read=[], **hour("a"), change={"statement": "OPTIMIZE"})
     assert set(readers(lake, "page")) == {COPY.dataset}
 
 
@@ -215,9 +157,3 @@ def test_an_input_that_no_publication_names_is_read_by_other_means(tmp_path: Pat
     assert readers(lake, "click", {COPY.dataset: says}) == {
         COPY.dataset: "reads it outside Spark, as its contract says"
     }
-
-
-def test_why_a_column_has_no_source_is_no_promise_about_rows() -> None:
-    contract = CONTRACTS["gold.page_stats"]
-    silent = replace(contract, columns=tuple(replace(column, sourceless=None) for column in contract.columns))
-    assert contract.fingerprint == silent.fingerprint != replace(contract, columns=()).fingerprint

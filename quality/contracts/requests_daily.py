@@ -20,41 +20,33 @@ REQUESTS_DAILY = page_views.daily(
     dataset="gold.requests_daily",
     description="All requests of access logs on a day by host, kind, status and method, with their bytes; and the "
     "paths most often not found",
-    reads=(Read(dataset="bronze.visits", reach=EventsWithin(breakdown="event_hours", but=NO_REQUESTS)),),
+    reads=(Read("bronze.visits", EventsWithin(breakdown="event_hours", but=NO_REQUESTS)),),
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
         c.EVENT_DATE,
+        c.text("host", f"Virtual host of the log, or unknown; {OTHER}: all but the {MOST_HOSTS} most frequent"),
+        c.text("kind", f"feed, monitoring, {CRAWLER} and its category, asset, or page: the first that it is"),
+        c.text("status", f"Status of the answer, or {OTHER}"),
+        c.text("status_class", f"Its class, such as 2xx, or {OTHER}"),
+        c.text("method", f"Method of the request, or {OTHER}"),
         c.text(
-            name="host",
-            description=f"Virtual host of the log, or unknown; {OTHER}: all but the {MOST_HOSTS} most frequent",
-        ),
-        c.text(
-            name="kind",
-            description=f"feed, monitoring, {CRAWLER} and its category, asset, or page: the first that it is",
-        ),
-        c.text(name="status", description=f"Status of the answer, or {OTHER}"),
-        c.text(name="status_class", description=f"Its class, such as 2xx, or {OTHER}"),
-        c.text(name="method", description=f"Method of the request, or {OTHER}"),
-        c.text(
-            name="path",
-            description=f"Path without query, up to {LONGEST_PATH} characters, of the {MOST_PATHS} groups of the day "
+            "path",
+            f"Path without query, up to {LONGEST_PATH} characters, of the {MOST_PATHS} groups of the day "
             "that were most often answered with 404, 410 or 5xx; empty: all other requests",
         ),
-        c.text(name="referral_host", description="Host whose link led to the path, or direct; empty where the path is"),
-        c.count(name="requests", description="Requests", sourceless="counts rows"),
-        c.count(name="bytes", description="Bytes of their answers, as far as logged"),
+        c.text("referral_host", "Host whose link led to the path, or direct; empty where the path is"),
+        c.count("requests", "Requests", sourceless="counts rows"),
+        c.count("bytes", "Bytes of their answers, as far as logged"),
         page_views.HOURS_PRESENT,
     ),
     key=("event_date", "host", "kind", "status", "method", "path", "referral_host"),
     rules=(
         page_views.HOURS_OF_A_DAY,
+        RowRule("counts_are_counts", "requests >= 1 AND bytes >= 0", "A group has requests"),
         RowRule(
-            name="counts_are_counts", expression="requests >= 1 AND bytes >= 0", description="A group has requests"
-        ),
-        RowRule(
-            name="a_path_was_not_found",
-            expression="path = '' OR status IN ('404', '410') OR status_class = '5xx'",
-            description="Only a path without an answer is named",
+            "a_path_was_not_found",
+            "path = '' OR status IN ('404', '410') OR status_class = '5xx'",
+            "Only a path without an answer is named",
         ),
     ),
     rows_in="usable log lines of `bronze.visits` of the hours of the day",

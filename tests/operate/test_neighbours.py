@@ -17,7 +17,7 @@ import psutil
 import pytest
 from pyspark.sql.connect.proto import base_pb2
 
-from blogdata import files
+from blogdata.operate import config, secrets
 from blogdata.operate.config import Settings
 from blogdata.operate.spark_connect import SparkServer
 
@@ -65,27 +65,6 @@ for login in ("", "blogdata@", "postgres@", "blogdata:guessed@"):
         said.append("connected")
 print(json.dumps(said))
 """
-DEPLOY = """
-import os, sys
-os.umask(0)
-from pathlib import Path
-from blogdata.files import SqliteStore
-from blogdata.operate import config, processes, secrets
-settings = config.load(overrides={"BLOGDATA_HOME": sys.argv[1]})
-secrets.read(settings, "pseudonyms")
-class People(SqliteStore):
-    schema, busy_seconds, journal = "CREATE TABLE people (name TEXT)", 5, "WAL"
-file = People(path=settings.home / "people.sqlite")
-with file.writing() as connection:
-    connection.execute("INSERT INTO people VALUES ('Ada')")
-    folder = settings.service_folder("child")
-    child = processes.start(
-        [sys.executable, "-c", "open('written', 'w').close()"], environment={}, log=folder / "log", folder=folder
-    )
-    while processes.is_alive(child):
-        pass
-    print("\\n".join(f"{path.stat().st_mode & 0o777:o} {path}" for path in settings.home.rglob("*") if path.is_file()))
-"""
 
 
 def neighbour(code: str, **given: Any) -> Any:
@@ -95,16 +74,6 @@ def neighbour(code: str, **given: Any) -> Any:
     done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def listening(server: SparkServer) -> dict[int, str]:
-    """List TCP ports and addresses on which a Spark server and its children listen."""
-    assert server.pid is not None
-    process = psutil.Process(server.pid)
-    # psutil lists the whole machine; a child that ends meanwhile is no error.
-    family = {process.pid, *(each.pid for each in process.children(recursive=True))}
-    found = [one for one in psutil.net_connections(kind="tcp") if one.pid in family]
-    return {one.laddr.port: one.laddr.ip for one in found if one.laddr and one.status == psutil.CONN_LISTEN}
 
 
 @pytest.fixture
@@ -119,7 +88,14 @@ def reachable() -> Iterator[Path]:
 def test_spark_listens_to_this_machine_only_and_asks_for_its_secret(spark_server: SparkServer, spark: Any) -> None:
     # A UDF's Python process as well; the first session makes Spark serve its artifact folder.
     assert spark.range(3).mapInPandas(lambda frames: frames, "id long").count() == 3
-    ports = listening(spark_server)
+    assert spark_server.pid is not None
+    process = psutil.Process(spark_server.pid)
+    family = {process.pid, *(child.pid for child in process.children(recursive=True))}
+    ports = {
+        socket.laddr.port: socket.laddr.ip
+        for socket in psutil.net_connections(kind="tcp")
+        if socket.pid in family and socket.laddr and socket.status == psutil.CONN_LISTEN
+    }
     assert {address.removeprefix("::ffff:") for address in ports.values()} == {"127.0.0.1"}
     # Java's are Connect, driver and block manager; what starts Python processes asks for a secret, too.
     assert sum(address.startswith("::ffff:") for address in ports.values()) == 3
@@ -132,12 +108,7 @@ def test_every_request_needs_the_token(spark_server: SparkServer, token: str | N
     metadata = [] if token is None else [("authorization", f"Bearer {token}")]
     service = base_pb2.DESCRIPTOR.services_by_name["SparkConnectService"]
     methods = [f"/{service.full_name}/{method.name}" for method in service.methods]
-    assert {method.rpartition("/")[2] for method in methods} >= {
-        "ExecutePlan",
-        "AddArtifacts",
-        "Config",
-        "CloneSession",
-    }
+    assert {method.rpartition("/")[2] for method in methods} >= {"ExecutePlan", "AddArtifacts", "Config"}
     with grpc.insecure_channel(place) as channel:
         for method in methods:
             with pytest.raises(grpc.RpcError) as refused:
@@ -167,18 +138,20 @@ def test_the_servers_temporary_files_are_in_its_home(settings: Settings, spark_s
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_home_is_closed_whatever_the_umask(reachable: Path) -> None:
-    home = reachable / "home"
-    made = subprocess.run([sys.executable, "-c", DEPLOY, str(home)], capture_output=True, text=True, timeout=60)
-    assert made.returncode == 0, made.stderr
-    modes = {path: mode for mode, _, path in (line.partition(" ") for line in made.stdout.splitlines())}
-    assert {Path(path).name for path in modes} >= {"pseudonyms", "people.sqlite", "people.sqlite-wal", "log", "written"}
-    assert set(modes.values()) == {"600"}
-    tried = neighbour(LIST, home=str(home), paths=[*modes])
+    before = os.umask(0)
+    try:
+        settings = config.load({"BLOGDATA_HOME": str(reachable / "home")})
+        secrets.read(settings, "pseudonyms")
+    finally:
+        os.umask(before)
+    home, secret = settings.home, settings.home / "secrets" / "pseudonyms"
+    assert secret.stat().st_mode & 0o777 == 0o600
+    tried = neighbour(LIST, home=str(home), paths=[str(secret)])
     assert tried == {"parent": True, "home": False, "reached": []}
-    # The opposite: with an open home the same attempts succeed.
-    home.chmod(0o755)
-    assert neighbour(LIST, home=str(home), paths=[str(home / "people.sqlite")])["reached"]
-    assert files.exposed_secrets(home) == []
+    # The opposite: with an open home the same attempt succeeds.
+    for folder in (home, secret.parent):
+        folder.chmod(0o755)
+    assert neighbour(LIST, home=str(home), paths=[str(secret)])["reached"]
 
 
 def test_the_database_asks_everybody_for_a_password(postgres_server: str) -> None:
@@ -186,10 +159,8 @@ def test_the_database_asks_everybody_for_a_password(postgres_server: str) -> Non
     answers = neighbour(DATABASE, port=port)
     assert len(answers) == 4
     assert all("password" in answer for answer in answers), answers
-    everyone = psutil.net_connections(kind="tcp")
-    (owner,) = {
-        one.pid for one in everyone if one.laddr and (one.status, one.laddr.port) == (psutil.CONN_LISTEN, int(port))
-    }
-    unix = psutil.Process(owner).net_connections(kind="unix")
-    assert {*(one.laddr for one in unix)} <= {""}, "there is no other socket"
-    assert {one.laddr.ip for one in psutil.Process(owner).net_connections(kind="tcp")} == {"127.0.0.1"}
+    listening = [socket for socket in psutil.net_connections(kind="tcp") if socket.status == psutil.CONN_LISTEN]
+    (owner,) = {socket.pid for socket in listening if socket.laddr and socket.laddr.port == int(port)}
+    process = psutil.Process(owner)
+    assert {socket.laddr for socket in process.net_connections(kind="unix")} <= {""}, "there is no other socket"
+    assert {socket.laddr.ip for socket in process.net_connections(kind="tcp")} == {"127.0.0.1"}
