@@ -87,10 +87,10 @@ class LogLines(LineReader):
             text = decoded(raw)
             if text is None:
                 return _rejected(UNKNOWN, unreadable_line(raw))
-            found = log.read(text)
-            if isinstance(found, Misfit):
-                return _rejected(UNKNOWN, found.reason)
-            name, fields = found
+            match = log.read(text)
+            if isinstance(match, Misfit):
+                return _rejected(UNKNOWN, match.reason)
+            name, fields = match
             if name == COMMENT:
                 # It is no request with a time: it counts in the hour in which it has arrived.
                 return (name, begin, partition, [], None, CONTINUED if fields else COMMENT, *_NOTHING)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 from collections import Counter, defaultdict
@@ -91,17 +90,6 @@ def test_an_undated_log_goes_to_the_current_hour(tmp_path: Path) -> None:
     put(tmp_path, b"no time\nat all")
     split(tmp_path)
     assert by_hour(tmp_path) == {"2026-11-21T12": b"no time\nat all"}
-
-
-def test_a_compressed_log_is_recognized_by_its_bytes(tmp_path: Path) -> None:
-    data = line(0) + line(5000)
-    put(tmp_path, gzip.compress(line(1)) + gzip.compress(line(5001)), "named-plain.log")
-    put(tmp_path, gzip.compress(data), "b.log.gz")
-    split(tmp_path, "b.log.gz")
-    assert joined(tmp_path) == data
-    assert parts(tmp_path)[0].name.startswith("b-")
-    split(tmp_path, "named-plain.log")
-    assert len(parts(tmp_path)) == 4
 
 
 def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:

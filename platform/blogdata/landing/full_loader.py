@@ -113,8 +113,8 @@ def land(
 
 
 def _require_no_others(target: Path) -> None:
-    there = target.parent.iterdir() if target.parent.is_dir() else ()
-    if others := sorted(path.name for path in there if is_data(path.name) and path != target):
+    entries = target.parent.iterdir() if target.parent.is_dir() else ()
+    if others := sorted(path.name for path in entries if is_data(path.name) and path != target):
         raise ConfigurationError(
             what=f"the day has files of another producer: {', '.join(others[:3])}",
             where=str(target.parent),

@@ -164,8 +164,8 @@ class _Loading:
 
     def windows(self, lines: Iterator[tuple[str, bytes]], keys: Sequence[str]) -> None:
         """Land what is new in each window; `lines` are in the order of the windows."""
-        for key, own in groupby(lines, key=lambda row: row[0]):
-            self.window(key, [line for _, line in own])
+        for key, rows in groupby(lines, key=lambda row: row[0]):
+            self.window(key, [line for _, line in rows])
         for key in keys:
             # Rows that have left a window since a crash between their file and its flag.
             if key not in self.rows and self._files(key, "-"):
@@ -174,7 +174,7 @@ class _Loading:
     def window(self, key: str, lines: Sequence[bytes], part: str = "-") -> None:
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
-        left -= Counter(_digest(line) for each in files for _, line in kept_lines(each))
+        left -= Counter(_digest(line) for file in files for _, line in kept_lines(file))
         new = []
         # The newest of equal rows are the new ones, which makes no difference.
         for line in reversed(lines):
@@ -218,9 +218,9 @@ class _Loading:
     def _files(self, key: str, part: str) -> list[Path]:
         # Rows without a time may have landed in any window.
         folder = _folder_of(None if part == UNTIMED else key, self.table.grain)
-        found = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
+        files = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
         # Somebody's copy of a file, `-1-old`, is none of them.
-        return sorted((file for file in found if _number(file).isdecimal()), key=lambda file: int(_number(file)))
+        return sorted((file for file in files if _number(file).isdecimal()), key=lambda file: int(_number(file)))
 
 
 def _folder_of(key: str | None, grain: Grain) -> str:

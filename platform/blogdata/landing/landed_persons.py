@@ -165,18 +165,17 @@ class Reader:
         if self._kind is not Kind.LOG:
             return self._of_json(raw, text)
         assert self._log is not None
-        body, found = body_of(bare_line(text)), self._log.read(text, within=True)
+        body, request = body_of(bare_line(text)), self._log.read(text, within=True)
         if body.lstrip().startswith("{"):
             return self._of_json(body, text)
-        users = [form for one in self._log.users(text) for form in _forms(one)]
+        users = [form for user in self._log.users(text) for form in _forms(user)]
         words = _words(
             text, logins=(*chain(*map(_before_time, _forms(body))), *chain(*map(_of_user, users))), is_log=True
         )
         # Also a name, or an address of IPv6 with a port behind it, as that of a line that was cut off may be.
         cut = {word.rpartition(":")[0] for word in words["addresses"] if word.count(":") > 2}
-        client = (
-            cut if isinstance(found, Misfit) else {found[1]["address"]} if found[1].keys() > {"time"} else set[str]()
-        )
+        has_client = not isinstance(request, Misfit) and request[1].keys() > {"time"}
+        client = cut if isinstance(request, Misfit) else {request[1]["address"]} if has_client else set[str]()
         words = {**words, "addresses": words["addresses"] | client}
         return Named(fields={}, words=words, at=None, logged=_logged(text))
 

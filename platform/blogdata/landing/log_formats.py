@@ -174,8 +174,8 @@ class LogReader:
         if body is not bare or body[:1] == "#":
             # What looks like that of a container, or a comment, may be declared to begin a line.
             for reader in self._formats.declared:
-                if (found := reader.read(bare)) is not None:
-                    return found
+                if (request := reader.read(bare)) is not None:
+                    return request
         if body[:1] == "{":
             return self._object(body)
         if body[:1] == MARK:
@@ -185,8 +185,8 @@ class LogReader:
                 self.begin(body)
             return COMMENT, {}
         for reader in self._readers:
-            if (found := reader.read(body)) is not None:
-                return found
+            if (request := reader.read(body)) is not None:
+                return request
         return self._nearest(body)
 
     def joined(self, entry: Entry, place: int = 0) -> tuple[tuple[str, Fields] | Misfit, list[Written]]:
@@ -202,19 +202,19 @@ class LogReader:
             is_long = len(whole.text) > MAX_BYTES
             self.begun[entry.stream] = alone if is_long else whole
             return (COMMENT, {"time": entry.time}), [begun] * is_long
-        found = self._whole(whole.text)
+        request = self._whole(whole.text)
         if not begun.places:
-            return found, [whole]
+            return request, [whole]
         by_itself = self._whole(entry.text)
-        asked, by_end = self._asked(found), self._asked(by_itself)
+        asked, by_end = self._asked(request), self._asked(by_itself)
         # The end of a line that was cut before or within its address looks like a line, too.
         if by_end and not (asked[1:] == by_end[1:] and is_end_of(asked[0], by_end[0])):
             return by_itself, [begun, alone]
-        return found, [whole] if asked else [whole, alone]
+        return request, [whole] if asked else [whole, alone]
 
-    def _asked(self, found: tuple[str, Fields] | Misfit) -> list[str]:
+    def _asked(self, read: tuple[str, Fields] | Misfit) -> list[str]:
         """Return the fields of :data:`REQUIRED`; none if a line is no request."""
-        fields = {} if isinstance(found, Misfit) else found[1]
+        fields = {} if isinstance(read, Misfit) else read[1]
         is_one = fields.get("address", "-") != "-" and time_of(fields["time"], self._formats.zone) is not None
         return [fields[name] for name in REQUIRED] if is_one else []
 
@@ -253,8 +253,8 @@ class LogReader:
         """
         text, zone = line.decode(errors="replace"), self._formats.zone
         entry = entry_of(text)
-        found = None if entry else _BRACKETED.match(body_of(bare_line(text)))
-        time = _stamp(found[1], None) if found else None
+        stamp = None if entry else _BRACKETED.match(body_of(bare_line(text)))
+        time = _stamp(stamp[1], None) if stamp else None
         if time is None:
             read = self.joined(entry)[0] if entry else self.read(text)
             if isinstance(read, tuple):
@@ -269,25 +269,22 @@ class LogReader:
         if document is None:
             return Misfit(format="nginx_json", field="object")
         best, nearest = -1, Misfit(format="", field="")
-        for one in self._formats.objects:
-            fields = one.read(document)
+        for log_format in self._formats.objects:
+            fields = log_format.read(document)
             lacking = [field for field in REQUIRED if not fields.get(field)]
             if not lacking:
                 # Half of a surrogate pair has no UTF-8.
-                return one.name, {name: text.encode(errors="replace").decode() for name, text in fields.items()}
+                return log_format.name, {name: text.encode(errors="replace").decode() for name, text in fields.items()}
             if len(REQUIRED) - len(lacking) > best:
-                best, nearest = len(REQUIRED) - len(lacking), Misfit(format=one.name, field=lacking[0])
+                best, nearest = len(REQUIRED) - len(lacking), Misfit(format=log_format.name, field=lacking[0])
         return nearest
 
     def _nearest(self, body: str) -> Misfit:
-        best, nearest = (0, False, 0), Misfit(format="combined", field="address")
-        for log_format in (one for reader in self._readers for one in reader.formats):
-            fits, count, field = log_format.misfit(body)
-            # Formats with the same beginning: the first one is the most common one.
-            if fits and (fits, log_format.name not in _RARE, count) > best:
-                best = fits, log_format.name not in _RARE, count
-                nearest = Misfit(format=log_format.name, field=field)
-        return nearest
+        formats = (log_format for reader in self._readers for log_format in reader.formats)
+        misfits = [(*log_format.misfit(body), log_format.name) for log_format in formats]
+        # Of formats with the same beginning the first one, which is the most common one.
+        fits, _, field, name = max(misfits, key=lambda misfit: (misfit[0], misfit[3] not in _RARE, misfit[1]))
+        return Misfit(format=name, field=field) if fits else Misfit(format="combined", field="address")
 
 
 def time_of(text: str, zone: tzinfo | None = None) -> datetime | None:

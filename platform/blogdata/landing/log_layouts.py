@@ -57,8 +57,8 @@ class TextFormat:
         """Return how many fields of a request a line has before its first field that does not fit, how many of any
         kind, and the name of that field, or `end`."""
         nested, marks = self._nested
-        found = nested.match(body)
-        count = marks.index(found.lastindex) + 1 if found and found.lastindex else 0
+        match = nested.match(body)
+        count = marks.index(match.lastindex) + 1 if match and match.lastindex else 0
         # Any word fits a field that is not read, and any text what was forwarded: they tell less.
         fits = sum(field in CAPTURED and field != "forwarded" for field, _ in self.steps[:count])
         return fits, count, self.steps[count][0] if count < len(self.steps) else "end"
@@ -66,8 +66,8 @@ class TextFormat:
     def user(self, body: str) -> str:
         """Return what a line has for the user, with the text before it; of one that is cut off behind it as well."""
         nested, marks = self._nested
-        found = nested.match(body)
-        ends = [0, *(found.end(mark) for mark in marks)] if found else []
+        match = nested.match(body)
+        ends = [0, *(match.end(mark) for mark in marks)] if match else []
         places = (at for at, (field, _) in enumerate(self.steps, start=1) if field == "user")
         return " ".join(body[ends[at - 1] : ends[at]] for at in places if ends and ends[at] > 0)
 

@@ -122,7 +122,7 @@ class Suppressed:
     def gone(self, reader: Reader, lines: Iterable[tuple[int, bytes]]) -> set[int]:
         """Return the offsets of the lines of a file that go, all parts of a line together."""
         named, of_users = reader.named(lines), reader.is_of_users
-        return {offset for offsets, one in named if self.goes(one, is_of_users=of_users) for offset in offsets}
+        return {offset for offsets, line in named if self.goes(line, is_of_users=of_users) for offset in offsets}
 
     def goes(self, line: Named, *, is_of_users: bool) -> bool:
         at = line.logged if line.at is None else line.at
