@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -13,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from blogdata.contract.partitions import Grain
-from blogdata.contract.publication import COMPACTED, Account, Commit
+from blogdata.contract.publication import Account, Commit
 from blogdata.contract.schema import Column
 from blogdata.contract.writes import InOrder
 from blogdata.errors import PlatformError
@@ -69,17 +68,6 @@ class Table:
         lines = state(self.events.history(CONTRACT.dataset))
         return {execution: version for execution, version, is_applied in lines if is_applied}
 
-    def operations(self) -> list[str]:
-        opened = self.lake.caught_up(CONTRACT.dataset)
-        assert opened is not None
-        return [_operation(commit) for _, commit in reversed(list(self.lake.commits(opened)))]
-
-
-def _operation(commit: dict[str, Any]) -> str:
-    info = json.loads(commit.get("userMetadata", "{}"))
-    kind = "OPTIMIZE" if COMPACTED in info else "MERGE" if "execution" in info else commit["operation"]
-    return str(kind)
-
 
 four_days = copies_of(lambda spark, root: [Table(spark, root).execute(day, run="before") for day in DAYS])
 
@@ -103,7 +91,6 @@ def test_table_4_5_a_corrected_day_runs_again_and_then_the_days_after_it(daily: 
     assert not daily.execute(DAYS[3], run="before").repeated, "a run that was undone is executed again"
     assert daily.execute(DAYS[3], run="before").repeated
     assert (daily.rows(), problems(daily.lake, daily.contract)) == ([("E", "8th"), ("Z", "corrected")], [])
-    assert daily.operations() == ["CREATE TABLE", *["MERGE"] * 6]
     assert daily.versions() == dict(zip(DAYS, (1, 2, 5, 6), strict=True))
 
 
@@ -133,7 +120,6 @@ def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
     compacted = daily.rows(6)
     for _ in range(2):
         daily.execute(sixth)
-    assert daily.operations()[5:] == ["MERGE", "OPTIMIZE", "MERGE", "MERGE"]
     assert daily.rows() == sorted([*compacted, ("B", "10th")])
     assert set(held_versions(daily.lake, daily.events, CONTRACT, CONTRACT.dataset)) >= {6}
     assert (daily.versions()[fifth], daily.versions()[sixth], problems(daily.lake, daily.contract)) == (5, 8, [])

@@ -1,4 +1,4 @@
-"""Checkpointer: a stream goes on where it was, and says where that is.
+"""Checkpointer: a stream continues where it stopped, and its position can be read.
 
 Problem: a stream that fails midway must neither start over nor skip the input it was processing.
 How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards, so a

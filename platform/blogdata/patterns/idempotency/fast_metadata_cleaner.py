@@ -213,7 +213,7 @@ def replace_periods(
 
 
 def extensible(lake: Lake, dataset: str, keys: Collection[str]) -> Mapping[str, Member]:
-    """Find the periods to whose member rows can be added: not frozen, and nobody has written to it since."""
+    """Find the periods to whose member rows can be added: not frozen, and not written to since."""
     return {
         member.partitions[0]: member
         for member in members.seen(lake, dataset).covering(keys)
