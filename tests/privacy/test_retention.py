@@ -30,7 +30,9 @@ def home(tmp_path: Path) -> LakeResource:
     keys = [key for key, rows in HOURS.items() for _ in range(rows)]
     content = pa.table({"arrival_hour": keys, "row": range(len(keys))})
     measures = {hour: {"dead": 0} for hour in HOURS}
-    publish(made.lake, "bronze.visits", "arrival_hour", HOURS, landed=landed, content=content, measures=measures)
+    breakdowns = {"event_hours": [[key, key, None, "json", rows] for key, rows in HOURS.items()], "reasons": []}
+    more = {"landed": landed, "content": content, "measures": measures, "breakdowns": breakdowns}
+    publish(made.lake, "bronze.visits", "arrival_hour", HOURS, **more)
     return made
 
 
