@@ -191,7 +191,7 @@ WITH newest AS (
         ORDER BY arrival_hour ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) - INTERVAL 15 MINUTES AS watermark
     FROM newest
 )
-SELECT /*+ BROADCAST(marks) */ arrival_hour, event_hour, event_time, watermark,
+SELECT /*+ BROADCAST(marks) */ arrival_hour, event_hour, event_time, keep_private, watermark,
     (unix_micros(watermark) - unix_micros(event_time)) / 1e6 AS lateness_seconds, raw, source_file, source_offset
 FROM bronze_visits JOIN marks USING (arrival_hour) WHERE event_time < watermark
 """,

@@ -17,8 +17,7 @@ from assets.bronze.request_lines import LogLines
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing import log_formats
-from blogdata.landing.landed_bytes import content
-from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.landed_formats import DAMAGED, content
 from blogdata.landing.log_declarations import HEADER, compile_columns
 from blogdata.landing.log_splitter import oldest_first
 from blogdata.landing.passthrough_replicator import LandOutcome, Replicated, land, spooled
