@@ -49,7 +49,7 @@ def visitors_of(spark: SparkSession, lake: Lake, year: Member, visible: Sequence
         if not weeks:
             return f"{visitors.frame().count():,}, of whom 0 had come in the year before"
         earlier = _visitors(spark, lake, year.since_version, weeks)
-        joined = visitors.join(earlier.each(lambda part: part.withColumnRenamed("views", "before")), "left").frame()
+        joined = visitors.join(earlier.map(lambda part: part.withColumnRenamed("views", "before")), "left").frame()
         (counts,) = joined.agg(F.count(F.lit(1)), F.count("before")).collect()
     except UsersNotTogether as error:
         return f"visitors not counted, {error.what}"

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blogdata.landing import landed_bytes, landed_formats, log_progress, log_splitter, vanished_lines
+from blogdata.landing import landed_formats, log_progress, log_splitter, vanished_lines
 from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import SplitReport, split_all, split_by_hour, unsplit_logs
 from blogdata.landing.readiness_marker import FLAG
@@ -134,7 +134,7 @@ def test_a_copied_log_lands_no_line_again(tmp_path: Path, data: bytes) -> None:
 
 
 def test_a_line_longer_than_a_block_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (log_splitter, landed_bytes):
+    for module in (log_splitter, landed_formats):
         monkeypatch.setattr(module, "BLOCK", 128)
     data = line(0, "/" + "x" * 1000) + line(3, "/" + "[" * 300) + line(4)
     put(tmp_path, data)

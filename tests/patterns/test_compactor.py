@@ -16,13 +16,11 @@ from blogdata.ledger.claims import Claims
 from blogdata.ledger.events import EventLog
 from blogdata.runs import turns, upkeep
 from blogdata.runs.upkeep import BUSY, Done, Fault, Upkeep, compact
-from blogdata.table import compactor, rewriting
-from blogdata.table.changes import AppendBatch
+from blogdata.table import compactor
 from blogdata.table.compactor import AT_REST, CROWDED, MANY, DataFile
-from blogdata.table.lake import Lake
+from blogdata.table.lake import Lake, rows_of_files
 from blogdata.table.publish import publish
-from blogdata.table.reads import rows_of_files
-from blogdata.table.target import Provenance
+from blogdata.table.target import AppendBatch, Provenance
 from blogdata.table.unneeded import READABLE
 from laws.stepping import Held, Probe
 from toy import CONTRACT, HOURS, clicks, copies_of, problems, resting, run_context, target
@@ -180,8 +178,8 @@ def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
 
 def test_a_compaction_that_would_change_rows_is_refused(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     version = table.lake.version(LIVE.dataset)
-    monkeypatch.setattr(rewriting, "rows_of_files", lambda *files: rows_of_files(*files).where("click <> 7"))
+    monkeypatch.setattr(compactor, "rows_of_files", lambda *files: rows_of_files(*files).where("click <> 7"))
     into = target(table.root, "maintain", contract=LIVE)
     with pytest.raises(PlatformError, match="a compaction would change the rows"):
-        rewriting.compact(table.spark, into, HOURS, small=1 << 20, most=1 << 20)
+        compactor.compact(table.spark, into, HOURS)
     assert table.lake.version(LIVE.dataset) == version

@@ -21,7 +21,7 @@ from blogdata.errors import PlatformError
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.storage import manifest
 from blogdata.runs import upkeep
-from blogdata.table import members, retired, shares, unneeded
+from blogdata.table import expiry, members, shares, unneeded
 from blogdata.table.lake import Lake
 from blogdata.table.shares import MANIFEST
 from toy import declared
@@ -89,43 +89,33 @@ def read(request: pytest.FixtureRequest) -> Read:
     return reader
 
 
-def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) -> None:
-    shared = manifest.share(lake, PAGES, now=NOON)
-    assert (shared.version, shared.files, shared.rows) == (0, 2, 3)
-    where = manifest.location(lake, PAGES.dataset)
-    publish_monday(lake)
-    assert read(where, "day") == OLD
-    assert manifest.share(lake, PAGES).version == 1
-    assert read(where, "day") == sorted([*NEW, OLD[2]])
-    for version in (2, 3):
-        publish_monday(lake)
-        assert manifest.share(lake, PAGES).version == version
-        assert len(shares.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
-
-
-def test_the_removal_of_old_files_obeys_a_share(lake: Lake, read: Read) -> None:
-    """The platform's own removal, a year later."""
+def test_a_reader_sees_one_version_whose_files_are_held_until_the_share_moves_on(lake: Lake, read: Read) -> None:
     now = datetime.now(timezone.utc) + timedelta(days=365)
 
-    def remove() -> None:
+    def remove() -> int:
+        """Remove old files as the platform does, a year later; return how many are left."""
         unneeded.remove(upkeep.unneeded_data(lake, EventLog(lake), PAGES, now))
+        return len(files())
 
-    manifest.share(lake, PAGES, now=NOON)
-    where, shared = manifest.location(lake, PAGES.dataset), files(lake)
+    def files() -> list[Path]:
+        return list(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
+
+    shared, first = manifest.share(lake, PAGES, now=NOON), files()
+    assert (shared.version, shared.files, shared.rows) == (0, 2, 3)
+    where = manifest.location(lake, PAGES.dataset)
     for _ in range(3):
         publish_monday(lake)
-    replaced = len(files(lake))
-    remove()
-    assert len(files(lake)) < replaced
+    assert len(files()) > remove()
     assert read(where, "day") == OLD
+    for version in (3, 4):
+        assert manifest.share(lake, PAGES).version == version
+        assert read(where, "day") == sorted([*NEW, OLD[2]])
+        assert len(shares.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
+        publish_monday(lake)
     manifest.withdraw(lake, PAGES.dataset)
     assert (list(where.parent.iterdir()), shares.current(lake, PAGES.dataset)) == ([], None)
     remove()
-    assert sorted(file.exists() for file in shared) == [False, True], "the other one is of the newest version, too"
-
-
-def files(lake: Lake) -> list[Path]:
-    return list(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
+    assert sorted(file.exists() for file in first) == [False, True], "the other one is of the newest version, too"
 
 
 def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path) -> None:
@@ -143,12 +133,12 @@ def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path) -> None:
     assert members.commit(lake, DATASET, seen, [*seen.superseded({first, second}, 1, NOON), newer], {}) == 1
 
     long_after = NOON + timedelta(days=30)
-    assert retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == []
+    assert expiry.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == {}
     expected = [(first, 7), (second, 0), (second, 1)]
     assert parquet(manifest.location(lake, DATASET), "week") == expected
     manifest.withdraw(lake, DATASET)
-    removed = retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
-    assert [table.location for table in removed] == ["2026-01-12-a", "2026-a"]
+    removed = expiry.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
+    assert list(removed) == ["2026-01-12-a", "2026-a"]
 
 
 @pytest.mark.parametrize("subject", [None, *[Subject(whose=Whose.VISITOR, how=how) for how in How]])

@@ -28,6 +28,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from blogdata.errors import PlatformError, shown, similar
 from blogdata.files import write_atomically
+from blogdata.landing.in_place_overwriter import sync
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.readiness_marker import is_data
 
@@ -80,8 +81,8 @@ def parse(body: bytes, datasets: Collection[str]) -> TriggerEvent:
     try:
         event = TriggerEvent.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        problems = [f"{'.'.join(map(str, one['loc'])) or 'the event'}: {one['msg']}" for one in found[:5]]
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        problems = [f"{'.'.join(map(str, fault['loc'])) or 'the event'}: {fault['msg']}" for fault in errors[:5]]
         raise _refused(shown.line("; ".join(problems))[:500], _EXAMPLE) from error
     if unknown := sorted({*event.datasets} - {*datasets}):
         raise _refused(
@@ -100,26 +101,22 @@ def keep(event: TriggerEvent, landing: Path) -> None:
     write_atomically(folder / f"{name}{SUFFIX}", event.model_dump_json().encode())
     # The file's name, too, is on the disk before its sender is answered.
     for entered in (folder, landing):
-        descriptor = os.open(entered, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(entered)
 
 
 def waiting(landing: Path) -> dict[Path, float]:
     """List the files of waiting events, the oldest first, with the times they were written; links are none."""
     folder = landing / FOLDER
     require_within([folder, folder / REFUSED], landing)
-    found: dict[Path, float] = {}
+    files: dict[Path, float] = {}
     if folder.is_dir():
         with os.scandir(folder) as entries:
             for entry in entries:
                 if is_data(entry.name) and entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
                     # Its run may come into being meanwhile, and it is removed.
                     with suppress(FileNotFoundError):
-                        found[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime
-    return dict(sorted(found.items(), key=itemgetter(1)))
+                        files[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime
+    return dict(sorted(files.items(), key=itemgetter(1)))
 
 
 def read(file: Path, datasets: Collection[str]) -> TriggerEvent:

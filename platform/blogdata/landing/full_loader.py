@@ -25,7 +25,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.files import alone, hidden
 from blogdata.landing import table_rows
-from blogdata.landing.landed_bytes import same_bytes
+from blogdata.landing.landed_formats import same_bytes
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.readiness_marker import is_data, mark
 

@@ -43,16 +43,10 @@ Goes = Callable[[Iterator[tuple[int, bytes]]], Iterable[int]]
 
 
 def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda _: None) -> int:
-    """Overwrite lines of a file by filler of the same length, all of them or none.
+    """Overwrite lines of a file by filler of the same length, all of them or none; return their number.
 
     The file, of a link the target, keeps its compression, permissions and name. Killed at any moment, this leaves it as
     it was or as it will be, and perhaps a hidden one beside it, which the next call replaces.
-
-    Returns:
-        Number of lines that were overwritten now; lines that are filler already are not asked about.
-
-    Raises:
-        OSError: The file cannot be read; or another of :data:`blogdata.landing.landed_formats.DAMAGED`.
     """
     target = file.resolve()
     state = _state(target)
@@ -104,8 +98,8 @@ def sync(path: Path) -> None:
 
 
 def _state(file: Path) -> tuple[int, int, int]:
-    found = file.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:

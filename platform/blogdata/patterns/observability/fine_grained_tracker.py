@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from blogdata.contract.publication import Commit
-from blogdata.table.changes import READ
 from blogdata.table.lake import Lake
+from blogdata.table.target import READ
 
 _OF_A_LINE = ("raw", "source_file", "source_offset")
 

@@ -28,7 +28,7 @@ from blogdata.contract.contract import LEAST_ROWS, Contract
 from blogdata.contract.partitions import Grain, coarser, key_of, start_of
 from blogdata.contract.publication import WHOLE_TABLE, Entry, kept
 from blogdata.errors import ConfigurationError
-from blogdata.ledger.event import Event
+from blogdata.ledger.events import Event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -37,9 +37,9 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.files import CURRENT
 from blogdata.table import arrow, shares
-from blogdata.table.checksums import file_of
 from blogdata.table.lake import DatasetMissing, Lake, TableSlice, marks_rows
 from blogdata.table.shares import MANIFEST, RECORD, Share
+from blogdata.table.store import file_of
 
 
 def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Share:

@@ -21,7 +21,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from blogdata.contract.writes import ByPeriod
-from blogdata.table import compactor, rewriting
+from blogdata.table import compactor
 from blogdata.table.target import Target
 
 if TYPE_CHECKING:
@@ -39,4 +39,4 @@ def sort(spark: SparkSession, target: Target, at: int) -> int:
     large = sorted(key for key, total in size.items() if total >= 2 * order.file_bytes)
     if not large:
         return at
-    return rewriting.sort(spark, target, large, order.by, at=at, size=order.file_bytes)
+    return compactor.sort(spark, target, large, order.by, at=at, size=order.file_bytes)
