@@ -32,7 +32,7 @@ def test_a_visit_crossing_hours_keeps_its_id(spark: SparkSession) -> None:
     whole = [("a", -20.0), ("a", 5.0), ("a", 20.0), ("b", 50.0)]
     at_once = dict(zip(whole, ids(log_visits.with_visit_ids(views(spark, whole), views(spark, []), "k")), strict=True))
     target, before = views(spark, whole[1:], first_line=1), views(spark, whole[:1])
-    assert ids(log_visits.with_visit_ids(target, before, "k")) == [at_once[one] for one in whole[1:]]
+    assert ids(log_visits.with_visit_ids(target, before, "k")) == [at_once[view] for view in whole[1:]]
     alone = ids(log_visits.with_visit_ids(target, before.limit(0), "k"))
     assert alone[0] != at_once[whole[0]]
 

@@ -78,7 +78,7 @@ class Found:
 
 def add_derived(made: Deployment, planted: Canaries) -> None:
     """Add the ids that the platform has derived from planted values: keyed hashes of clients, and sessions."""
-    addresses = {one.token for one in planted.every if one.field == "address"}
+    addresses = {canary.token for canary in planted.every if canary.field == "address"}
     derived = [
         Canary(kind="request", field=name, token=value)
         for address, *ids in made.rows("silver.visits", "ip", "visit_id", "user_id")

@@ -142,7 +142,7 @@ def came_through(made: Deployment) -> list[str]:
     with made.session() as spark:
         visits = made.lake.read(spark, ENRICHED)
         came = visits.selectExpr(*[f"coalesce(bool_or({odd}), false) AS `{number}`" for number, odd in enumerate(ODD)])
-        return [odd for odd, there in zip(ODD, came.collect()[0], strict=True) if not there]
+        return [odd for odd, is_there in zip(ODD, came.collect()[0], strict=True) if not is_there]
 
 
 @pytest.mark.campaign
@@ -158,7 +158,7 @@ def test_every_dataset_publishes_usable_rows_of_bronze(deployment: Deployment) -
     assert min(reasons[f"missing_field:{name}"] for name in IDENTIFIERS) > 10
     displays = deployment.rows("bronze.ads", "reasons")
     assert sum(not reasons for reasons in displays) > 100
-    reasons = Counter(reason for each in displays for reason in each)
+    reasons = Counter(reason for of_line in displays for reason in of_line)
     assert min(reasons[f"missing_field:{name}"] for name in AD_IDENTIFIERS) > 5
     assert came_through(deployment) == []
 
@@ -210,7 +210,7 @@ def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dat
 
 def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:
     assert [path for path in found.of_persons if not any(place.has(path) for place in PLACES)] == []
-    assert {one.field for one in found.planted.every} >= {*FIELDS}
+    assert {canary.field for canary in found.planted.every} >= {*FIELDS}
 
 
 @everywhere

@@ -229,20 +229,20 @@ def test_rerunning_the_day_gives_the_same_rows(world: World) -> None:
 def test_detectors_read_what_was_published(world: World) -> None:
     deployment = world.deployment
     published = deployment.published("silver.visits")
-    assert all(sum(one.breakdowns["visitors"].values()) == one.rows_out for one in published.values())
+    assert all(sum(entry.breakdowns["visitors"].values()) == entry.rows_out for entry in published.values())
     newest = max(deployment.rows("silver.visits", "event_time")).astimezone(timezone.utc)
     soon = newest + timedelta(hours=1)
     note = deployment.landing / ENDED
     end = note.read_text()
     note.unlink()
-    readings = {(one.detector, one.dataset): one for one in detectors.readings(seen(deployment, soon))}
+    readings = {(reading.detector, reading.dataset): reading for reading in detectors.readings(seen(deployment, soon))}
     # From the file statistics that Spark wrote, which truncate below milliseconds.
     assert abs(readings[FLOW, "silver.visits"].value - 3600) < 0.01
-    assert {key: one.what for key, one in readings.items() if one.stands} == {}
+    assert {key: reading.what for key, reading in readings.items() if reading.stands} == {}
     note.write_text(end)
     # The simulated days are long over, as the simulator has recorded: nothing is missed, and nothing else is wrong.
     later = standing(seen(deployment, datetime.now(timezone.utc)))
-    assert [one.identity for one in later if one.source in DETECTORS] == []
+    assert [finding.identity for finding in later if finding.source in DETECTORS] == []
 
 
 def seen(deployment: Deployment, now: datetime) -> snapshot.Observed:
