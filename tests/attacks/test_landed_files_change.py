@@ -56,45 +56,36 @@ def lost(tmp_path: Path, before: Files, after: Files) -> Loss | None:
     )
 
 
-BEFORE = {"a.json": ["1", "2", "3"], "b.json": ["4", "5"]}
+A, B = ["1", "2", "3"], ["4", "5"]
+BEFORE = {"a.json": A, "b.json": B}
 FIRST, SECOND, OTHER = (f"replay-{stem * 16}-{payload * 16}.json" for stem, payload in ("ab", "ac", "db"))
+CHANGES: dict[str, tuple[Files, Files, int]] = {
+    "the hour is emptied": (BEFORE, {}, 5),
+    "a file is removed": (BEFORE, {"a.json": A}, 2),
+    "a file is cut off": (BEFORE, {**BEFORE, "a.json": ["1"]}, 2),
+    "delivered anew with fewer lines": (BEFORE, {"c.json": ["1", "2", "3", "4"]}, 1),
+    "a copy of a line is one": ({"a.json": ["1", "1"], "b.json": ["1"]}, {"a.json": ["1", "1"]}, 1),
+    "a correction is removed": ({**BEFORE, FIRST: ["6"]}, {**BEFORE, OTHER: ["7"]}, 1),
+    "the lines of a file are in another one": ({"a.json": ["1"], "b.json": ["2"]}, {"a.json": ["2"]}, 0),
+    "a correction is corrected": ({**BEFORE, FIRST: ["6"]}, {**BEFORE, SECOND: ["7"]}, 0),
+    "a late file comes": (BEFORE, {**BEFORE, "c.json": ["6"]}, 0),
+    "a file is corrected in place": (BEFORE, {**BEFORE, "a.json": ["1", "two", "3"]}, 0),
+    "a file grows": (BEFORE, {**BEFORE, "a.json": ["0", *A]}, 0),
+    "a file is renamed": (BEFORE, {"z.json": A, "b.json": B}, 0),
+    "a file is compressed": (BEFORE, {"a.json.gz": A, "b.json": B}, 0),
+    "the files are joined": (BEFORE, {"all.json": ["5", "4", "3", "2", "1"]}, 0),
+    "a file is split": (BEFORE, {**BEFORE, "a.json": ["1"], "c.json": ["3", "2"]}, 0),
+    "delivered anew, whole, under new names": (BEFORE, {"x.json": ["a", "b", "c", "d", "e"]}, 0),
+}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "lines"),
-    [
-        pytest.param(BEFORE, {}, 5, id="the hour is emptied"),
-        pytest.param(BEFORE, {"a.json": ["1", "2", "3"]}, 2, id="a file is removed"),
-        pytest.param(BEFORE, {**BEFORE, "a.json": ["1"]}, 2, id="a file is cut off"),
-        pytest.param(BEFORE, {"c.json": ["1", "2", "3", "4"]}, 1, id="delivered anew with fewer lines"),
-        pytest.param({"a.json": ["1", "1"], "b.json": ["1"]}, {"a.json": ["1", "1"]}, 1, id="a copy of a line is one"),
-        pytest.param({**BEFORE, FIRST: ["6"]}, {**BEFORE, OTHER: ["7"]}, 1, id="a correction is removed"),
-        pytest.param(
-            {"a.json": ["1"], "b.json": ["2"]}, {"a.json": ["2"]}, 0, id="the lines of a file are in another one"
-        ),
-        pytest.param({**BEFORE, FIRST: ["6"]}, {**BEFORE, SECOND: ["7"]}, 0, id="a correction is corrected"),
-    ],
-)
-def test_lines_that_vanish_are_counted(tmp_path: Path, before: Files, after: Files, lines: int) -> None:
-    found = lost(tmp_path, before, after)
-    assert (found.lines if found is not None else 0) == lines
-
-
-@pytest.mark.parametrize(
-    "after",
-    [
-        pytest.param({**BEFORE, "c.json": ["6"]}, id="a late file comes"),
-        pytest.param({**BEFORE, "a.json": ["1", "two", "3"]}, id="a file is corrected in place"),
-        pytest.param({**BEFORE, "a.json": ["0", "1", "2", "3"]}, id="a file grows"),
-        pytest.param({"z.json": BEFORE["a.json"], "b.json": BEFORE["b.json"]}, id="a file is renamed"),
-        pytest.param({"a.json.gz": BEFORE["a.json"], "b.json": BEFORE["b.json"]}, id="a file is compressed"),
-        pytest.param({"all.json": ["5", "4", "3", "2", "1"]}, id="the files are joined"),
-        pytest.param({**BEFORE, "a.json": ["1"], "c.json": ["3", "2"]}, id="a file is split"),
-        pytest.param({"x.json": ["a", "b", "c", "d", "e"]}, id="delivered anew, whole, under new names"),
-    ],
-)
-def test_explained_changes_are_no_loss(tmp_path: Path, after: Files) -> None:
-    assert lost(tmp_path, BEFORE, after) is None
+@pytest.mark.parametrize(("before", "after", "lines"), CHANGES.values(), ids=CHANGES)
+def test_lines_that_vanish_are_counted_and_explained_changes_are_no_loss(
+    tmp_path: Path, before: Files, after: Files, lines: int
+) -> None:
+    loss = lost(tmp_path, before, after)
+    assert (loss.lines if loss is not None else 0) == lines
+    assert loss is None or lines
 
 
 LINES = st.lists(st.sampled_from("abc"), max_size=4)

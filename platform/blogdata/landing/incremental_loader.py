@@ -71,18 +71,6 @@ class DeltaTable:
     grain: Grain
 
 
-@dataclass(frozen=True, kw_only=True)
-class Load:
-    """The rows in each window that has any, by its key, those in no window by :data:`UNTIMED`, and the new ones.
-
-    `before` are the rows before the first window, which are not loaded; None: they were not counted.
-    """
-
-    rows: Mapping[str, int]
-    new: Mapping[str, int]
-    before: int | None = None
-
-
 def load(
     connection: psycopg.Connection,
     table: DeltaTable,
@@ -106,25 +94,24 @@ def load(
     timed = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, sql.Literal(begin), sql.Literal(end))
     untimed = sql.SQL("{0} IS NULL OR {0} >= {1} OR {0} = '-infinity'").format(delta, sql.Literal(future))
     earlier = sql.SQL("{0} > '-infinity' AND {0} < {1}").format(delta, sql.Literal(begin))
-    before = None
     with alone(landed), table_rows.snapshot(connection, table.name):
         source = table_rows.describe(connection, table.name, table.announced, delta=table.delta)
-        loading = _Loading(table, landed, prepare)
+        loaded = Load(table, landed, prepare)
         keys = between(first, last, table.grain)
 
         def load_timed(source: table_rows.SourceTable) -> None:
-            loading.windows(_lines(connection, table, source, timed), keys)
+            loaded.windows(_lines(connection, table, source, timed), keys)
 
         def of_no_window(source: table_rows.SourceTable) -> list[bytes]:
             return [line for _, line in _lines(connection, table, source, untimed)]
 
         # What has landed before a value that cannot be read is there already the second time.
         table_rows.each_row(connection, source, timed, load_timed)
-        loading.window(untimed_in, table_rows.each_row(connection, source, untimed, of_no_window), UNTIMED)
+        loaded.window(untimed_in, table_rows.each_row(connection, source, untimed, of_no_window), UNTIMED)
         if count_before:
             count = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(source.identifier, earlier)
-            before = next(iter(connection.execute(count).fetchall()))[0]
-    return Load(rows=loading.rows, new=loading.new, before=before)
+            loaded.before = next(iter(connection.execute(count).fetchall()))[0]
+    return loaded
 
 
 def _lines(
@@ -154,13 +141,18 @@ def _object(shape: Shape) -> sql.Composable:
     return sql.SQL("json_build_object({})").format(sql.SQL(", ").join(parts))
 
 
-@dataclass(frozen=True)
-class _Loading:
+@dataclass
+class Load:
+    """A load, with the rows in each window that has any, by its key, those in no window by :data:`UNTIMED`."""
+
     table: DeltaTable
     landed: Path
     prepare: Callable[[Path], object]
     rows: dict[str, int] = field(default_factory=dict)
     new: dict[str, int] = field(default_factory=dict)
+    """Of these rows those that had not landed."""
+    before: int | None = None
+    """Rows before the first window, which are not loaded, if they were counted."""
 
     def windows(self, lines: Iterator[tuple[str, bytes]], keys: Sequence[str]) -> None:
         """Land what is new in each window; `lines` are in the order of the windows."""

@@ -215,10 +215,7 @@ def scan(
 ) -> list[LandedPartition]:
     """Read all partitions of a landed table, a folder of the landing zone, in order."""
     zone = os.path.realpath(table.parent)
-    partitions = [
-        _refused(key, place) if isinstance(place, Obstacle) else _partition(key, place, zone)
-        for key, place in _folders(table, grain, since, zone)
-    ]
+    partitions = [_partition(key, place, zone) for key, place in _folders(table, grain, since, zone)]
     return (
         partitions if convention == "flag" else _apply_next_exists(partitions, grain, now or datetime.now(timezone.utc))
     )
@@ -328,23 +325,11 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, str | 
     return sorted(children, key=lambda child: child[0])
 
 
-def _refused(key: str, entry: Obstacle) -> LandedPartition:
-    return LandedPartition(
-        key=key,
-        folder=Path(entry.path),
-        lacks=Lack.ENTRY,
-        files=(),
-        links=(entry,),
-        fingerprint=_digest(str(entry)),
-        flag=None,
-    )
-
-
-def _partition(key: str, folder: str, zone: str) -> LandedPartition:
+def _partition(key: str, place: str | Obstacle, zone: str) -> LandedPartition:
     files: list[LandedFile] = []
     links: list[Obstacle] = []
     flag = None
-    for entry in _walk(folder, zone):
+    for entry in [place] if isinstance(place, Obstacle) else _walk(place, zone):
         if isinstance(entry, Obstacle):
             links.append(entry)
         elif entry.name == FLAG:
@@ -356,7 +341,7 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
     known = [f"{file.name}\t{file.size}\t{file.mtime_ns}" for file in files] + [str(link) for link in links]
     return LandedPartition(
         key=key,
-        folder=Path(folder),
+        folder=Path(place.path if isinstance(place, Obstacle) else place),
         lacks=Lack.ENTRY if links else Lack.FLAG if flag is None else None,
         files=tuple(files),
         links=tuple(links),
