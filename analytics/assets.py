@@ -67,11 +67,7 @@ def views_forecast(places: FoldersResource) -> dg.MaterializeResult[None]:
 
 
 def forecasts(whole: Mapping[str, int | None]) -> list[dict[str, Any]]:
-    """Forecast the day after each reported one: the mean of the complete ones among the seven before it.
-
-    Args:
-        whole: Day to its page views; None of a day that is not complete, which would make the forecast too small.
-    """
+    """Forecast the day after each reported one: the mean of the seven days before, without incomplete ones (None)."""
     rows: list[dict[str, Any]] = []
     for day in sorted(whole):
         after = date.fromisoformat(day) + timedelta(days=1)
@@ -82,7 +78,6 @@ def forecasts(whole: Mapping[str, int | None]) -> list[dict[str, Any]]:
 
 
 def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefinition:
-    """Build the newsletter."""
     # Marked beta; a backfill takes a week whose days are not all partitions of the platform yet.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)

@@ -33,37 +33,30 @@ KEYS = {
 }
 
 
-@dg.asset(
-    key=KEYS[table_loads.DEVICES],
-    description="The devices as a table of a database has them now, landed as today's delivery",
-    group_name="landing",
-    owners=["team:platform"],
-    kinds={"postgres"},
-    tags={"pattern/full-loader": ""},
-    required_resource_keys={"deployment"},
-    pool="landing",
-)
-def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    with reported(context):
-        return dg.MaterializeResult(metadata=table_loads.load_devices(context.resources.deployment.settings()))
-
-
-_BY_WINDOW = (
-    (table_loads.USERS, Grain.DAY, "Changed users of a table that had not landed yet, by the day of their change"),
-    (table_loads.LEGACY_VISITS, Grain.HOUR, "Rows of a table of visits that had not landed yet, by hour of ingestion"),
+_LOADED: tuple[tuple[str, Grain | None, str, str], ...] = (
+    (
+        table_loads.DEVICES,
+        None,
+        "full",
+        "The devices as a table of a database has them now, as today's delivery",
+    ),
+    (table_loads.USERS, Grain.DAY, "incremental", "New changes of users of a table, by day of change"),
+    (table_loads.LEGACY_VISITS, Grain.HOUR, "incremental", "New rows of a table of visits, by hour of ingestion"),
 )
 
 
-def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetsDefinition:
-    """Build the asset of a table whose runs load the windows of their partitions and no other ones."""
+def _loaded(
+    table: str, partitions: dg.PartitionsDefinition[str] | None, pattern: str, description: str
+) -> dg.AssetsDefinition:
+    """Build the asset of a table; if it has partitions, its runs load the windows of theirs and no other ones."""
 
     @dg.asset(
         key=KEYS[table],
         description=description,
         kinds={"postgres"},
-        tags={"pattern/incremental-loader": ""},
+        tags={f"pattern/{pattern}-loader": ""},
         partitions_def=partitions,
-        backfill_policy=dg.BackfillPolicy.single_run(),
+        backfill_policy=dg.BackfillPolicy.single_run() if partitions else None,
         group_name="landing",
         owners=["team:platform"],
         required_resource_keys={"deployment"},
@@ -71,9 +64,11 @@ def _by_window(table: str, partitions: dg.PartitionsDefinition[str], description
     )
     def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with reported(context):
+            settings = context.resources.deployment.settings()
+            if partitions is None:
+                return dg.MaterializeResult(metadata=table_loads.load_devices(settings))
             windows = partitions_of(context, ".".join(KEYS[table].path))
-            found = table_loads.load_windows(context.resources.deployment.settings(), table, windows)
-            return dg.MaterializeResult(metadata=found)
+            return dg.MaterializeResult(metadata=table_loads.load_windows(settings, table, windows))
 
     return asset
 
@@ -82,12 +77,11 @@ def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefiniti
     # Single-run backfills are marked beta in this Dagster; it is pinned.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
-        loaded = [
-            _by_window(table, calendar[grain], description)
-            for table, grain, description in _BY_WINDOW
+        return [
+            _loaded(table, None if grain is None else calendar[grain], pattern, description)
+            for table, grain, pattern, description in _LOADED
             if getattr(settings.tables, table) is not None
         ]
-    return [*([devices_table] if settings.tables.devices is not None else []), *loaded]
 
 
 def load_due(context: Context, tables: Collection[str]) -> None:
@@ -178,15 +172,15 @@ def _is_wanted(reader: str, request: Request) -> bool:
 
 def _split(context: Context) -> dict[str, Any]:
     try:
-        found = split_pending(context.resources.deployment.settings(), access_of(context).landing_path)
+        results = split_pending(context.resources.deployment.settings(), access_of(context).landing_path)
     except PlatformError as error:
         raise failure(context, error) from error
-    reports, faults = [one.report for one in found if one.report is not None], []
-    for one in found:
-        if one.fault is not None:
-            context.log.error(f"{printable(one.log.name)} waits: {one.fault}")
+    reports, faults = [result.report for result in results if result.report is not None], []
+    for result in results:
+        if result.fault is not None:
+            context.log.error(f"{printable(result.log.name)} waits: {result.fault}")
             # A link in place of an hour's folder is a finding of the landing zone.
-            faults += [] if isinstance(one.fault, LinkRefused) else [one.fault]
+            faults += [] if isinstance(result.fault, LinkRefused) else [result.fault]
     if faults:
         # The other logs are split: one that cannot be is in no other's way.
         raise failure(context, faults[0]) from faults[0]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -39,15 +39,15 @@ def due(settings: Settings, events: EventLog) -> list[str]:
     again, in case the table was mended meanwhile. Changed users and visits are due if an hour has ended since the last
     load.
     """
-    tables, found = settings.tables, []
+    tables, names = settings.tables, list[str]()
     if tables.devices is not None:
         published = events.publications(READERS[DEVICES]).get(WHOLE_TABLE)
         if published is None or delivered_on(published) < _today():
-            found.append(DEVICES)
+            names.append(DEVICES)
     for table, name in ((USERS, tables.users), (LEGACY_VISITS, tables.legacy_visits)):
         if name is not None and _loaded_until(settings, table) < _last_hour():
-            found.append(table)
-    return found
+            names.append(table)
+    return names
 
 
 def load(settings: Settings, table: str) -> dict[str, Any]:
@@ -60,9 +60,10 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
     if until:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
         begin = max(begin, key_of(again, grain))
-    found = load_windows(settings, table, [begin, _newest_window(grain)], is_first=not until)
+    window = last if grain is Grain.HOUR else _today()
+    loaded = load_windows(settings, table, [begin, window], is_first=not until)
     write_atomically(_progress(settings, table), last.encode())
-    return found
+    return loaded
 
 
 def load_devices(settings: Settings) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def load_devices(settings: Settings) -> dict[str, Any]:
             landed.DEVICE,
             folder,
             settings.landing,
-            prepare=_without_forgotten(settings),
+            prepare=lambda file: erase_known(settings, settings.landing, [file]),
         )
     return {
         "table": settings.tables.devices,
@@ -95,24 +96,24 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_f
 
     source = _delta_table(settings, table)
     with _connected(settings) as connection:
-        found = incremental_loader.load(
+        loaded = incremental_loader.load(
             connection,
             source,
             _folder(settings, table),
             windows[0],
             windows[-1],
             now=clock.now(),
-            untimed_in=_newest_window(source.grain),
+            untimed_in=_last_hour() if source.grain is Grain.HOUR else _today(),
             count_before=is_first,
-            prepare=_without_forgotten(settings),
+            prepare=lambda file: erase_known(settings, settings.landing, [file]),
         )
     return {
         "table": source.name,
         "windows": f"{windows[0]}..{windows[-1]}",
-        "rows": sum(found.rows.values()),
-        "new": sum(found.new.values()),
-        "without a usable time": found.rows.get(incremental_loader.UNTIMED, 0),
-        **({} if found.before is None else {"before the first window, not loaded": found.before}),
+        "rows": sum(loaded.rows.values()),
+        "new": sum(loaded.new.values()),
+        "without a usable time": loaded.rows.get(incremental_loader.UNTIMED, 0),
+        **({} if loaded.before is None else {"before the first window, not loaded": loaded.before}),
     }
 
 
@@ -143,10 +144,6 @@ def _connected(settings: Settings) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def _without_forgotten(settings: Settings) -> Callable[[Path], object]:
-    return lambda file: erase_known(settings, settings.landing, [file])
-
-
 def _loaded_until(settings: Settings, table: str) -> str:
     """Return the last hour up to which a table was loaded; if empty, it is compared with all that has landed."""
     file = _progress(settings, table)
@@ -156,11 +153,6 @@ def _loaded_until(settings: Settings, table: str) -> str:
 def _progress(settings: Settings, table: str) -> Path:
     # Beside the files that it tells of: a copy of the landing zone has it, too.
     return _folder(settings, table) / f".{table}"
-
-
-def _newest_window(grain: Grain) -> str:
-    """Return the window that a load ends with: the last whole hour, or today."""
-    return _last_hour() if grain is Grain.HOUR else _today()
 
 
 def _last_hour() -> str:

@@ -134,8 +134,8 @@ class Job:
             self._db.execute(f"CREATE TEMP VIEW judged_{table} AS {judge}")
         for name, query in TABLES.items():
             self._compute(name, *query)
-        found = places([ip for (ip,) in self._db.sql(ADDRESSES).fetchall()])
-        columns = dict(zip(("ip", "outcome", "country"), zip(*found, strict=True), strict=True))
+        answers = places([ip for (ip,) in self._db.sql(ADDRESSES).fetchall()])
+        columns = dict(zip(("ip", "outcome", "country"), zip(*answers, strict=True), strict=True))
         self._db.register("addresses", pa.table(columns))
         for name, query in WITH_PLACES.items():
             self._compute(name, *query)

@@ -14,9 +14,10 @@ from typing import Any
 
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
+from blogdata.files import write_whole
 from blogdata.simulator import landing_zone as simulator
 from blogdata.simulator.spec import SimulationSpec
-from blogdata.simulator.truth import flag_complete, write_whole
+from blogdata.simulator.truth import flag_complete
 
 STANDARD_ROWS = 10_000
 DAYS = (1, 10, 100)
@@ -73,7 +74,7 @@ class History:
         hour = number + WARM_UPS
         folder = self._deployment.settings.landing / "visits" / f"date={MONDAY}" / f"hour={hour:02d}"
         lines = [json.dumps(_event(hour, event, self._rows)).encode() + b"\n" for event in range(self._rows)]
-        write_whole(folder / "visits-00000.json", [b"".join(lines)])
+        write_whole(folder / "visits-00000.json", b"".join(lines))
         flag_complete(folder)
 
     def _run(self, number: int) -> None:

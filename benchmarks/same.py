@@ -27,7 +27,7 @@ class ResultsDiffer(PlatformError):
     """The peers computed different rows."""
 
 
-def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
+def require(spark: SparkSession, ours: Path, other: Path) -> dict[str, int]:
     """Compare every table of a lake with that of another, except what needs a key; return the rows of each.
 
     Bytes of a sketch depend on the order of its rows, so two are the same if they estimate the same.
@@ -37,13 +37,13 @@ def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
     """
     rows = {}
     for dataset, contract in CONTRACTS.items():
-        if dataset == LEFT_OUT or Lake(root=str(one)).version(dataset) is None:
+        if dataset == LEFT_OUT or Lake(root=str(ours)).version(dataset) is None:
             continue
         keyed = {contract.buckets.column if contract.buckets else None, *TOKENS.get(dataset, ())}
         columns = [_compared(column) for column in contract.columns if column.name not in keyed]
-        tables = [Lake(root=str(lake)).read(spark, dataset) for lake in (one, other)]
+        tables = [Lake(root=str(lake)).read(spark, dataset) for lake in (ours, other)]
         chosen = [table.selectExpr(*columns) for table in tables]
-        rows[dataset] = require_equal(*chosen, where=f"{dataset} in {one} and {other}")
+        rows[dataset] = require_equal(*chosen, where=f"{dataset} in {ours} and {other}")
     return rows
 
 
@@ -53,13 +53,13 @@ def _compared(column: Column) -> str:
     return sketch if column.description.startswith("HLL sketch") else f"`{column.name}`"
 
 
-def require_equal(one: DataFrame, other: DataFrame, *, where: str) -> int:
+def require_equal(ours: DataFrame, other: DataFrame, *, where: str) -> int:
     """Compare number and sum of the rows' 64-bit hashes, whatever their order; return the number of rows.
 
     Raises:
         ResultsDiffer: The tables differ.
     """
-    digests = [_digest(table) for table in (one, other)]
+    digests = [_digest(table) for table in (ours, other)]
     if digests[0] != digests[1]:
         raise ResultsDiffer(
             what=f"not the same rows; their number and sum of hashes: {digests[0]} and {digests[1]}",

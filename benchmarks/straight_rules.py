@@ -53,7 +53,7 @@ def judged_visits(lines: DataFrame) -> DataFrame:
         ("invalid_time:context.user.connected_since", is_text(user["connected_since"]) & since.isNull()),
         ("impossible_time", impossible(time)),
     ]
-    found = {
+    columns = {
         **texts(event, ("visit_id", "user_id", "page")),
         "keep_private": F.coalesce(F.try_variant_get(event["keep_private"], "$", "boolean"), F.lit(True)),
         **texts(context, ("referral", "ad_id")),
@@ -61,7 +61,7 @@ def judged_visits(lines: DataFrame) -> DataFrame:
         **texts(user, ("ip", "login")),
         "connected_since": since,
     }
-    return kept(looked, rules, "event", found)
+    return kept(looked, rules, "event", columns)
 
 
 def judged_ads(lines: DataFrame) -> DataFrame:
@@ -78,9 +78,9 @@ def judged_ads(lines: DataFrame) -> DataFrame:
     return kept(looked, rules, "display", texts(ad, ("ad_id", "page", "visit_id", "campaign")))
 
 
-def kept(looked: DataFrame, rules: Sequence[tuple[str, Column]], kind: str, found: Mapping[str, Column]) -> DataFrame:
+def kept(looked: DataFrame, rules: Sequence[tuple[str, Column]], kind: str, values: Mapping[str, Column]) -> DataFrame:
     """Select what bronze keeps of each line; only a row without reasons has what was found in it."""
-    columns = {f"{kind}_time": F.col("time"), f"{kind}_hour": F.expr(hour_of("time")), **found}
+    columns = {f"{kind}_time": F.col("time"), f"{kind}_hour": F.expr(hour_of("time")), **values}
     kept_of = [F.when(F.size("reasons") == 0, column).alias(name) for name, column in columns.items()]
     return looked.withColumn("reasons", reasons_of(rules)).select("raw", *ARRIVAL, "reasons", *kept_of)
 
@@ -104,9 +104,9 @@ def field_rules(row: Column, required: Sequence[str], identifiers: Sequence[str]
     return rules
 
 
-def text_rules(found: Column, path: str, names: Sequence[str]) -> list[tuple[str, Column]]:
+def text_rules(values: Column, path: str, names: Sequence[str]) -> list[tuple[str, Column]]:
     """Return the rules that optional fields of an object are texts."""
-    return [(f"wrong_type:{path}.{name}", present(found[name]) & ~is_text(found[name])) for name in names]
+    return [(f"wrong_type:{path}.{name}", present(values[name]) & ~is_text(values[name])) for name in names]
 
 
 def object_of(value: Column, names: Sequence[str]) -> Column:
@@ -144,8 +144,8 @@ def wrapped(text: Column) -> Column:
 
 def is_object(look: str) -> Column:
     """Tell whether a wrapped line is one object followed by the marker."""
-    one = (F.size(look) == 2) & F.get(look, F.lit(0)).isNotNull() & F.get(look, F.lit(1))["_end"]
-    return F.coalesce(one, F.lit(False))
+    single = (F.size(look) == 2) & F.get(look, F.lit(0)).isNotNull() & F.get(look, F.lit(1))["_end"]
+    return F.coalesce(single, F.lit(False))
 
 
 def absent(value: Column) -> Column:

@@ -45,8 +45,8 @@ class Script:
         judged_ads(self.lines("ads", "arrival_hour")).createOrReplaceTempView("judged_ads")
         for name, table in TABLES.items():
             self.compute(name, table)
-        found = places([row[0] for row in self.spark.sql(ADDRESSES).collect()])
-        addresses = self.spark.createDataFrame(found, "ip string, outcome string, country string")
+        answers = places([row[0] for row in self.spark.sql(ADDRESSES).collect()])
+        addresses = self.spark.createDataFrame(answers, "ip string, outcome string, country string")
         addresses.createOrReplaceTempView("addresses")
         for name, table in WITH_PLACES.items():
             self.compute(name, table)

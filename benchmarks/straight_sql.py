@@ -191,7 +191,7 @@ WITH newest AS (
         ORDER BY arrival_hour ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) - INTERVAL 15 MINUTES AS watermark
     FROM newest
 )
-SELECT /*+ BROADCAST(marks) */ arrival_hour, event_hour, event_time, watermark,
+SELECT /*+ BROADCAST(marks) */ arrival_hour, event_hour, event_time, keep_private, watermark,
     (unix_micros(watermark) - unix_micros(event_time)) / 1e6 AS lateness_seconds, raw, source_file, source_offset
 FROM bronze_visits JOIN marks USING (arrival_hour) WHERE event_time < watermark
 """,
@@ -248,8 +248,8 @@ def places(addresses: Collection[str]) -> list[tuple[str, str, str | None]]:
     """Look addresses up by the package `iptocc`: each with the outcome and its country."""
     public = [address for address in addresses if ipaddress.ip_address(address).is_global]
     codes = dict(zip(public, iptocc.country_code(public), strict=True))
-    found = {one: ("found" if code else "unknown", code) for one, code in codes.items()}
-    return [(one, *found.get(one, ("reserved", None))) for one in addresses]
+    answers = {address: ("found" if code else "unknown", code) for address, code in codes.items()}
+    return [(address, *answers.get(address, ("reserved", None))) for address in addresses]
 
 
 def sessions(visits: str, last_hour: str) -> str:

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from blogdata.contract.contract import Look, Wanted
 from quality.contracts import CONTRACTS
 
 VISITOR_KEY = "visitor.key"
 """The key of the tokens of persons."""
-FOLLOWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        # Weeks of gold.visits_shared are not among them: no two of their numbers can be compared, and a second version
-        # of a week would tell more than the first.
-        VISITOR_KEY: (
-            "silver.visits",
-            "silver.identities",
-            "silver.users",
-            "silver.users_current",
-            "gold.visits_weekly",
-        ),
-        **{
-            contract.encrypted.key: (contract.dataset,)
-            for contract in CONTRACTS.values()
-            if contract.encrypted is not None
-        },
-    }
-)
+# Not weeks of gold.visits_shared: no two of their numbers can be compared, and a second version would tell more.
+FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    VISITOR_KEY: ("silver.visits", "silver.identities", "silver.users", "silver.users_current", "gold.visits_weekly"),
+    **{
+        contract.encrypted.key: (contract.dataset,) for contract in CONTRACTS.values() if contract.encrypted is not None
+    },
+}
 """Key to the datasets whose rows follow from it directly."""
 
 

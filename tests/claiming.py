@@ -24,15 +24,12 @@ AT_ONCE = 5
 
 
 class Integrating(Driver):
-    """The platform's own step. A partition without a file is stale; integrating it writes a line into its file.
-
-    Args:
-        folder: Of the files.
-        dies: How many partitions it integrates before it dies, like a process without memory; 0: it lives.
-    """
+    """The platform's own step. A partition without a file is stale; integrating it writes a line into its file."""
 
     folder: Path
+    """Of the files."""
     dies: int
+    """How many partitions it integrates before it dies, like a process without memory; 0: it lives."""
     looks = 0
 
     def _again(self, task: Task) -> set[str]:

@@ -17,11 +17,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from ipaddress import IPv6Address, ip_address
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from oracle_clients import client_of
 from oracle_filters import filter_of
 from oracle_logs import log_time, request_of
 from oracle_requests import parts_of
@@ -326,7 +326,7 @@ def judge_log(raw: bytes, hour: str) -> Verdict:
     fields = request_of(text)
     if isinstance(fields, str):
         return Verdict(reasons=(fields,))
-    visitor, time = client_of(fields["address"]), log_time(fields["time"][1:-1])
+    visitor, time = _client_of(fields["address"]), log_time(fields["time"][1:-1])
     if visitor is None or time is None:
         return Verdict(reasons=(f"not_{fields['format']}_log:{'time' if visitor else 'address'}",))
     if impossible(time, hour):
@@ -336,3 +336,15 @@ def judge_log(raw: bytes, hour: str) -> Verdict:
     removed = filter_of(method, int(fields["status"]), path, query, agent)
     client = (visitor, agent or "")
     return Verdict(filtered_by=removed, time=time, identity=(*client, path), client=client)
+
+
+def _client_of(text: str) -> str | None:
+    """Return a normalized address or a host name; None if a text is neither."""
+    text = text.lower()
+    with_port = re.fullmatch(r"(?:\[([^\[\]]*)\]|([^:]*))(?::[0-9]{1,5})?", text)
+    bare = (with_port[1] or with_port[2] or "") if with_port else text
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        return text if re.fullmatch(r"(?:[a-z0-9_-]+\.)*[a-z_][a-z0-9_-]*", text) else None
+    return str(address.ipv4_mapped or address if isinstance(address, IPv6Address) else address)

@@ -15,6 +15,8 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Account, Entry
 from blogdata.contract.schema import Audit, Column, Partitioning, RowRule
+from blogdata.ledger import ledger
+from blogdata.ledger.events import EventLog
 from blogdata.table import arrow
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext, Target
@@ -66,6 +68,12 @@ def clicks(spark: Any, rows: int = 100, first: int = 0, tasks: int | None = None
         "1 + id % 3 AS stands_for",
         "concat('/page', id % 5) AS page",
     )
+
+
+def problems(lake: Lake, *contracts: Contract) -> list[str]:
+    """Return what does not add up in the ledger of some tables."""
+    lines = [line for contract in contracts for line in ledger.audit(lake, EventLog(lake), contract)]
+    return [f"{line.entry.dataset} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
 
 
 def accounts(rows: int = 100) -> Mapping[str, Account]:

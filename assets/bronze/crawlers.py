@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import TypeVar
 
@@ -57,95 +56,72 @@ _PEOPLE = re.compile(
 _LONGEST_AGENT = 1024
 _CHUNK = 50
 
-Tagged = tuple[tuple[str, tuple[str, ...]], ...]
+Patterns = list[re.Pattern[str]]
 Item = TypeVar("Item", str, "tuple[str, tuple[str, ...]]")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lists:
-    """The lists of crawlers, as their packages have them: expressions with tags, where case counts, and others.
-
-    What `removed` names is taken from an agent, in any case, before `untagged` is applied.
-    """
-
-    tagged: Tagged
-    untagged: tuple[str, ...]
-    removed: tuple[str, ...]
-
-    def __reduce__(self) -> tuple[Callable[..., Lists], tuple[object, ...]]:
-        # A worker of Spark compiles equal lists once.
-        return _lists, (self.tagged, self.untagged, self.removed)
-
-    def category(self, agent: str) -> str | None:
-        """Find the category of an agent, None if it is a person's; characters after the first 1,024 are ignored."""
-        return self._known(agent[:_LONGEST_AGENT])
-
-    @cached_property
-    def _known(self) -> Callable[[str], str | None]:
-        return lru_cache(maxsize=16_384)(self._category)
-
-    def _category(self, agent: str) -> str | None:
-        if agent in NO_AGENT:
-            return "other"
-        text = _PEOPLE.sub("", agent)
-        tags = set(self._tags(text))
-        if not tags and not self._is_untagged(text):
-            return None
-        of_text = chain(_found(_OF_NAME, text), (_OF_TAG.get(tag, "other") for tag in tags))
-        of_word = () if tags else _found(_OF_WORD, text)
-        return min((*of_text, *of_word), key=CATEGORIES.index, default="other")
-
-    def _tags(self, text: str) -> Iterator[str]:
-        for chunk, patterns in self._tagged:
-            if chunk.search(text):
-                yield from chain.from_iterable(tags for pattern, tags in patterns if pattern.search(text))
-
-    def _is_untagged(self, text: str) -> bool:
-        rest = self._removed.sub("", text).strip().lower()
-        return any(chunk.search(rest) for chunk in self._untagged)
-
-    @cached_property
-    def _tagged(self) -> list[tuple[re.Pattern[str], list[tuple[re.Pattern[str], tuple[str, ...]]]]]:
-        return [
-            (_any(pattern for pattern, _ in chunk), [(re.compile(pattern), tags) for pattern, tags in chunk])
-            for chunk in _chunks(self.tagged)
-        ]
-
-    @cached_property
-    def _untagged(self) -> list[re.Pattern[str]]:
-        return [_any(chunk) for chunk in _chunks({_lowered(pattern) for pattern in self.untagged})]
-
-    @cached_property
-    def _removed(self) -> re.Pattern[str]:
-        return re.compile("|".join(self.removed), re.IGNORECASE)
+def category(agent: str) -> str | None:
+    """Find the category of an agent, None if it is a person's; characters after the first 1,024 are ignored."""
+    return _category(agent[:_LONGEST_AGENT])
 
 
-@lru_cache(maxsize=2)
-def _lists(
-    tagged: tuple[tuple[str, tuple[str, ...]], ...], untagged: tuple[str, ...], removed: tuple[str, ...]
-) -> Lists:
-    return Lists(tagged=tagged, untagged=untagged, removed=removed)
+@lru_cache(maxsize=16_384)
+def _category(agent: str) -> str | None:
+    if agent in NO_AGENT:
+        return "other"
+    text = _PEOPLE.sub("", agent)
+    known = {
+        tag
+        for chunk, patterns in _tagged()
+        if chunk.search(text)
+        for pattern, tags in patterns
+        if pattern.search(text)
+        for tag in tags
+    }
+    if not known and not _is_untagged(text):
+        return None
+    of_text = chain(_named(_OF_NAME, text), (_OF_TAG.get(tag, "other") for tag in known))
+    of_word = () if known else _named(_OF_WORD, text)
+    return min((*of_text, *of_word), key=CATEGORIES.index, default="other")
 
 
 @lru_cache(maxsize=1)
-def installed() -> Lists:
-    from crawlerdetect.providers import crawlers, exclusions
+def _tagged() -> list[tuple[re.Pattern[str], list[tuple[re.Pattern[str], tuple[str, ...]]]]]:
+    """Compile the list with tags, where case counts."""
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 
-    tagged = tuple((entry["pattern"], tuple(entry["tags"])) for entry in CRAWLER_USER_AGENTS_DATA)
-    return _lists(tagged, tuple(crawlers.data), tuple(exclusions.data))
+    entries = ((entry["pattern"], tuple(entry["tags"])) for entry in CRAWLER_USER_AGENTS_DATA)
+    return [
+        (_any(pattern for pattern, _ in chunk), [(re.compile(pattern), tags) for pattern, tags in chunk])
+        for chunk in _chunks(entries)
+    ]
+
+
+@lru_cache(maxsize=1)
+def _untagged() -> tuple[re.Pattern[str], Patterns]:
+    """Compile what is taken from an agent, in any case, and the list that is then applied to what is left of it."""
+    from crawlerdetect.providers import crawlers, exclusions
+
+    patterns = [_any(chunk) for chunk in _chunks({_lowered(pattern) for pattern in crawlers.data})]
+    return re.compile("|".join(exclusions.data), re.IGNORECASE), patterns
+
+
+def _is_untagged(text: str) -> bool:
+    removed, patterns = _untagged()
+    rest = removed.sub("", text).strip().lower()
+    return any(chunk.search(rest) for chunk in patterns)
 
 
 def versions() -> dict[str, str]:
-    """Return what identifies the installed lists, without reading them: versions, and a digest of the own tables."""
+    """Return what identifies the lists, without reading them: versions, and a digest of the tables of this module."""
     from importlib.metadata import version
 
     tables = repr((CATEGORIES, _OF_TAG, _OF_NAME, _OF_WORD, _PEOPLE.pattern))
-    own = {"categories": hashlib.sha256(tables.encode()).hexdigest()[:8]}
-    return {**{name: version(name) for name in ("crawler-user-agents", "crawlerdetect")}, **own}
+    packages = {name: version(name) for name in ("crawler-user-agents", "crawlerdetect")}
+    return {**packages, "categories": hashlib.sha256(tables.encode()).hexdigest()[:8]}
 
 
-def _found(names: Mapping[str, str], text: str) -> Iterator[str]:
+def _named(names: Mapping[str, str], text: str) -> Iterator[str]:
     return (kind for kind, pattern in names.items() if re.search(pattern, text, re.IGNORECASE))
 
 
@@ -157,7 +133,7 @@ def _lowered(pattern: str) -> str:
     """Return the expression for text in lower case, which is searched many times faster than text in any case."""
     # A repetition that an expression begins with changes no result, and takes quadratic time.
     shorter = re.sub(r"^\[[^\]]*\]\*", "", pattern)
-    return re.sub(r"\\.|[A-Z]", lambda found: found[0] if found[0][0] == "\\" else found[0].lower(), shorter)
+    return re.sub(r"\\.|[A-Z]", lambda match: match[0] if match[0][0] == "\\" else match[0].lower(), shorter)
 
 
 def _chunks(items: Iterable[Item]) -> Iterator[Sequence[Item]]:

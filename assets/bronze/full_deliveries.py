@@ -38,8 +38,8 @@ def _require_believable(step: Step, landed: Landed) -> None:
     published = step.events.publications("bronze.users")
     before = None
     for day in sorted({*published, *landed.partitions}):
-        known, there = published.get(day), landed.partitions.get(day)
-        if there is None or (known is not None and is_published(there, known.landed)):
+        known, delivery = published.get(day), landed.partitions.get(day)
+        if delivery is None or (known is not None and is_published(delivery, known.landed)):
             before = (_delivered_lines(known) if known else 0) or before
             continue
         files = {name: size for name, size in landed.measured[day].items() if not _has_changes(name)}

@@ -6,7 +6,6 @@ How it works: keys are found in either case, the first of several counts; values
 for a blank). One text has all three parts, in lower case, such as `newsletter / email / spring`; a part that is missing
 is `-`.
 The trap: who writes a link may put a reader into it. A value with an `@`, or a long one, is named `other`.
-
 Source: WHATWG URL Standard, section 5.1 (application/x-www-form-urlencoded parsing).
 """
 
@@ -36,12 +35,12 @@ def campaign_of_page(page: str) -> str | None:
 def campaign_of(query: str) -> str | None:
     """Return the campaign in the query of a page view, such as `newsletter / email / -`; None without one."""
     # The `;` is that of an `&amp;` that was copied from HTML.
-    parts = [_value(found[1]) if found else "" for found in (one.search(query) for one in _PARAMETERS)]
+    parts = [_value(match[1]) if match else "" for match in (parameter.search(query) for parameter in _PARAMETERS)]
     return " / ".join(part or MISSING for part in parts) if any(parts) else None
 
 
 def _value(sent: str) -> str:
     sent = as_sent(sent)
     decoded = sent if _NO_ESCAPE.search(sent) else unquote_plus(sent)
-    text = re.sub(" +", " ", "".join(one if one.isprintable() else " " for one in decoded)).strip(" ")
+    text = re.sub(" +", " ", "".join(character if character.isprintable() else " " for character in decoded)).strip(" ")
     return OTHER if _ANY_AT.search(text) or len(text) > LONGEST else text.lower()

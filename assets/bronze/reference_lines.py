@@ -4,18 +4,23 @@ A rejected line keeps the values that can be read: one that names its user shows
 
 Decisions: only a user's `id` is required. A change (:mod:`assets.bronze.user_changes`) must have been made on the
 day it landed in. A device's `type` and `version` are required, and may be numbers in JSON, which are taken as they are
-written. The header of a CSV file is a row with the reason `header`.
+written.
+
+A CSV file has `;` and a header, which is a row with the reason `header`. Columns are found by the header's names, never
+by position. A line with an unclosed quote, with text behind a closing one, or with more or fewer values than its file's
+header is `not_csv`; so is every line of a file whose header cannot be read. An empty value is a missing one. A quoted
+value cannot contain a line feed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
 from assets.bronze import user_changes
-from blogdata.landing import csv_lines, json_lines
 from blogdata.landing.incremental_loader import UNTIMED
-from blogdata.landing.json_lines import Field, Kind, Read, iso_time
+from blogdata.landing.json_lines import Field, Kind, Read, iso_time, reader, text_of, unreadable_line, values_of
 from blogdata.landing.landed_formats import extension
 from blogdata.landing.records import LineReader, Values
 from blogdata.patterns.idempotency.merger import DELETED
@@ -74,4 +79,34 @@ class DeviceLines(LineReader):
 
 
 def _reader(file: str, fields: tuple[Field, ...]) -> Callable[[int, bytes], Read]:
-    return csv_lines.reader(fields) if extension(file) == "csv" else json_lines.reader(fields)
+    return _csv_reader(fields) if extension(file) == "csv" else reader(fields)
+
+
+def _csv_reader(fields: Sequence[Field]) -> Callable[[int, bytes], Read]:
+    """Return what reads the lines of one file, in their order, the header first; it has the reason `header`."""
+    nothing = (None,) * len(fields)
+    names: list[str] = []
+
+    def read(offset: int, raw: bytes) -> Read:
+        nonlocal names
+        text = text_of(raw)
+        if text is None:
+            return nothing, (unreadable_line(raw),)
+        row = _values(text.removesuffix("\r"))
+        if offset == 0:
+            names = [name.strip(" ") for name in row]
+            return nothing, ("header",)
+        if not row or len(row) != len(names):
+            return nothing, ("not_csv",)
+        # Of columns with one name the first counts.
+        values = dict(zip(reversed(names), reversed(row), strict=True))
+        return values_of({name: value or None for name, value in values.items()}, fields)
+
+    return read
+
+
+def _values(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=";", strict=True), [])
+    except csv.Error:
+        return []

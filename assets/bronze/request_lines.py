@@ -70,18 +70,15 @@ class Request(NamedTuple):
 
 
 class LogLines(LineReader):
-    """Reads lines of access logs; `user_id` and `visit_id` stay null.
-
-    It has the lists of crawlers with it: Spark's workers may have been started before these were upgraded.
-    """
+    """Reads lines of access logs; `user_id` and `visit_id` stay null."""
 
     contract = RECEIVED
 
     def __init__(self, logs: LogSettings) -> None:
-        self._logs, self._lists = logs, crawlers.installed()
+        self._logs = logs
 
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
-        logs, category_of = self._logs, self._lists.category
+        logs = self._logs
         known, filters = formats(logs.formats, logs.zone), _filters(logs.exclude)
         log, zone = known.of_log(), known.zone
         hour_of, begin = hours_of(partition), start_of(partition, Grain.HOUR)
@@ -90,10 +87,10 @@ class LogLines(LineReader):
             text = decoded(raw)
             if text is None:
                 return _rejected(UNKNOWN, unreadable_line(raw))
-            found = log.read(text)
-            if isinstance(found, Misfit):
-                return _rejected(UNKNOWN, found.reason)
-            name, fields = found
+            match = log.read(text)
+            if isinstance(match, Misfit):
+                return _rejected(UNKNOWN, match.reason)
+            name, fields = match
             if name == COMMENT:
                 # It is no request with a time: it counts in the hour in which it has arrived.
                 return (name, begin, partition, [], None, CONTINUED if fields else COMMENT, *_NOTHING)
@@ -107,7 +104,7 @@ class LogLines(LineReader):
                 return _rejected(name, IMPOSSIBLE)
             method, path, query, asked = target_of(fields["request"])
             agent, status = fields.get("agent"), fields["status"] if _STATUS.match(fields["status"]) else None
-            crawler = category_of(agent) if agent is not None else None
+            crawler = crawlers.category(agent) if agent is not None else None
             if crawler is None and in_networks(client, logs.crawlers.addresses):
                 crawler = "other"
             is_feed = bool(_FEED_PATH.search(path) or _FEED_QUERY.search(query))
@@ -177,8 +174,8 @@ def device_of(agent: str) -> tuple[str | None, ...]:
     """Parse an agent string into the columns CONTEXT; on a desktop `device_type` is the system."""
     import ua_parser
 
-    found = ua_parser.parse(agent)
-    browser, system, device = found.user_agent, found.os, found.device
+    parsed = ua_parser.parse(agent)
+    browser, system, device = parsed.user_agent, parsed.os, parsed.device
     return (
         *((browser.family, _version(browser.major, browser.minor, browser.patch)) if browser else (None, None)),
         None,

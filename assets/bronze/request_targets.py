@@ -53,14 +53,14 @@ def page_of(path: str) -> str:
     """Return the one name of the page with a path, as logged."""
     if "%" not in path and "\\" not in path:
         return path
-    return _ESCAPES.sub(lambda found: _characters(found[0]), as_sent(path))
+    return _ESCAPES.sub(lambda match: _characters(match[0]), as_sent(path))
 
 
 def referring_host(referrer: str | None) -> str | None:
     """Return the referring host of a request, in lower case; None if there is none."""
-    if referrer in (None, "", "-") or not (found := _AUTHORITY.match(referrer)):
+    if referrer in (None, "", "-") or not (match := _AUTHORITY.match(referrer)):
         return None
-    host = _HOST.fullmatch(page_of(found[1]).lower())
+    host = _HOST.fullmatch(page_of(match[1]).lower())
     return host[1] if host and (host[2] or all(map(_is_of_name, host[1]))) else None
 
 
@@ -73,7 +73,7 @@ def as_sent(text: str) -> str:
 
 def _characters(escapes: str) -> str:
     text = bytes.fromhex(escapes.replace("%", "")).decode("utf-8", "surrogateescape")
-    return _UNDECODED.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", text)
+    return _UNDECODED.sub(lambda match: f"%{ord(match[0]) & 0xFF:02X}", text)
 
 
 def _is_of_name(character: str) -> bool:

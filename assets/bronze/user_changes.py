@@ -66,5 +66,5 @@ def _ends_deleted() -> Column:
 
 
 def _sum(groups: DataFrame) -> int:
-    (found,) = groups.agg(F.coalesce(F.sum("n"), F.lit(0))).collect()
-    return int(found[0])
+    (total,) = groups.agg(F.coalesce(F.sum("n"), F.lit(0))).collect()
+    return int(total[0])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.page_views import DELIVERED_ADS, DELIVERED_VISITS, gather, named
+from assets.gold.page_views import DELIVERED_ADS, DELIVERED_VISITS, ENRICHED_VISITS, gather, named
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import Commit
 from blogdata.patterns.data_value import distributed_aggregator, local_aggregator
@@ -25,7 +25,6 @@ from blogdata.table.lake import Stored
 from quality.contracts.ads import BOTH, DISPLAY_SIDE, EVENT_SIDE
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
 
-BY = ("event_hour", "dimension", "value")
 MEASURES = (Measure(name="events"), Measure(name="visitors", how=How.SKETCH, column="user_id", lg_k=LG_K))
 
 
@@ -36,9 +35,6 @@ def dimensions() -> Column:
     return F.inline(F.array(*rows))
 
 
-ENRICHED_VISITS = "silver.visits_enriched"
-
-
 @computes("gold.audience_hourly")
 def audience_hourly(step: Step) -> Mapping[str, Commit]:
     """Aggregate each hour where its rows lie: they are in one partition."""
@@ -46,7 +42,7 @@ def audience_hourly(step: Step) -> Mapping[str, Commit]:
     stored = Stored(
         lake=step.lake, dataset=ENRICHED_VISITS, version=step.pin(ENRICHED_VISITS), partitions=step.partitions
     )
-    rows = local_aggregator.aggregate(step.spark, stored, BY, MEASURES, computed=[dimensions()])
+    rows = local_aggregator.aggregate(step.spark, stored, step.contract.key, MEASURES, computed=[dimensions()])
     counted = {
         hour: replace(account, rows_in=account.rows_in * len(AUDIENCE_DIMENSIONS)) for hour, account in visits.items()
     }

@@ -32,7 +32,6 @@ from quality.contracts.page_views import CUBE_KEY
 ENRICHED_VISITS = "silver.visits_enriched"
 DELIVERED_VISITS = "bronze.visits"
 DELIVERED_ADS = "bronze.ads"
-NO_ADDITIONS = Additions()
 TAKEN_IN_BY = {DELIVERED_VISITS: "silver.visits", DELIVERED_ADS: "silver.ads"}
 """Dataset by hour of arrival to the one by hour of the event that is computed from it."""
 COUNTS = (
@@ -112,7 +111,7 @@ def gather(
     step: Step,
     dataset: str = ENRICHED_VISITS,
     delivered_to: Sequence[str] = (DELIVERED_VISITS,),
-    additions: Additions = NO_ADDITIONS,
+    additions: Additions = Additions(),
 ) -> Period:
     """Read the hours of the step's periods; of those that are only added to, the rows that they lack."""
     partitioning = step.contract.partitioning

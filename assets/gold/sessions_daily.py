@@ -23,18 +23,15 @@ def sessions_daily(step: Step) -> Mapping[str, Commit]:
     """Gather the sessions that were completed in the hours of the day."""
     period = gather(step, SESSIONS)
     completed = replace(period, visits=period.visits.where("is_completed"))
-    entries = accounts.entries(step, SESSIONS, [hour for day in step.partitions for hour in _hours(day)])
+    hours = {day: finer(day, Grain.DAY, Grain.HOUR) for day in step.partitions}
+    entries = accounts.entries(step, SESSIONS, [hour for keys in hours.values() for hour in keys])
     counted = {
-        day: Account(rows_in=sum(int(entries[hour].measures["completed"]) for hour in _hours(day) if hour in entries))
-        for day in step.partitions
+        day: Account(rows_in=sum(int(entries[hour].measures["completed"]) for hour in keys if hour in entries))
+        for day, keys in hours.items()
     }
     # Nothing is aggregated, so no shuffle brings a day together: each task would write a file of every day it reads.
     whole_days = completed.visits.repartition(period.column)
     return step.publish(completed.with_hours(columns(whole_days)), Upstream(accounts=counted))
-
-
-def _hours(day: str) -> tuple[str, ...]:
-    return finer(day, Grain.DAY, Grain.HOUR)
 
 
 def columns(sessions: DataFrame) -> DataFrame:

@@ -28,10 +28,7 @@ from quality.contracts.visits_model import DEVICE, DEVICES, KEYS, STAR_HOSTS, VI
 def visits_obt(step: Step) -> Mapping[str, Commit]:
     """Join the page views of weeks with what is known of their hosts and devices."""
     counted = step.read(VIEWS)
-    known = [
-        (step.read(STAR_HOSTS), ["referral_host"]),
-        (step.read(DEVICES), DEVICE),
-    ]
+    known = [(step.read(STAR_HOSTS), ["referral_host"]), (step.read(DEVICES), DEVICE)]
     weeks = counted.where(counted["event_week"].isin(*step.partitions))
     return step.publish(
         denormalizer.flatten(weeks, step.contract, known), Upstream(accounts=accounts.same_partition(step, VIEWS))

@@ -16,7 +16,6 @@ from assets.gold.page_views import ENRICHED_VISITS, gather
 from blogdata.contract.partitions import Grain, coarser, start_of
 from blogdata.contract.partitions import key_of as partition_of
 from blogdata.contract.publication import Commit
-from blogdata.contract.schema import Buckets
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.idempotency import fast_metadata_cleaner
@@ -42,27 +41,19 @@ _YEAR = len("2026")
 
 
 def visitors_of(spark: SparkSession, lake: Lake, year: Member, visible: Sequence[Member]) -> str:
-    """Count the visitors of a frozen year, and those of them who had come in the year before, in words."""
+    """Count the visitors of a frozen year who may be shared, and those of them who had come in the year before."""
     before = str(int(year.partitions[0][:_YEAR]) - 1)
-    earlier = [week for member in visible for week in member.partitions if week.startswith(before)]
+    weeks = [week for member in visible for week in member.partitions if week.startswith(before)]
     try:
-        visitors, returned = count_visitors(spark, lake, year.since_version, year.partitions, earlier)
+        visitors = _visitors(spark, lake, year.since_version, year.partitions)
+        if not weeks:
+            return f"{visitors.frame().count():,}, of whom 0 had come in the year before"
+        earlier = _visitors(spark, lake, year.since_version, weeks)
+        joined = visitors.join(earlier.map(lambda part: part.withColumnRenamed("views", "before")), "left").frame()
+        (counts,) = joined.agg(F.count(F.lit(1)), F.count("before")).collect()
     except UsersNotTogether as error:
         return f"visitors not counted, {error.what}"
-    return f"{visitors:,}, of whom {returned:,} had come in the year before"
-
-
-def count_visitors(
-    spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str], earlier: Sequence[str]
-) -> tuple[int, int]:
-    """Count the visitors of some weeks who may be shared, and those who came earlier; all weeks must have buckets."""
-    visitors = _visitors(spark, lake, version, weeks)
-    if not earlier:
-        return visitors.frame().count(), 0
-    before = _visitors(spark, lake, version, earlier).map(lambda part: part.withColumnRenamed("views", "before"))
-    views = visitors.join(before, "left").frame()
-    (counts,) = views.agg(F.count(F.lit(1)), F.count("before")).collect()
-    return counts[0], counts[1]
+    return f"{counts[0]:,}, of whom {counts[1]:,} had come in the year before"
 
 
 def _visitors(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str]) -> Together:
@@ -75,7 +66,7 @@ PURPOSE = "bucket of a user"
 VISIT = "visit of gold.visits_weekly"
 
 
-def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
+def for_analysts(visits: DataFrame, secret: str) -> DataFrame:
     """Select the columns of gold.visits_weekly from rows of silver.visits_enriched with `event_week` STRING.
 
     `user_id` and `user_bucket` are null where `keep_private` is true, and the visit of these rows has a token apart
@@ -95,7 +86,7 @@ def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
         "device_type",
         "device_name",
         "user_known",
-    ).withColumn(buckets.column, user_bucket(F.col(buckets.of), buckets.number, secret))
+    ).withColumn(USER_BUCKETS.column, user_bucket(F.col(USER_BUCKETS.of), USER_BUCKETS.number, secret))
 
 
 def user_bucket(user_id: Column, number: int, secret: str) -> Column:
@@ -116,7 +107,7 @@ def visits_weekly(step: Step) -> Mapping[str, Commit]:
     key = step.token_key(VISITOR_KEY)
     additions = slices.additions(step)
     period = gather(step, additions=additions)
-    rows = for_analysts(period.visits, USER_BUCKETS, key)
+    rows = for_analysts(period.visits, key)
     return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts, additions=additions))
 
 

@@ -17,14 +17,7 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing import dead_letter, full_loader
 from blogdata.operate import secrets
 from blogdata.patterns.security import encryptor
-from blogdata.planning.reach import (
-    Continued,
-    changed_rows,
-    continued,
-    delivered_rows,
-    first_delivery,
-    usable_rows,
-)
+from blogdata.planning.reach import Continued, changed_rows, continued, delivered_rows, first_delivery, usable_rows
 from blogdata.runs import accounts, deployment_keys
 from blogdata.runs.computation import computes
 from blogdata.runs.step import Changes, FullDelivery, Step, Upstream

@@ -26,7 +26,7 @@ from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.runs.landed_inputs import ERASED
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import arrow, kept_rows
-from blogdata.table.checksums import require_whole
+from blogdata.table.store import require_whole
 from quality.contracts.live import BRONZE, LATE, VISITS
 from quality.contracts.visits import WATERMARK
 from quality.streams import VISIT_FILES

@@ -1,11 +1,8 @@
 """Files: written whole or not at all, locked, closed to others, and SQLite files whose commits are on the disk.
 
-Who may reach the files of a deployment: its owner, and nobody else.
-
-The home folder is the wall: it is closed to all other users, so what lies in it is out of their reach whatever its own
-permissions. Files with secrets or persons are created for their owner only all the same, because a file may be copied
-to another place. A landing zone or a lake outside the home keeps the permissions that its owner gave it: producers and
-readers of other users need them.
+The home folder is closed to all other users. Files with secrets or persons are created for their owner only all the
+same, because a file may be copied to another place. A landing zone or a lake outside the home keeps its permissions:
+producers and readers of other users need them.
 """
 
 from __future__ import annotations
@@ -83,8 +80,8 @@ _SECRETS = ("blogdata.toml", "secrets/*", "services/*/*.json", "services/*/*.con
 
 def exposed_secrets(home: Path) -> list[Path]:
     patterns = _SECRETS if _is_open(home) else ("secrets/*",)
-    found = (file for pattern in patterns for file in home.glob(pattern))
-    return sorted(file for file in found if file.is_file() and _is_open(file))
+    files = (file for pattern in patterns for file in home.glob(pattern))
+    return sorted(file for file in files if file.is_file() and _is_open(file))
 
 
 def _is_open(path: Path) -> bool:
@@ -126,18 +123,13 @@ def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise LockTimeout(
-                        what=f"Another process has been at work here for more than {seconds:g} s",
-                        where=str(path),
-                        next_step="Wait for it and run this again, or end that process",
-                    ) from None
+                    what = f"Another process has been at work here for more than {seconds:g} s"
+                    next_step = "Wait for it and run this again, or end that process"
+                    raise LockTimeout(what=what, where=str(path), next_step=next_step) from None
                 time.sleep(0.05)
         yield
     finally:
         os.close(descriptor)
-
-
-_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,11 +144,9 @@ class SqliteStore:
     journal: ClassVar[Literal["DELETE", "WAL"]] = "DELETE"
     """With `WAL` readers and a writer do not wait for one another."""
     unusable: ClassVar[type[PlatformError]]
-    """Raised when the file cannot be read or written."""
+    """Error for a file that cannot be read or written, which says what it is `called`, and its `remedy`."""
     called: ClassVar[str]
-    """What the store is called in that error."""
     remedy: ClassVar[str]
-    """Next step of that error."""
 
     def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
         """Return the rows of a query; none if there is no file yet."""
@@ -167,8 +157,8 @@ class SqliteStore:
 
     def check(self) -> None:
         """Read the whole file, if there is one, without changing it; raise `unusable` if it is damaged."""
-        if self.path.exists() and (found := problem(self.path)):
-            raise self._unusable(found)
+        if self.path.exists() and (damage := problem(self.path)):
+            raise self._unusable(damage)
 
     def scrub(self) -> None:
         """Leave nothing of deleted rows in the file, if there is one: neither free pages nor a log of writes.
@@ -224,13 +214,12 @@ class SqliteStore:
         if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
             for statement in self.schema.split(";"):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
+            connection.execute("PRAGMA user_version = 1")
         connection.execute("COMMIT")
 
     def _unusable(self, problem: str) -> PlatformError:
-        return self.unusable(
-            what=f"{self.called} cannot be used: {problem}", where=str(self.path), next_step=self.remedy
-        )
+        what = f"{self.called} cannot be used: {problem}"
+        return self.unusable(what=what, where=str(self.path), next_step=self.remedy)
 
 
 def problem(path: Path, *, whole: bool = True) -> str | None:
@@ -241,10 +230,10 @@ def problem(path: Path, *, whole: bool = True) -> str | None:
     query = "PRAGMA quick_check(1)" if whole else "SELECT 'ok' WHERE (SELECT count(*) FROM sqlite_master) >= 0"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            found = [row[0] for row in connection.execute(query)]
+            answers = [row[0] for row in connection.execute(query)]
     except sqlite3.Error as error:
         return str(error)
-    return None if found == ["ok"] else str(found[0])
+    return None if answers == ["ok"] else str(answers[0])
 
 
 PARTIAL = ".partial"

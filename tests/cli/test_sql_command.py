@@ -35,7 +35,6 @@ def times(lake: Lake) -> list[datetime]:
 
 
 def test_a_time_after_all_commits_reads_the_newest(lake: Lake) -> None:
-    """Delta's own time travel refuses such a time, so a query over two tables could name no common time."""
     assert version_at(lake, "gold.page_stats", times(lake)[-1] + timedelta(days=1)) == 1
 
 
@@ -52,7 +51,6 @@ def test_a_time_whose_files_are_gone_is_refused_without_spark(lake: Lake) -> Non
 
 
 def test_values_are_not_broken_by_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Regression: who copied the name of a file for a correction got it in two pieces."""
     file, reason = "visits/date=2026-01-05/hour=12/visits-00000.json", "missing_field:" + "x" * 90
     table = TextGrid()
     for name in ("source_file", "source_offset", "reasons"):

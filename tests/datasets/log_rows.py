@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
-
-
 IPHONE = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 7_1_2 like Mac OS X) AppleWebKit/537.51.2 (KHTML, like Gecko)"
     " Version/7.0 Mobile/11D257 Safari/9537.53"
@@ -15,12 +13,14 @@ def line(
     request: str = "GET /blog/a?x=1 HTTP/1.1",
     *,
     status: str = "200",
+    size: str = "123",
     agent: str = FIREFOX,
     referrer: str = "-",
     address: str = "10.0.0.1",
     time: str = "17/May/2015:10:05:03 +0000",
+    host: str = "",
 ) -> str:
-    return f'{address} - - [{time}] "{request}" {status} 123 "{referrer}" "{agent}"'
+    return f'{host}{address} - - [{time}] "{request}" {status} {size} "{referrer}" "{agent}"'
 
 
 FILTERED = {

@@ -27,7 +27,7 @@ def versions_by_hand(deliveries: Sequence[tuple[str, Listed]]) -> list[list[Any]
     """Return each version: its name, its count in the newest list, its first list, and its validity period."""
     kept: list[tuple[str, Listed]] = []
     for day, listed in deliveries:
-        kept = [*(one for one in kept if one[0] < day), (day, listed)]
+        kept = [*(delivery for delivery in kept if delivery[0] < day), (day, listed)]
     found: list[list[Any]] = []
     for day, listed in kept:
         left, since = dict(reversed(listed)), None if not found else midnight(day)

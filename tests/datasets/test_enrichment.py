@@ -73,19 +73,19 @@ def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
         for at in times
     }
     # State before the last delivery: the visits until then had the same versions.
-    earlier = [one for one in visits if one[1] < utc(EMAILS[-1][0])]
+    earlier = [event for event in visits if event[1] < utc(EMAILS[-1][0])]
     before = enriched(spark, earlier, users=user_history.history(deliveries(spark, EMAILS[:-1])))
     assert {tuple(row) for row in before.select("page", "user_known", day("user_version_from")).collect()} == {
-        tuple(row) for row in found if row[0] in {one[0] for one in earlier}
+        tuple(row) for row in found if row[0] in {event[0] for event in earlier}
     }
 
 
 def test_a_visit_has_the_place_of_its_address(spark: Any) -> None:
-    told = spark.createDataFrame([(PUBLIC, "found", "DE")], CONTRACTS["silver.places"].ddl)
+    known = spark.createDataFrame([(PUBLIC, "found", "DE")], CONTRACTS["silver.places"].ddl)
     visits = [
         visit(page, utc("2026-01-05"), ip=ip) for page, ip in {"/found": PUBLIC, "/other": OTHER, "/none": None}.items()
     ]
-    rows = enriched(spark, visits, places=told).select("page", "country", "place_outcome").collect()
+    rows = enriched(spark, visits, places=known).select("page", "country", "place_outcome").collect()
     assert {row[0]: tuple(row[1:]) for row in rows} == {
         "/found": ("DE", "found"),
         "/other": (None, "waiting"),

@@ -13,23 +13,16 @@ from assets.bronze.request_lines import LogLines
 from assets.gold import requests_daily
 from blogdata.landing.lines import read
 from blogdata.operate.config import LogSettings
+from datasets.log_rows import line
 from quality.contracts import requests_daily as r
 
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-
-
-def line(
-    request: str, *, status: str = "200", size: str = "7", agent: str = FIREFOX, host: str = "", referrer: str = "-"
-) -> str:
-    prefix = f"{host} " if host else ""
-    return f'{prefix}10.0.0.1 - - [17/May/2015:10:05:03 +0000] "{request}" {status} {size} "{referrer}" "{agent}"'
 
 
 def counted(spark: SparkSession, landing: Path, lines: list[str]) -> list[dict[str, Any]]:
     file = landing / "visits" / "a.log"
     file.parent.mkdir()
-    file.write_text("".join(f"{one}\n" for one in lines))
+    file.write_text("".join(f"{text}\n" for text in lines))
     rows = read(spark, landing, {"2015-05-17T10": [file]}, LogLines(LogSettings()))
     category = F.when(F.contains("raw", F.lit(b"Googlebot")), F.lit("search"))
     return [row.asDict() for row in requests_daily.daily(rows.withColumn("crawler", category)).collect()]
@@ -40,8 +33,8 @@ def test_requests_are_counted_by_what_they_are(spark: SparkSession, tmp_path: Pa
         spark,
         tmp_path,
         [
-            line("GET /a?token=secret HTTP/1.1", host="blog.example:443"),
-            line("GET /b HTTP/1.1", size="-", host="Blog.example:443"),
+            line("GET /a?token=secret HTTP/1.1", host="blog.example:443 "),
+            line("GET /b HTTP/1.1", size="-", host="Blog.example:443 "),
             line("HEAD /style.css HTTP/1.1"),
             line("GET /feed.xml HTTP/1.1", agent=GOOGLEBOT),
             line("GET /a HTTP/1.1", agent=GOOGLEBOT),
@@ -56,14 +49,14 @@ def test_requests_are_counted_by_what_they_are(spark: SparkSession, tmp_path: Pa
     columns = ("host", "kind", "status", "method", "path", "referral_host", "requests", "bytes")
     assert Counter(tuple(row[name] for name in columns) for row in found) == Counter(
         [
-            ("blog.example", "page", "200", "GET", "", "", 2, 7),
-            ("unknown", "asset", "200", "HEAD", "", "", 1, 7),
-            ("unknown", "feed", "200", "GET", "", "", 1, 7),
-            ("unknown", "crawler:search", "200", "GET", "", "", 1, 7),
-            ("unknown", "page", "418", "other", "", "", 1, 7),
-            ("unknown", "page", "400", "other", "", "", 1, 7),
-            ("unknown", "page", "404", "GET", ("/gone/" + "x" * 300)[: r.LONGEST_PATH], "news.example", 1, 7),
-            ("unknown", "page", "503", "GET", "/broken", "direct", 1, 7),
+            ("blog.example", "page", "200", "GET", "", "", 2, 123),
+            ("unknown", "asset", "200", "HEAD", "", "", 1, 123),
+            ("unknown", "feed", "200", "GET", "", "", 1, 123),
+            ("unknown", "crawler:search", "200", "GET", "", "", 1, 123),
+            ("unknown", "page", "418", "other", "", "", 1, 123),
+            ("unknown", "page", "400", "other", "", "", 1, 123),
+            ("unknown", "page", "404", "GET", ("/gone/" + "x" * 300)[: r.LONGEST_PATH], "news.example", 1, 123),
+            ("unknown", "page", "503", "GET", "/broken", "direct", 1, 123),
         ]
     )
     assert {row["event_date"] for row in found} == {"2015-05-17"}

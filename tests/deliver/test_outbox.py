@@ -138,10 +138,8 @@ def test_a_row_that_was_withdrawn_is_not_sent_again(faults: PartnerFaults, tmp_p
         assert by_key(received(file)) == {"a": [(1, 1)], "b": there}
         box.take(PARTITION, "3", [row("a", 1), row("b", 3), row("b", 2)], rows_in=3, private=0)
         send(box, server)
-    assert {key: sorted(found) for key, found in by_key(received(file)).items()} == {
-        "a": [(1, 1)],
-        "b": [(1, 2), (2, 3)],
-    }
+    sent = {key: sorted(records) for key, records in by_key(received(file)).items()}
+    assert sent == {"a": [(1, 1)], "b": [(1, 2), (2, 3)]}
     assert states(box) == {"delivered": 3}
 
 

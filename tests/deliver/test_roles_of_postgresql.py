@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -16,8 +16,7 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
 from blogdata.contract.schema import NOBODY, How, Partitioning, Subject, Whose
 from blogdata.deliver import transactional_sink
-from blogdata.deliver.sinks import ROLES
-from blogdata.deliver.transactional_sink import ServedTable, SinkDelivery
+from blogdata.deliver.transactional_sink import LOGINS, ServedTable, SinkDelivery
 from blogdata.operate import postgres
 from blogdata.operate.config import Settings
 from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_VISITORS, Role, Shown, sight_of
@@ -57,7 +56,6 @@ ROWS: Mapping[str, list[dict[str, Any]]] = {
     ],
 }  # fmt: skip
 CONTRACTS_HERE = (PERSONS, COUNTS, INTERNAL, ANONYMOUS)
-LOGINS = ROLES.readers
 
 
 class Logins:
@@ -80,22 +78,18 @@ def deliver(connection: psycopg.Connection, version: int = 0, contracts: tuple[C
         rows = ROWS.get(contract.dataset, ROWS["gold.persons"])
         batches = pa.Table.from_pylist(rows).to_batches()
         parts.append(ServedTable(contract=contract, table_id="t", version=version, rows=len(rows), batches=batches))
-    transactional_sink.deliver(connection, SCHEMA, SinkDelivery(partition=DAY, parts=parts, run_id="run"), ROLES)
+    transactional_sink.deliver(connection, SCHEMA, SinkDelivery(partition=DAY, parts=parts, run_id="run"))
 
 
 @pytest.fixture
-def logins(database: str, settings: Settings) -> Iterator[Logins]:
+def logins(database: str, settings: Settings) -> Logins:
     """The logins of a database with tables that the writer has served."""
     with psycopg.connect(database, autocommit=True) as connection:
         postgres.admit(connection)
     made = Logins(database, postgres.passwords(settings))
     with made(postgres.WRITER) as writer:
         deliver(writer)
-    yield made
-    with psycopg.connect(database, autocommit=True) as connection:
-        # Roles are of the server, and these rights of the database.
-        for role in (postgres.OWNER, *postgres.LOGINS):
-            connection.execute(f"DROP OWNED BY {role} CASCADE".encode())
+    return made
 
 
 def test_each_login_sees_its_columns_of_its_rows(logins: Logins) -> None:

@@ -11,11 +11,10 @@ import dagster as dg
 import pytest
 
 from blogdata.contract.publication import Commit, Entry
-from blogdata.planning.staleness import DEAD_LETTERS
 from blogdata.runs.checks import share_results
 from quality.contracts import CONTRACTS
 
-VISITS, LETTERS = CONTRACTS["silver.visits"], CONTRACTS["bronze.dead_letters"]
+VISITS = CONTRACTS["silver.visits"]
 
 
 def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
@@ -26,14 +25,12 @@ def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
     return Entry(dataset=VISITS.dataset, partition=key, version=number, rows_in=rows, rows_out=out, reasons=reasons)
 
 
-def judged(past: Sequence[Entry], *now: Entry, check: int = 0, contract: Any = VISITS) -> Any:
+def judged(past: Sequence[Entry], *now: Entry, check: int = 0) -> Any:
     history = {entry.partition: entry for entry in (*past, *now)}
     events = SimpleNamespace(publications=lambda dataset, since=None: history)
-    commit = Commit(
-        dataset=contract.dataset, version=99, entries={entry.partition: entry for entry in now}, info={"rows": 0}
-    )
-    step: Any = SimpleNamespace(events=events, accepted=(DEAD_LETTERS,))
-    return [*share_results(contract, step, commit)][check]
+    commit = Commit(dataset=VISITS.dataset, version=99, entries={entry.partition: entry for entry in now}, info={})
+    step: Any = SimpleNamespace(events=events)
+    return [*share_results(VISITS, step, commit)][check]
 
 
 QUIET = [hour(number, 180 + number % 40) for number in range(168)]
@@ -65,11 +62,3 @@ def test_each_hour_is_compared_with_those_before_it() -> None:
     # A backfilled hour is compared with the hours before it, when twice as much was removed.
     before = [hour(number, 400) for number in range(168)]
     assert judged([*before, *[hour(number, 100) for number in range(169, 240)]], hour(168, 400)).passed
-
-
-def test_accepted_dead_letters_pass_and_are_described() -> None:
-    letters = replace(hour(1, 0, 200), dataset=LETTERS.dataset, rows_out=190, reasons={})
-    result = judged([], letters, contract=LETTERS)
-    assert result.passed
-    assert "190 of 200 rows" in result.description
-    assert "blogdata run --accept dead_letters" in result.description

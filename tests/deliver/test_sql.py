@@ -160,7 +160,7 @@ def test_other_statements_are_refused_without_effect(
         before = state(deployment, secret, spark)
         outcomes = [judge(named(attack)) for attack in attacks]
         # Spark's own parser refuses some as syntax errors.
-        assert {*outcomes} == {"refused", "PARSE_SYNTAX_ERROR"}, dict(zip(attacks, outcomes, strict=True))
+        assert {*outcomes} <= {"refused", "PARSE_SYNTAX_ERROR"}, dict(zip(attacks, outcomes, strict=True))
         assert outcomes.count("PARSE_SYNTAX_ERROR") < 10
         for attack in (attacks[0], attacks[9], attacks[15]):
             code, out, err = said("sql", attack)

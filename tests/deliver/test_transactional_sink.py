@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -165,27 +166,19 @@ def test_two_deliveries_of_a_day_are_serialized(database: str) -> None:
         assert go_on.wait(300)
         yield from batches
 
-    first = delivery(2)
-    held = replace(first, parts=[first.parts[0], replace(first.parts[1], batches=slow(first.parts[1].batches))])
-    errors: list[BaseException] = []
-
-    def run(what: SinkDelivery) -> None:
-        try:
-            deliver(database, what)
-        except BaseException as error:  # noqa: BLE001 - checked by the test
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=[what]) for what in (held, delivery(3))]
-    threads[0].start()
-    assert halfway.wait(300)
-    threads[1].start()
-    assert shown(database) == both(1), "readers never see one half"
-    threads[1].join(0.3)
-    assert threads[1].is_alive(), "the other delivery waits"
-    go_on.set()
-    for thread in threads:
-        thread.join(300)
-    assert (errors, shown(database)) == ([], both(3))
+    sales, returns = delivery(2).parts
+    held = replace(delivery(2), parts=[sales, replace(returns, batches=slow(returns.batches))])
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(deliver, database, held)
+        assert halfway.wait(300)
+        second = pool.submit(deliver, database, delivery(3))
+        assert shown(database) == both(1), "readers never see one half"
+        with pytest.raises(TimeoutError):
+            second.result(0.3)
+        go_on.set()
+        first.result(300)
+        second.result(300)
+    assert shown(database) == both(3)
 
 
 def test_a_writer_killed_between_tables_changes_neither(database: str) -> None:

@@ -29,12 +29,9 @@ COMPOSE: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text(enc
 SERVICES: dict[str, Any] = COMPOSE["services"]
 MANIFESTS = FOLDER / "kubernetes"
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load((MANIFESTS / "kustomization.yaml").read_text(encoding="utf-8"))
-OBJECTS: list[dict[str, Any]] = [
-    found
-    for file in KUSTOMIZATION["resources"]
-    for found in yaml.safe_load_all((MANIFESTS / file).read_text(encoding="utf-8"))
-]
-WORKLOADS = [found for found in OBJECTS if found["kind"] in ("Deployment", "StatefulSet")]
+RESOURCES = [(MANIFESTS / file).read_text(encoding="utf-8") for file in KUSTOMIZATION["resources"]]
+OBJECTS: list[dict[str, Any]] = [resource for text in RESOURCES for resource in yaml.safe_load_all(text)]
+WORKLOADS = [resource for resource in OBJECTS if resource["kind"] in ("Deployment", "StatefulSet")]
 OURS = {place[-1] for place in config.places(config.Settings)}
 OF_POSTGRES = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 HOME = "/var/lib/blogdata"

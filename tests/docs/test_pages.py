@@ -69,10 +69,8 @@ def test_a_make_target_of_the_pages_exists(line: str) -> None:
 
 
 def test_every_command_of_the_command_line_is_shown() -> None:
-    shown = {tuple(shlex.split(line)[1:3]) for line in COMMANDS if line.startswith("blogdata ")}
-    words = {word for pair in shown for word in pair} | set(
-        re.findall(r"`blogdata (\w+)", "".join(text(page) for page in PAGES if page != COMMAND_LINE))
-    )
+    words = {word for line in COMMANDS if line.startswith("blogdata ") for word in shlex.split(line)[1:3]}
+    words |= set(re.findall(r"`blogdata (\w+)", "".join(text(page) for page in PAGES if page != COMMAND_LINE)))
     root = typer.main.get_command(app)
     assert isinstance(root, TyperGroup)
     assert set(root.commands) <= words

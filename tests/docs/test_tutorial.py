@@ -49,17 +49,14 @@ def types(said: Said, script: str) -> str:
     """Run a block of a page, our commands in this process and the rest by a shell; return its output."""
     printed = ""
     for ours, lines in groupby(script.splitlines(keepends=True), lambda line: line.startswith("blogdata ")):
-        for line in lines if ours else ["".join(lines)]:
-            words = shlex.split(os.path.expandvars(line), comments=True)[1:] if ours else []
-            code, out, err = said(*words) if ours else shell(line)
+        if not ours:
+            printed += subprocess.check_output(["sh", "-e", "-c", "".join(lines)], cwd=ROOT, text=True)
+            continue
+        for line in lines:
+            code, out, err = said(*shlex.split(os.path.expandvars(line), comments=True)[1:])
             assert code == 0, f"{line}{out}{err}"
             printed += out
     return printed
-
-
-def shell(script: str) -> tuple[int, str, str]:
-    ran = subprocess.run(["sh", "-e", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
-    return ran.returncode, ran.stdout, ran.stderr
 
 
 def test_each_command_of_the_tutorial_prints_what_the_page_shows(deploy: Deploy, follow: Callable[..., None]) -> None:

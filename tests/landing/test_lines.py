@@ -157,17 +157,6 @@ def test_a_torn_gzip_file_is_an_error(read: Callable[..., Any], landing: Path) -
         assert (told.value.where, told.value.transient) == (str(torn), False)
 
 
-def test_garbled_and_unopenable_files_are_named(landing: Path) -> None:
-    packed = bytearray(gzip.compress(bytes(range(256)) * 99))
-    packed[12:40] = b"\xff" * 28
-    (landing / "a.json.gz").write_bytes(packed)
-    (landing / "c.json").mkdir()
-    for file in sorted(landing.iterdir()):
-        with pytest.raises(PlatformError) as told:
-            measure_all([file], landing)
-        assert told.value.where == str(file)
-
-
 def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "my é+%20. " / "visits" / "date=2026-01-05" / "hour=03"
     folder.mkdir(parents=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 from collections import Counter, defaultdict
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blogdata.landing import landed_bytes, landed_formats, log_progress, log_splitter, vanished_lines
+from blogdata.landing import landed_formats, log_progress, log_splitter, vanished_lines
 from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import SplitReport, split_all, split_by_hour, unsplit_logs
 from blogdata.landing.readiness_marker import FLAG
@@ -93,17 +92,6 @@ def test_an_undated_log_goes_to_the_current_hour(tmp_path: Path) -> None:
     assert by_hour(tmp_path) == {"2026-11-21T12": b"no time\nat all"}
 
 
-def test_a_compressed_log_is_recognized_by_its_bytes(tmp_path: Path) -> None:
-    data = line(0) + line(5000)
-    put(tmp_path, gzip.compress(line(1)) + gzip.compress(line(5001)), "named-plain.log")
-    put(tmp_path, gzip.compress(data), "b.log.gz")
-    split(tmp_path, "b.log.gz")
-    assert joined(tmp_path) == data
-    assert parts(tmp_path)[0].name.startswith("b-")
-    split(tmp_path, "named-plain.log")
-    assert len(parts(tmp_path)) == 4
-
-
 def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:
     data = line(0) + line(2)
     for cut in range(1, len(data)):
@@ -134,7 +122,7 @@ def test_a_copied_log_lands_no_line_again(tmp_path: Path, data: bytes) -> None:
 
 
 def test_a_line_longer_than_a_block_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (log_splitter, landed_bytes):
+    for module in (log_splitter, landed_formats):
         monkeypatch.setattr(module, "BLOCK", 128)
     data = line(0, "/" + "x" * 1000) + line(3, "/" + "[" * 300) + line(4)
     put(tmp_path, data)

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,22 +39,29 @@ def step(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
     """Declare a rule of the machine, and list it as a kind of step."""
 
     def declare(does: Callable[..., None]) -> Any:
-        KINDS[does.__name__.replace("_", " ")] = (does.__name__, drawn)
+        kind = does.__name__.replace("_", " ")
+        KINDS[kind] = (does.__name__, drawn)
+
+        @wraps(does)
+        def made(self: Machine, **given: Any) -> None:
+            type(self).made[kind] += 1
+            does(self, **given)
+
         declared: Any = rule(**drawn)
-        return declared(does)
+        return declared(made)
 
     return declare
 
 
 def clicks_of(arrived: Sequence[Line], hour: str) -> Rows:
     """Compute the clicks of an hour: of several lines of one click the first to arrive counts."""
-    found: dict[int, list[Line]] = defaultdict(list)
+    by_click: dict[int, list[Line]] = defaultdict(list)
     for line in sorted(arrived):
         if line.hour == hour:
-            found[line.click].append(line)
+            by_click[line.click].append(line)
     return sorted(
-        (hour, click, told[0].page, len(told), sum(line.page != told[0].page for line in told))
-        for click, told in found.items()
+        (hour, click, same[0].page, len(same), sum(line.page != same[0].page for line in same))
+        for click, same in by_click.items()
     )
 
 
@@ -108,39 +116,31 @@ class Machine(RuleBasedStateMachine):
     @step(arrival=hours, new=lines)
     def land(self, arrival: str, new: Sequence[tuple[int, str]]) -> None:
         """Land lines that happened in their hour of arrival, in an hour that may be published already."""
-        self._made("land")
         self._land(arrival, arrival, new)
 
     @step(arrival=hours)
     def duplicate(self, arrival: str) -> None:
-        self._made("duplicate")
-        there = self.landed.get(arrival)
-        if there:
-            self._land(arrival, there[-1].hour, [(there[-1].click, there[-1].page)])
+        if landed := self.landed.get(arrival):
+            self._land(arrival, landed[-1].hour, [(landed[-1].click, landed[-1].page)])
 
     @step(arrival=hours, page=st.sampled_from(["/a", "/b", "/c"]))
     def conflict(self, arrival: str, page: str) -> None:
         """Land a click again, with another page."""
-        self._made("conflict")
-        there = self.landed.get(arrival)
-        if there:
-            self._land(arrival, there[0].hour, [(there[0].click, page)])
+        if landed := self.landed.get(arrival):
+            self._land(arrival, landed[0].hour, [(landed[0].click, page)])
 
     @step(arrival=hours, hour=hours, new=lines)
     def late(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
         """Land lines of an earlier hour than their hour of arrival."""
-        self._made("late")
         self._land(max(arrival, hour), min(arrival, hour), new)
 
     @step(dataset=datasets)
     def run(self, dataset: str) -> None:
-        self._made("run")
         self._run_one(dataset, self._name())
 
     @step(dataset=datasets, phase=st.sampled_from(PHASES))
     def crash(self, dataset: str, phase: str) -> None:
         """Die in the middle of a run over stale partitions, or over all of them."""
-        self._made("crash")
         name = self._name()
         with pytest.raises(Died):
             self._run_one(dataset, name, dies=phase)
@@ -150,19 +150,16 @@ class Machine(RuleBasedStateMachine):
     @step()
     def retry(self) -> None:
         """Run a dead run again, under its own run id."""
-        self._made("retry")
         self._run_one(*self.dead.pop())
 
     @step(asked=some_hours)
     def backfill(self, asked: set[str]) -> None:
         """Recompute hours that may be up to date."""
-        self._made("backfill")
         self._integrate(sorted(asked), self._name())
 
     @step(asked=some_hours)
     def replay(self, asked: set[str]) -> None:
         """Publish hours of arrival again, and everything computed from them."""
-        self._made("replay")
         name = self._name()
         again = [hour for hour in sorted(asked) if hour in self.landed]
         if again:
@@ -171,25 +168,20 @@ class Machine(RuleBasedStateMachine):
 
     @step(dataset=datasets)
     def compact(self, dataset: str) -> None:
-        self._made("compact")
         self.lineage.statement(dataset, "OPTIMIZE {table}")
         self._look()
 
     @step(dataset=datasets)
     def vacuum(self, dataset: str) -> None:
         """Remove files that no newest version needs."""
-        self._made("vacuum")
         self.lineage.statement(dataset, "VACUUM {table} RETAIN 0 HOURS")
         newest = self.lineage.version(dataset)
-        self.readable[dataset] = {
-            version: rows for version, rows in self.readable[dataset].items() if version == newest
-        }
+        self.readable[dataset] = {newest: self.readable[dataset][newest]} if newest in self.readable[dataset] else {}
         self._look(everywhere=True)
 
     @step(choice=st.randoms(use_true_random=False))
     def restore(self, choice: Any) -> None:
         """Restore an earlier version, as a person does, then recompute everything."""
-        self._made("restore")
         version = choice.choice(sorted(self.readable[SILVER.dataset]))
         self.lineage.statement(SILVER.dataset, f"RESTORE TABLE {{table}} TO VERSION AS OF {version}")
         assert self.lineage.rows(SILVER.dataset) == self.readable[SILVER.dataset][version]
@@ -198,14 +190,12 @@ class Machine(RuleBasedStateMachine):
     @step(dataset=datasets, choice=st.randoms(use_true_random=False))
     def look_back(self, dataset: str, choice: Any) -> None:
         """Read an earlier version and compare it with its rows of that time."""
-        self._made("look back")
         version = choice.choice(sorted(self.readable[dataset]))
         assert self.lineage.rows(dataset, version) == self.readable[dataset][version]
 
     @step(slow=some_hours, fast=some_hours)
     def meet(self, slow: set[str], fast: set[str]) -> None:
         """Two concurrent runs of clicks; if both write an hour, the later commit is refused."""
-        self._made("meet")
         first, second = self._name(), self._name()
         probe = self._probe()
         before = dict(self.clicks)
@@ -225,7 +215,6 @@ class Machine(RuleBasedStateMachine):
     @step(slow=some_hours)
     def arrive_meanwhile(self, slow: set[str]) -> None:
         """Clicks are computed while their input is published again: afterwards they are stale, and known to be."""
-        self._made("arrive meanwhile")
         name = self._name()
         seen = {key: list(part) for key, part in self.arrived.items()}
         probe = self._probe()
@@ -238,9 +227,9 @@ class Machine(RuleBasedStateMachine):
     # The data types of the rules.
 
     def _land(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
-        there = self.landed.setdefault(arrival, [])
+        landed = self.landed.setdefault(arrival, [])
         for click, page in new:
-            there.append(Line(arrival, len(there), hour, click, page))
+            landed.append(Line(arrival, len(landed), hour, click, page))
 
     def _run(self, name: str) -> None:
         for dataset in (BRONZE.dataset, SILVER.dataset, GOLD.dataset):
@@ -264,38 +253,20 @@ class Machine(RuleBasedStateMachine):
 
     def _count(self, name: str, dies: str | None) -> None:
         rows = self._all_clicks()
-        self._step(
-            GOLD.dataset,
-            (),
-            name,
-            lambda probe: self.lineage.count(name, probe),
-            lambda: setattr(self, "pages", pages_of(rows)),
-            dies,
-        )
+        apply = partial(setattr, self, "pages", pages_of(rows))
+        self._step(GOLD.dataset, (), name, partial(self.lineage.count, name), apply, dies)
 
     def _arrive(self, keys: Sequence[str], name: str, dies: str | None = None) -> None:
         parts = {key: list(self.landed[key]) for key in keys}
-        self._step(
-            BRONZE.dataset,
-            tuple(keys),
-            name,
-            lambda probe: self.lineage.arrive(parts, name, probe),
-            lambda: self.arrived.update(parts),
-            dies,
-        )
+        publish = partial(self.lineage.arrive, parts, name)
+        self._step(BRONZE.dataset, tuple(keys), name, publish, lambda: self.arrived.update(parts), dies)
 
     def _integrate(
         self, keys: Sequence[str], name: str, dies: str | None = None, *, stale: Collection[str] = ()
     ) -> None:
         rows = {key: clicks_of(self._lines(), key) for key in keys}
-        self._step(
-            SILVER.dataset,
-            tuple(keys),
-            name,
-            lambda probe: self.lineage.integrate(keys, name, probe, stale=stale),
-            lambda: self.clicks.update(rows),
-            dies,
-        )
+        publish = partial(self.lineage.integrate, keys, name, stale=stale)
+        self._step(SILVER.dataset, tuple(keys), name, publish, lambda: self.clicks.update(rows), dies)
 
     def _step(
         self,
@@ -374,9 +345,6 @@ class Machine(RuleBasedStateMachine):
     def _probe(self) -> Probe:
         self.probes += 1
         return Probe(self.folder / f"probe-{self.probes}")
-
-    def _made(self, what: str) -> None:
-        type(self).made[what] += 1
 
 
 def deal(machine: Machine, data: st.DataObject) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from blogdata.contract.contract import Contract, Read
 from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import WHOLE_TABLE, Account, Commit
-from blogdata.contract.schema import Column, Partitioning
+from blogdata.contract.schema import Partitioning
 from blogdata.contract.writes import Replace, Slices
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
@@ -26,7 +26,7 @@ from blogdata.runs.lake_resource import DeploymentResource, LakeResource
 from blogdata.runs.step import Step
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance, Target
-from toy import target
+from toy import declared, target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")
 
@@ -42,50 +42,30 @@ class Line:
     page: str
 
 
-BRONZE = Contract(
-    dataset="bronze.clicks",
-    columns=(
-        Column(name="arrival", type="STRING", nullable=False, description="Hour of arrival"),
-        Column(name="line", type="BIGINT", nullable=False, description="Place in it"),
-        Column(name="hour", type="STRING", nullable=False, description="Hour of the click"),
-        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
-        Column(name="page", type="STRING", nullable=False, description="Page"),
-    ),
+BRONZE = declared(
+    "bronze.clicks",
+    "arrival STRING NOT NULL, line BIGINT NOT NULL, hour STRING NOT NULL, click BIGINT NOT NULL, page STRING NOT NULL",
     key=("arrival", "line"),
     partitioning=Partitioning(column="arrival", grain=Grain.HOUR),
     breakdowns={"event_hours": ("hour",)},
-    owner="team:tests",
-    description="Clicks",
 )
-SILVER = Contract(
-    dataset="silver.clicks",
+SILVER = declared(
+    "silver.clicks",
+    "hour STRING NOT NULL, click BIGINT NOT NULL, page STRING NOT NULL, occurrences BIGINT NOT NULL, "
+    "conflicts BIGINT NOT NULL",
     reads=(Read(dataset="bronze.clicks", reach=EventsOf(breakdown="event_hours")),),
     write=Replace(slices=Slices(of="bronze.clicks", column="arrival")),
-    columns=(
-        Column(name="hour", type="STRING", nullable=False, description="Hour of the click"),
-        Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
-        Column(name="page", type="STRING", nullable=False, description="Page of the first to arrive"),
-        Column(name="occurrences", type="BIGINT", nullable=False, description="Lines it stands for"),
-        Column(name="conflicts", type="BIGINT", nullable=False, description="Lines with another page"),
-    ),
     key=("click",),
     partitioning=Partitioning(column="hour", grain=Grain.HOUR),
     stands_for="sum(occurrences)",
     reasons={"duplicates": "sum(occurrences - 1)"},
-    owner="team:tests",
-    description="Clicks",
 )
-GOLD = Contract(
-    dataset="gold.pages",
-    columns=(
-        Column(name="page", type="STRING", nullable=False, description="Page"),
-        Column(name="clicks", type="BIGINT", nullable=False, description="Clicks"),
-    ),
+GOLD = declared(
+    "gold.pages",
+    "page STRING NOT NULL, clicks BIGINT NOT NULL",
     key=("page",),
     stands_for="sum(clicks)",
     reasons={"counted": "sum(clicks - 1)"},
-    owner="team:tests",
-    description="Clicks",
 )
 CONTRACTS = {contract.dataset: contract for contract in (BRONZE, SILVER, GOLD)}
 LINES = "arrival STRING, line BIGINT, hour STRING, click BIGINT, page STRING"
@@ -103,10 +83,8 @@ class Lineage:
     def arrive(self, landed: Mapping[str, Sequence[Line]], run: str, probe: Path | None = None) -> Commit:
         lines = [tuple(vars(line).values()) for part in landed.values() for line in part]
         accounts = {key: Account(rows_in=len(part)) for key, part in landed.items()}
-        frame = self.spark.createDataFrame(lines, LINES)
-        return overwrite_partitions(
-            frame, self._target(BRONZE, run, probe), sorted(landed), Provenance(accounts=accounts)
-        )
+        frame, aim = self.spark.createDataFrame(lines, LINES), self._target(BRONZE, run, probe)
+        return overwrite_partitions(frame, aim, sorted(landed), Provenance(accounts=accounts))
 
     def integrate(
         self, hours: Collection[str], run: str, probe: Path | None = None, *, stale: Collection[str] = ()
@@ -125,20 +103,20 @@ class Lineage:
         arrived = dynamic_late_data_integrator.state(
             self.events.publications(BRONZE.dataset), {}, source=BRONZE.dataset, breakdown="event_hours"
         )
-        bronze, found = step.read(BRONZE.dataset), slices.additions(step)
-        if found.of:
-            new = bronze.where(slices.rows_to_read(found, SILVER, tuple(found.of)))
-            found = slices.without_repeated(step, found, new)
-        rows = bronze.where(slices.rows_to_read(found, SILVER, step.partitions))
+        bronze, added = step.read(BRONZE.dataset), slices.additions(step)
+        if added.of:
+            new = bronze.where(slices.rows_to_read(added, SILVER, tuple(added.of)))
+            added = slices.without_repeated(step, added, new)
+        rows = bronze.where(slices.rows_to_read(added, SILVER, step.partitions))
         unique = windowed_deduplicator.deduplicate(
             rows, key=("hour", "click"), order=("arrival", "line"), payload=F.col("page")
         )
         provenance = Provenance(
             inputs={BRONZE.dataset: version},
             accounts={hour: Account(rows_in=arrived[hour].rows if hour in arrived else 0) for hour in hours},
-            additions=found,
+            additions=added,
         )
-        self.added += len(found.of)
+        self.added += len(added.of)
         return overwrite_partitions(unique, self._target(SILVER, run, probe), sorted(hours), provenance)
 
     def count(self, run: str, probe: Path | None = None) -> Commit:
@@ -148,11 +126,11 @@ class Lineage:
         rows_in = sum(entry.rows_out for entry in self.events.publications(SILVER.dataset).values())
         provenance = Provenance(inputs={SILVER.dataset: version}, accounts={WHOLE_TABLE: Account(rows_in=rows_in)})
         aim = self._target(GOLD, run, probe)
-        there = self.lake.version(GOLD.dataset)
-        if there is None:
+        at = self.lake.version(GOLD.dataset)
+        if at is None:
             return merge(pages.selectExpr("*", "false AS is_deleted"), aim, provenance)
-        current = self.lake.read(self.spark, GOLD.dataset, there)
-        return merge(differences(pages, current, GOLD), aim, provenance, at=there)
+        current = self.lake.read(self.spark, GOLD.dataset, at)
+        return merge(differences(pages, current, GOLD), aim, provenance, at=at)
 
     def behind(self) -> list[str]:
         """List the hours of clicks that have not read all arrivals."""

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 PATIENCE_SECONDS = 600
 
@@ -43,14 +42,11 @@ class Held:
     """A write in its own thread, held at a phase while the context lasts."""
 
     def __init__(self, write: Callable[[], object], probe: Probe, phase: str) -> None:
-        self._write = write
-        self._probe = probe
-        self._phase = phase
+        self._write, self._probe, self._phase = write, probe, phase
         self._thread = threading.Thread(target=self._run)
         self.error: BaseException | None = None
 
     def __enter__(self) -> Held:
-        """Start the write and wait until it is held."""
         self._probe.hold(self._phase)
         self._thread.start()
         if not self._probe.reached(self._phase, self._thread.is_alive):
@@ -58,9 +54,7 @@ class Held:
             raise AssertionError(f"the write ended before it was {self._phase}") from self.error
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._probe.release()
         self._thread.join(timeout=PATIENCE_SECONDS)
 

@@ -20,13 +20,11 @@ import pytest
 
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.table.changes import AppendBatch, Rewrite
 from blogdata.table.committer import ConcurrentWrite
-from blogdata.table.compactor import SMALL_BYTES, TARGET_BYTES
+from blogdata.table.compactor import compact
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
-from blogdata.table.rewriting import compact
-from blogdata.table.target import Provenance, Target
+from blogdata.table.target import AppendBatch, Provenance, Rewrite, Target
 from laws.stepping import Held, Probe
 from laws.writers import Batch, State
 from toy import WHOLE, resting, target
@@ -34,30 +32,21 @@ from toy import WHOLE, resting, target
 CONTRACT = replace(WHOLE, dataset="silver.stepped", reasons={}, breakdowns={})
 PHASES = ("opened", "written", "audited")
 LISTING = "listing"
-REPLACED = Batch(first=500, rows=5)
-BEFORE = Batch(first=0, rows=60)
-OVERWRITTEN = Batch(first=200, rows=20)
-MERGED = Batch(first=50, rows=30)
+REPLACED, BEFORE = Batch(first=500, rows=5), Batch(first=0, rows=60)
+OVERWRITTEN, MERGED = Batch(first=200, rows=20), Batch(first=50, rows=30)
 ERASED = "click % 10 = 3"
 LONG_AGO = 8 * 24 * 3600
 """Seconds; whatever nobody needs is kept by a vacuum for a week."""
-LEFT = 3
-"""Files of writes that were cut off long ago: what a vacuum removes."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Operation:
-    """An operation that changes a table.
-
-    Args:
-        run: Runs it.
-        model: The table's rows afterwards, in plain Python.
-        phases: Phases at which it can be held.
-    """
+    """An operation that changes a table; `model` computes the rows afterwards in plain Python."""
 
     run: Callable[[Any, Target], object]
     model: Callable[[State], State]
     phases: tuple[str, ...] = PHASES
+    """Phases at which it can be held."""
 
 
 def _vacuum(spark: Any, aim: Target) -> object:
@@ -71,8 +60,8 @@ def _vacuum(spark: Any, aim: Target) -> object:
         Path(probe, f"{LISTING}.reached").touch()
         while Path(probe, f"{LISTING}.hold").exists():
             time.sleep(0.02)
-        found = [(file, file.stat()) for file in Path(folder).rglob("[!_.]*.parquet")]
-        return [(f"file:{file}", stat.st_size, False, int(stat.st_mtime * 1000)) for file, stat in found]
+        listed = [(file, file.stat()) for file in Path(folder).rglob("[!_.]*.parquet")]
+        return [(f"file:{file}", stat.st_size, False, int(stat.st_mtime * 1000)) for file, stat in listed]
 
     spark.udf.register(
         "files", files, "array<struct<path: string, length: long, isDir: boolean, modificationTime: long>>"
@@ -88,7 +77,7 @@ def _append(first: int) -> Operation:
         change = AppendBatch(stream=f"appended {first}", batch=0)
         return publish(batch.frame(spark), aim, change=change, partitions=(), provenance=Provenance())
 
-    return Operation(run=run, model=lambda rows: rows | batch.model())
+    return Operation(run, lambda rows: rows | batch.model())
 
 
 def _erase(spark: Any, aim: Target) -> object:
@@ -99,8 +88,6 @@ def _erase(spark: Any, aim: Target) -> object:
 
 
 def _by_spark(statement: str) -> Callable[[Any, Target], object]:
-    """Run a statement of Delta's own writer on the table, as somebody else would."""
-
     def run(spark: Any, aim: Target) -> object:
         MERGED.frame(spark).createOrReplaceTempView("merged")
         return spark.sql(statement.format(table=f"delta.`{aim.lake.path(CONTRACT.dataset)}`")).collect()
@@ -112,31 +99,31 @@ def _without_erased(rows: State) -> State:
     return frozenset(row for row in rows if row[1] % 10 != 3)
 
 
+def _overwrite(spark: Any, aim: Target) -> object:
+    return overwrite_table(OVERWRITTEN.frame(spark), aim, Provenance())
+
+
+def _merge(spark: Any, aim: Target) -> object:
+    return merge(MERGED.frame(spark).selectExpr("*", "false AS is_deleted"), aim, Provenance())
+
+
+MERGE = (
+    "MERGE INTO {table} AS t USING merged AS s ON t.click = s.click "
+    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+)
 OPERATIONS = {
     "append": _append(1000),
     "overwrite": Operation(
-        run=lambda spark, aim: overwrite_table(OVERWRITTEN.frame(spark), aim, Provenance()),
-        model=lambda rows: OVERWRITTEN.model(),
+        lambda spark, aim: overwrite_table(OVERWRITTEN.frame(spark), aim, Provenance()),
+        lambda rows: OVERWRITTEN.model(),
     ),
-    "merge": Operation(
-        run=lambda spark, aim: merge(MERGED.frame(spark).selectExpr("*", "false AS is_deleted"), aim, Provenance()),
-        model=lambda rows: rows | MERGED.model(),
-    ),
-    "compact": Operation(
-        run=lambda spark, aim: compact(spark, aim, (), small=SMALL_BYTES, most=TARGET_BYTES), model=lambda rows: rows
-    ),
-    "erase": Operation(run=_erase, model=_without_erased),
-    "vacuum": Operation(run=_vacuum, model=lambda rows: rows, phases=(LISTING,)),
-    "MERGE": Operation(
-        run=_by_spark(
-            "MERGE INTO {table} AS t USING merged AS s ON t.click = s.click "
-            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        ),
-        model=lambda rows: rows | MERGED.model(),
-        phases=(),
-    ),
-    "DELETE": Operation(run=_by_spark(f"DELETE FROM {{table}} WHERE {ERASED}"), model=_without_erased, phases=()),
-    "OPTIMIZE": Operation(run=_by_spark("OPTIMIZE {table}"), model=lambda rows: rows, phases=()),
+    "merge": Operation(_merge, lambda rows: rows | MERGED.model()),
+    "compact": Operation(lambda spark, aim: compact(spark, aim, ()), lambda rows: rows),
+    "erase": Operation(_erase, _without_erased),
+    "vacuum": Operation(_vacuum, lambda rows: rows, (LISTING,)),
+    "MERGE": Operation(_by_spark(MERGE), lambda rows: rows | MERGED.model(), ()),
+    "DELETE": Operation(_by_spark(f"DELETE FROM {{table}} WHERE {ERASED}"), _without_erased, ()),
+    "OPTIMIZE": Operation(_by_spark("OPTIMIZE {table}"), lambda rows: rows, ()),
 }
 """The last three are statements of Delta's own writer, which cannot be held."""
 PAIRS = [(first, second) for first, held in OPERATIONS.items() for second in OPERATIONS if held.phases]
@@ -151,25 +138,10 @@ TRIED = (
     ("append", "OPTIMIZE", "audited"),
 )
 """The cases of the suite: each operation once, one refused, and a vacuum beside files of a running write."""
+_CHANGE_ROWS = ("overwrite", "merge", "erase", "MERGE", "DELETE")
 REFUSED = {
-    *((first, second) for first in ("overwrite", "merge", "compact", "erase") for second in ("MERGE", "DELETE")),
-    ("compact", "OPTIMIZE"),
-    ("overwrite", "append"),
-    ("overwrite", "overwrite"),
-    ("overwrite", "merge"),
-    ("overwrite", "erase"),
-    ("merge", "append"),
-    ("merge", "overwrite"),
-    ("merge", "merge"),
-    ("merge", "erase"),
-    ("compact", "overwrite"),
-    ("compact", "merge"),
-    ("compact", "compact"),
-    ("compact", "erase"),
-    ("erase", "append"),
-    ("erase", "overwrite"),
-    ("erase", "merge"),
-    ("erase", "erase"),
+    *((first, second) for first in ("overwrite", "merge", "erase") for second in ("append", *_CHANGE_ROWS)),
+    *(("compact", second) for second in ("compact", "OPTIMIZE", *_CHANGE_ROWS)),
 }
 """The first one is refused when the second came in between: a transient error, and the next attempt sees its rows."""
 
@@ -191,14 +163,12 @@ class Stepped:
         self.age()
 
     def age(self) -> None:
-        """Make all files older than the vacuum's retention."""
         then = time.time() - LONG_AGO
         for file in self.folder.rglob("*.parquet"):
             os.utime(file, (then, then))
 
     def leave(self) -> list[Path]:
-        """Leave old files of interrupted writes."""
-        left = [self.folder / f"part-{number:05}-left.c000.snappy.parquet" for number in range(LEFT)]
+        left = [self.folder / f"part-{number:05}-left.c000.snappy.parquet" for number in range(3)]
         for file in left:
             file.touch()
         self.age()
@@ -208,19 +178,13 @@ class Stepped:
         return target(self.root, run, contract=CONTRACT, probe=None if probe is None else str(probe.folder))
 
     def rows(self, version: int | None = None) -> State:
-        found = resting(self.root, CONTRACT.dataset, version)
-        assert len(found) == len(set(found)), "no row is doubled"
-        return frozenset(found)
-
-    def has_its_past(self) -> None:
-        """Check that older versions can still be read and restored."""
-        there = [self.rows(version) for version in (1, 2, 3)]
-        assert there == [REPLACED.model(), Batch(first=0, rows=30).model(), BEFORE.model()]
+        rows = resting(self.root, CONTRACT.dataset, version)
+        assert len(rows) == len(set(rows)), "no row is doubled"
+        return frozenset(rows)
 
 
 @pytest.fixture(scope="module")
 def begun(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with the table."""
     root = tmp_path_factory.mktemp("begun") / "lake"
     Stepped(spark, root).begin()
     return root
@@ -240,25 +204,26 @@ def stepped(spark: Any, begun: Path, tmp_path: Path) -> Stepped:
 def test_two_operations_end_serially_or_one_is_refused(
     stepped: Stepped, spark: Any, probe: Probe, first: str, second: str, phase: str
 ) -> None:
-    one, other = OPERATIONS[first], _append(2000) if second == "append" else OPERATIONS[second]
+    slow, other = OPERATIONS[first], _append(2000) if second == "append" else OPERATIONS[second]
     before = BEFORE.model()
     assert stepped.rows() == before
     left = stepped.leave()
-    with Held(lambda: one.run(spark, stepped.target("first", probe)), probe, phase) as held:
+    with Held(lambda: slow.run(spark, stepped.target("first", probe)), probe, phase) as held:
         other.run(spark, stepped.target("second"))
         assert stepped.rows() == other.model(before), "nothing of the held operation is visible"
     if (first, second) in REFUSED:
         assert isinstance(held.error, ConcurrentWrite), held.error
         assert held.error.transient
         assert stepped.rows() == other.model(before), "never a mixture"
-        one.run(spark, stepped.target("first"))
-        assert stepped.rows() == one.model(other.model(before))
+        slow.run(spark, stepped.target("first"))
+        assert stepped.rows() == slow.model(other.model(before))
     else:
         assert held.error is None, held.error
-        assert stepped.rows() in (one.model(other.model(before)), other.model(one.model(before)))
+        assert stepped.rows() in (slow.model(other.model(before)), other.model(slow.model(before)))
     if "vacuum" in (first, second):
         assert not [file for file in left if file.exists()]
-        stepped.has_its_past()
+        past = [stepped.rows(version) for version in (1, 2, 3)]
+        assert past == [REPLACED.model(), Batch(first=0, rows=30).model(), before]
 
 
 def test_the_docs_state_the_tested_outcomes() -> None:
@@ -266,6 +231,6 @@ def test_the_docs_state_the_tested_outcomes() -> None:
     lines = [[cell.strip(" `*") for cell in line.strip("|").split("|")] for line in page.splitlines() if "|" in line]
     (header,) = [line for line in lines if line[0] == "held, then goes on"]
     rows = {line[0]: dict(zip(header[1:], line[1:], strict=True)) for line in lines if line[0] in OPERATIONS}
-    told = {(first, second) for first, cells in rows.items() for second, cell in cells.items() if cell == "refused"}
+    refused = {(first, second) for first, cells in rows.items() for second, cell in cells.items() if cell == "refused"}
     assert {(first, second) for first in rows for second in rows[first]} == set(PAIRS)
-    assert told == REFUSED
+    assert refused == REFUSED

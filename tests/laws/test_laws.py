@@ -22,7 +22,7 @@ from blogdata.table.committer import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.write_faults import AuditFailed, WriteRefused
 from laws.stepping import Held, Probe
-from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer
+from laws.writers import SWAPPERS, WRITERS, Batch, Row, State, Writer
 from toy import HOURS
 
 pytestmark = pytest.mark.matrix(1000)
@@ -37,30 +37,31 @@ ORDERS = ((1, 0, 2), (0, 2, 1), (0, 1, 2))
 """Orders of three batches of which the third replaces rows of the first, so it stays after it."""
 
 
-def _named(value: Any) -> str:
-    return str(value.name if isinstance(value, Writer) else value)
-
-
 def _from(name: str) -> list[Writer]:
-    """Return all writers, beginning with one."""
-    return sorted(EVERY, key=lambda one: one.name != name)
+    return sorted(EVERY, key=lambda writer: writer.name != name)
 
 
 def _of_writers(more: str, chosen: Callable[[Writer], Iterable[Any]], first: str = "") -> pytest.MarkDecorator:
-    writers = _from(first)
-    pairs = [pytest.param(one, value, id=f"{one.name}-{_named(value)}") for one in writers for value in chosen(one)]
-    return pytest.mark.parametrize(("writer", more), pairs)
+    cases = [(writer, value) for writer in _from(first) for value in chosen(writer)]
+    return pytest.mark.parametrize(
+        ("writer", more), [pytest.param(*case, id=f"{case[0].name}-{case[1]}") for case in cases]
+    )
 
 
 def _every_writer(first: str = "") -> pytest.MarkDecorator:
     return pytest.mark.parametrize("writer", _from(first), ids=lambda writer: writer.name)
 
 
+def _partitioned(writers: Iterable[Writer]) -> pytest.MarkDecorator:
+    chosen = [writer for writer in writers if writer.contract.partitioning]
+    return pytest.mark.parametrize("writer", chosen, ids=lambda writer: writer.name)
+
+
 every_writer = _every_writer()
 
 
 class World:
-    """A lake whose writers are watched."""
+    """A lake and the writer of one of its tables."""
 
     def __init__(self, spark: Any, root: Path, writer: Writer) -> None:
         self.spark, self.root, self.writer = spark, root, writer
@@ -75,15 +76,14 @@ class World:
         """Read the rows as readers see them, without Spark, which would plan a query; fails on doubled rows."""
         contract = self.writer.contract
         read = Lake(root=str(self.root)).columns(contract.dataset, [column.name for column in contract.columns])
-        found = [tuple(row.values()) for row in read.to_pylist()]
-        assert len(found) == len(set(found)), "no row is doubled"
-        return frozenset(found)
+        rows = [tuple(row.values()) for row in read.to_pylist()]
+        assert len(rows) == len(set(rows)), "no row is doubled"
+        return frozenset(rows)
 
     def version(self) -> int | None:
         return Lake(root=str(self.root)).version(self.writer.contract.dataset)
 
     def problems(self) -> list[str]:
-        """List the problems that the ledger finds."""
         lake = Lake(root=str(self.root))
         return [line.problem for line in ledger.audit(lake, EventLog(lake), self.writer.contract) if line.problem]
 
@@ -94,9 +94,8 @@ def begun(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Wri
 
     @functools.cache
     def publish(name: str) -> Path:
-        (writer,) = [one for one in EVERY if one.name == name]
         root = tmp_path_factory.mktemp(name) / "lake"
-        World(spark, root, writer).write(BEFORE, "before")
+        World(spark, root, _from(name)[0]).write(BEFORE, "before")
         return root
 
     return lambda writer: publish(writer.name)
@@ -141,13 +140,13 @@ def test_cut_off_and_run_again_is_run_once(world: World, writer: Writer, probe: 
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "".join(map(str, order)))
-@pytest.mark.parametrize("writer", [one for one in WRITERS if one.commutes], ids=lambda writer: writer.name)
+@pytest.mark.parametrize("writer", [writer for writer in WRITERS if writer.commutes], ids=lambda writer: writer.name)
 def test_a_backfill_in_any_order_gives_one_table(
     spark: Any, lake_root: Path, writer: Writer, order: tuple[int, ...]
 ) -> None:
     parts = [Batch(first=0, rows=40, hours=HOURS[:1]), Batch(first=10, rows=40, hours=HOURS[1:])]
     parts.append(Batch(first=20, rows=10, hours=HOURS[:1]))
-    expected = writer.after(writer.after(writer.after(frozenset(), parts[0]), parts[1]), parts[2])
+    expected: State = functools.reduce(writer.after, parts, frozenset[Row]())
     world = World(spark, lake_root, writer)
     for at in order:
         # One run publishes both hours, each as a batch of its own; a table without partitions, once.
@@ -187,9 +186,7 @@ def test_of_two_writers_one_publishes_a_stream_batch(world: World, writer: Write
     assert world.problems() == []
 
 
-@pytest.mark.parametrize(
-    "writer", [one for one in _from("replace_periods") if one.contract.partitioning], ids=lambda writer: writer.name
-)
+@_partitioned(_from("replace_periods"))
 def test_rows_beside_the_declared_partitions_are_refused(world: World, writer: Writer) -> None:
     narrow = Batch(first=40, rows=30, hours=HOURS[:1])
     wide = Batch(first=40, rows=30).frame(world.spark)
@@ -261,7 +258,7 @@ def test_a_row_that_came_twice_is_refused(world: World, writer: Writer) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("writer", [one for one in WRITERS if one.contract.partitioning], ids=lambda one: one.name)
+@_partitioned(WRITERS)
 def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> None:
     parts = [Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])]
     commits = [world.write(part, "run") for part in parts]
@@ -270,7 +267,7 @@ def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> 
     assert world.problems() == []
 
 
-@pytest.mark.parametrize("writer", [one for one in EVERY if one.contract.partitioning], ids=lambda one: one.name)
+@_partitioned(EVERY)
 def test_a_run_finds_its_own_commit_among_others(world: World, writer: Writer, probe: Probe) -> None:
     mine, others = Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])
     commits: list[Commit] = []

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import inspect
 import shutil
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -18,26 +17,22 @@ from typing import Any
 import pytest
 
 from blogdata.contract.partitions import Grain, coarser
-from blogdata.contract.publication import Commit, Entry, entries_of, parse
+from blogdata.contract.publication import Entry
 from blogdata.ledger import ledger
 from blogdata.ledger.claims import Claim, Claims
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.error_management.dynamic_late_data_integrator import PartitionState
 from blogdata.planning import expired, reach
-from blogdata.planning.reaches import Complete
 from blogdata.planning.staleness import Staleness
 from blogdata.table import observed
-from blogdata.table import publish as publication
-from blogdata.table.audit import specify, weigh
-from blogdata.table.changes import AppendBatch
-from blogdata.table.committer import ConcurrentWrite, OpenCommit, Whole
+from blogdata.table.audit import weigh
+from blogdata.table.committer import OpenCommit, Whole
 from blogdata.table.lake import Lake
 from laws import test_laws
 from laws.test_laws import World, begun
-from laws.writers import Writer
 from ledger import test_claims, test_ledger
 from ledger.test_ledger import lake as counted
-from unit import test_expired, test_held, test_late_rows, test_plan_of_a_replay, test_reaches
+from unit import test_expired, test_held, test_late_rows, test_plan_of_a_replay
 from unit.test_expired import published
 from unit.test_late_rows import settled
 from unit.test_reaches import hours
@@ -47,34 +42,22 @@ Seed = Callable[[pytest.MonkeyPatch], None]
 DEFECTS: dict[str, Defect] = {}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Defect:
-    """A harmful change.
-
-    Args:
-        seed: Makes it.
-        noticed_by: A test that must fail.
-        given: Values of its parameters, of `lake` the name of a fixture; all others are fixtures.
-        writer: Name of the writer whose law it is; empty if it is no law.
-    """
+    """A harmful change, and a test that must fail; `writer` names the writer whose law that is."""
 
     seed: Seed
     noticed_by: Callable[..., None]
-    given: dict[str, Any] = field(default_factory=dict)
-    writer: str = ""
-
-    @property
-    def needs_spark(self) -> bool:
-        """Whether the test writes by Spark."""
-        return bool(self.writer)
+    given: dict[str, Any]
+    """Values of the test's parameters, of `lake` the name of a fixture; all others are fixtures."""
+    writer: str
 
 
 def defect(noticed_by: Callable[..., None], writer: str = "", **given: Any) -> Callable[[Seed], Seed]:
     """Declare a defect; the name of its function says what it does."""
 
     def declare(seed: Seed) -> Seed:
-        name = seed.__name__.replace("_", " ")
-        DEFECTS[name] = Defect(seed=seed, noticed_by=noticed_by, given=given, writer=writer)
+        DEFECTS[seed.__name__.replace("_", " ")] = Defect(seed, noticed_by, given, writer)
         return seed
 
     return declare
@@ -82,14 +65,14 @@ def defect(noticed_by: Callable[..., None], writer: str = "", **given: Any) -> C
 
 @defect(test_ledger.test_an_unbalanced_account_names_the_difference, above=0, problem="1 rows more")
 def rows_too_many_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = _getter(Entry.missing)
-    monkeypatch.setattr(Entry, "missing", property(lambda self: max(0, missing(self))))
+    missing: Any = Entry.missing
+    monkeypatch.setattr(Entry, "missing", property(lambda self: max(0, missing.fget(self))))
 
 
 @defect(test_ledger.test_an_unbalanced_account_names_the_difference, above=3, problem="2 rows of the layer above")
 def rows_that_vanished_between_two_layers_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = _getter(Entry.missing)
-    monkeypatch.setattr(Entry, "missing", property(lambda self: min(0, missing(self))))
+    missing: Any = Entry.missing
+    monkeypatch.setattr(Entry, "missing", property(lambda self: min(0, missing.fget(self))))
 
 
 @defect(test_ledger.test_rows_deleted_or_added_outside_the_platform_are_found, lake="counted")
@@ -105,7 +88,7 @@ def rows_that_nobody_accounts_for_are_not_looked_for(monkeypatch: pytest.MonkeyP
 
 @defect(test_ledger.test_a_crash_before_recording_loses_no_event_and_adds_none_twice, lake="counted")
 def a_commit_whose_process_died_before_it_was_recorded_stays_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(EventLog, "_project", lambda *given: 0)
+    monkeypatch.setattr(EventLog, "_project", lambda *given: [])
 
 
 @defect(test_claims.test_one_run_takes_a_partition_until_its_release)
@@ -130,7 +113,6 @@ def the_dead_hold_their_claims_for_ever(monkeypatch: pytest.MonkeyPatch) -> None
 @defect(test_claims.test_a_claim_on_a_stale_view_is_retried)
 def a_claim_that_failed_is_taken_for_made(monkeypatch: pytest.MonkeyPatch) -> None:
     write = Claims._write
-
     monkeypatch.setattr(Claims, "_write", lambda self, *given: write(self, *given) or True)
 
 
@@ -151,17 +133,11 @@ def rows_that_are_gone_again_leave_their_hour_as_it_was(monkeypatch: pytest.Monk
 @defect(test_plan_of_a_replay.test_compacting_users_makes_no_hour_stale)
 def hours_that_have_read_a_compacted_version_of_the_users_are_never_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     def behind(self: reach.AsOf, look: Any, edge: Any) -> dict[str, str]:
-        there = look.published(edge.below.dataset)
+        published = look.published(edge.below.dataset)
         required = self.required(look, edge)
-        return {key: "" for key, version in required.items() if there[key].inputs.get(edge.above) != version}
+        return {key: "" for key, version in required.items() if published[key].inputs.get(edge.above) != version}
 
     monkeypatch.setattr(reach.AsOf, "behind", behind)
-
-
-@defect(test_plan_of_a_replay.test_a_newer_device_list_outdates_hours_since_it)
-def hours_do_not_depend_on_the_list_of_devices_of_their_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    deliveries = reach.AsOf._deliveries
-    monkeypatch.setattr(reach.AsOf, "_deliveries", lambda self, look: [] if self.landed else deliveries(self, look))
 
 
 @defect(test_plan_of_a_replay.test_replaying_users_reaches_hours_since_their_day)
@@ -187,11 +163,6 @@ def what_a_person_has_accepted_is_judged_again(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("blogdata.planning.staleness._accepted", lambda *given: False)
 
 
-@defect(test_reaches.test_a_week_waits_for_its_last_hour)
-def a_week_that_waits_for_its_hours_is_computed_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Complete, "_is_due", lambda *given: True)
-
-
 @defect(test_expired.test_a_late_row_of_an_expired_hour_makes_nothing_stale_and_stays_where_it_arrived)
 def a_partition_that_has_expired_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Staleness, "expired", lambda *given: {})
@@ -208,75 +179,14 @@ def a_write_replaces_the_whole_table_instead_of_its_partitions(monkeypatch: pyte
     monkeypatch.setattr(OpenCommit, "replace", lambda self, keys, by, info, **how: only(self, Whole.TABLE, by, info))
 
 
-@defect(test_laws.test_run_twice_is_run_once, "overwrite_table")
-def a_write_is_not_told_from_its_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
-    write = publication._write
-
-    def under_another_name(*given: Any) -> None:
-        rows, target, spec, change, commit_id, companions = given
-        write(rows, target, spec, change, f"{commit_id}/{time.time()}", companions)
-
-    monkeypatch.setattr(publication, "_write", under_another_name)
-
-
-@defect(test_laws.test_one_run_publishes_each_of_its_batches, "append")
-def two_streams_write_under_one_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AppendBatch, "writer_id", lambda self, dataset: dataset)
-
-
-@defect(test_laws.test_one_run_publishes_each_of_its_batches, "append")
-def the_ledger_forgets_what_was_appended_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Entry, "after", lambda self, earlier: self)
-
-
-@defect(test_laws.test_of_two_writers_at_once_one_publishes, "overwrite_table", phase="audited")
-def a_lost_race_is_a_permanent_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ConcurrentWrite, "transient", False)
-
-
-@defect(test_laws.test_of_two_writers_at_once_one_publishes, "overwrite_table", phase="audited")
-def all_runs_write_under_one_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    identify = publication.commit_id_of
-
-    def alike(target: Any, *given: Any) -> str:
-        return identify(replace(target, run=replace(target.run, run_id="any")), *given)
-
-    monkeypatch.setattr(publication, "commit_id_of", alike)
-
-
-@defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions")
-def the_account_of_the_layer_above_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without(contract: Any, partitions: Any, accounts: Any, *given: Any, **named: Any) -> Any:
-        return specify(contract, partitions, {}, *given, **named)
-
-    monkeypatch.setattr(publication, "specify", without)
-
-
 @defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions")
 def files_are_committed_whatever_their_audits_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observed, "weigh", lambda spec, counted: replace(weigh(spec, counted), violations=()))
 
 
-@defect(test_laws.test_a_run_finds_its_own_commit_among_others, "overwrite_partitions")
-def the_receipt_is_that_of_the_newest_commit_whoever_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:
-        table = lake.caught_up(dataset)
-        for version, entry in lake.commits(table) if table is not None else []:
-            if (info := parse(entry.get("userMetadata"))) is not None:
-                return Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
-        return None
-
-    monkeypatch.setattr(publication, "committed", committed)
-
-
 @defect(test_laws.test_of_two_writers_at_once_one_publishes, "merge", phase="written")
 def rows_are_written_whatever_the_table_has_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OpenCommit, "_refuse_conflict", lambda *given: None)
-
-
-def _getter(of: Any) -> Callable[[Any], Any]:
-    getter: Callable[[Any], Any] = of.fget
-    return getter
 
 
 @pytest.fixture
@@ -286,27 +196,22 @@ def lake(tmp_path: Path) -> Lake:
 
 def _arguments(chosen: Defect, request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Return the arguments of the test that must fail, made before the defect is."""
-    found = dict(chosen.given)
-    if "lake" in found:
-        found["lake"] = request.getfixturevalue(found["lake"])
-    for name in inspect.signature(chosen.noticed_by).parameters.keys() - found.keys():
-        if name == "writer":
-            found[name] = _writer(chosen)
-        elif name == "world":
-            writer = _writer(chosen)
-            root = shutil.copytree(request.getfixturevalue("begun")(writer), tmp_path / "world")
-            found[name] = World(request.getfixturevalue("spark"), root, writer)
-        else:
-            found[name] = request.getfixturevalue(name)
-    return found
+    given = dict(chosen.given)
+    if "lake" in given:
+        given["lake"] = request.getfixturevalue(given["lake"])
+    if chosen.writer:
+        (given["writer"],) = (writer for writer in test_laws.EVERY if writer.name == chosen.writer)
+        root = shutil.copytree(request.getfixturevalue("begun")(given["writer"]), tmp_path / "world")
+        given["world"] = World(request.getfixturevalue("spark"), root, given["writer"])
+    names = inspect.signature(chosen.noticed_by).parameters
+    return {name: given[name] if name in given else request.getfixturevalue(name) for name in names}
 
 
-def _writer(chosen: Defect) -> Writer:
-    (writer,) = (one for one in test_laws.EVERY if one.name == chosen.writer)
-    return writer
+CASES = [pytest.param(name, marks=pytest.mark.campaign if case.writer else []) for name, case in DEFECTS.items()]
 
 
-def _tried(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_a_defect_is_noticed(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     chosen = DEFECTS[name]
     arguments = _arguments(chosen, request, tmp_path)
     # Not with the fixture, which some of these tests undo.
@@ -314,14 +219,3 @@ def _tried(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
         chosen.seed(monkeypatch)
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             chosen.noticed_by(**arguments)
-
-
-@pytest.mark.parametrize("name", [name for name, one in DEFECTS.items() if not one.needs_spark])
-def test_a_defect_of_records_and_plans_is_noticed(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    _tried(name, request, tmp_path)
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("name", [name for name, one in DEFECTS.items() if one.needs_spark])
-def test_a_defect_of_writes_is_noticed(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    _tried(name, request, tmp_path)

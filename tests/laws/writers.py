@@ -12,9 +12,8 @@ from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.idempotency import fast_metadata_cleaner, proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.table.changes import AppendBatch
 from blogdata.table.publish import publish
-from blogdata.table.target import Provenance, Target
+from blogdata.table.target import AppendBatch, Provenance, Target
 from toy import CONTRACT, HOURS, WHOLE, clicks, target
 
 Row = tuple[str, int, int, str]
@@ -33,47 +32,35 @@ class Batch:
     hours: tuple[str, ...] = HOURS
 
     def frame(self, spark: Any) -> Any:
-        """Create the rows as a Spark frame."""
         frame = clicks(spark, self.rows, self.first)
         return frame.where(frame["hour"].isin(*self.hours))
 
     def model(self) -> State:
         """Compute the rows in plain Python."""
-        found = [
-            (HOURS[click % 2], click, 1 + click % 3, f"/page{click % 5}")
-            for click in range(self.first, self.first + self.rows)
-        ]
-        return frozenset(row for row in found if row[0] in self.hours)
+        numbers = range(self.first, self.first + self.rows)
+        rows = ((HOURS[click % 2], click, 1 + click % 3, f"/page{click % 5}") for click in numbers)
+        return frozenset(row for row in rows if row[0] in self.hours)
 
     def accounts(self, keys: Sequence[str]) -> dict[str, Account]:
-        """Compute the account of the input layer, by partition."""
         return {key: Account(rows_in=sum(row[2] for row in self.model() if key in ("", row[0]))) for key in keys}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Writer:
-    """One way to write.
-
-    Args:
-        name: For people.
-        contract: Contract of its table.
-        write: Publishes rows as a batch into a table that has some already.
-        after: The table's rows after a batch, in plain Python.
-        commutes: Batches of different partitions may come in any order; not tested for writers that only add.
-        published_by: The commit that makes a batch visible: that of the write itself, or a swap after it.
-        adds: It only adds rows: concurrent batches do not conflict, and a commit accounts for the added rows.
-    """
+    """One way to write; `after` computes the table's rows after a batch in plain Python."""
 
     name: str
     contract: Contract
     write: Callable[[Any, Target, Batch, Before], Commit]
     after: Callable[[State, Batch], State]
-    commutes: bool
+    commutes: bool = False
+    """Batches of different partitions may come in any order; not tested for writers that only add."""
     published_by: Literal["commit", "swap"] = "commit"
+    """What makes a batch visible: the commit of the write itself, or a swap after it."""
     adds: bool = False
+    """It only adds rows: concurrent batches do not conflict, and a commit accounts for the added rows."""
 
     def target(self, root: Path, run: str, probe: Path | None = None) -> Target:
-        """Make a target for its table."""
         more = {} if probe is None else {"probe": str(probe)}
         return target(root, run, self.contract, **more)
 
@@ -115,48 +102,27 @@ def _append(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     # Each batch is the first one of a stream of its own, so that batches may come in any order.
     once = AppendBatch(stream=f"{batch.rows} from {batch.first} in {'+'.join(batch.hours)}", batch=0)
     rows = frame.withColumn("click", frame["click"] + 1000 * batch.first)
-    return publish(
-        rows, aim, change=once, partitions=batch.hours, provenance=Provenance(accounts=batch.accounts(batch.hours))
-    )
+    provenance = Provenance(accounts=batch.accounts(batch.hours))
+    return publish(rows, aim, change=once, partitions=batch.hours, provenance=provenance)
+
+
+def _replaced(state: State, batch: Batch) -> State:
+    return frozenset(row for row in state if row[0] not in batch.hours) | batch.model()
+
+
+def _whole(state: State, batch: Batch) -> State:
+    return batch.model()
 
 
 WRITERS = (
-    Writer(
-        name="overwrite_partitions",
-        contract=CONTRACT,
-        write=_partitions,
-        after=lambda state, batch: frozenset(row for row in state if row[0] not in batch.hours) | batch.model(),
-        commutes=True,
-    ),
-    Writer(
-        name="overwrite_table", contract=WHOLE, write=_table, after=lambda state, batch: batch.model(), commutes=False
-    ),
-    Writer(name="merge", contract=replace(WHOLE, dataset="silver.merged"), write=_merge, after=_merged, commutes=True),
-    Writer(
-        name="append",
-        contract=replace(CONTRACT, dataset="silver.appended"),
-        write=_append,
-        after=_appended,
-        commutes=False,
-        adds=True,
-    ),
+    Writer("overwrite_partitions", CONTRACT, _partitions, _replaced, commutes=True),
+    Writer("overwrite_table", WHOLE, _table, _whole),
+    Writer("merge", replace(WHOLE, dataset="silver.merged"), _merge, _merged, commutes=True),
+    Writer("append", replace(CONTRACT, dataset="silver.appended"), _append, _appended, adds=True),
 )
+_PERIODS, _COPIES = replace(CONTRACT, dataset="silver.periods"), replace(WHOLE, dataset="silver.copies")
 SWAPPERS = (
-    Writer(
-        name="replace_periods",
-        contract=replace(CONTRACT, dataset="silver.periods"),
-        write=_periods,
-        after=WRITERS[0].after,
-        commutes=True,
-        published_by="swap",
-    ),
-    Writer(
-        name="load_copy",
-        contract=replace(WHOLE, dataset="silver.copies"),
-        write=_copy,
-        after=WRITERS[1].after,
-        commutes=False,
-        published_by="swap",
-    ),
+    Writer("replace_periods", _PERIODS, _periods, _replaced, commutes=True, published_by="swap"),
+    Writer("load_copy", _COPIES, _copy, _whole, published_by="swap"),
 )
 """Writers that fill tables nobody sees, by the ways above, and then show them."""

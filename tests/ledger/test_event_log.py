@@ -15,8 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import published
 from blogdata.ledger import events
-from blogdata.ledger.event import Event
-from blogdata.ledger.events import EVENTS, EventLog
+from blogdata.ledger.events import EVENTS, Event, EventLog
 from blogdata.table import store
 from blogdata.table.lake import Lake
 from blogdata.table.store_faults import LogDamaged
@@ -26,10 +25,10 @@ HOUR = "2026-01-05T10"
 
 @pytest.fixture
 def lake(lake_root: Path) -> Lake:
-    found = Lake(root=str(lake_root))
+    made = Lake(root=str(lake_root))
     for rows in range(3):
-        one_more(found, rows)
-    return found
+        one_more(made, rows)
+    return made
 
 
 def one_more(lake: Lake, rows: int) -> None:

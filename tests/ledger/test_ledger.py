@@ -13,8 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from blogdata.contract.publication import Account, Entry
 from blogdata.ledger import ledger
-from blogdata.ledger.event import Event
-from blogdata.ledger.events import EVENTS, EventLog
+from blogdata.ledger.events import EVENTS, Event, EventLog
 from blogdata.table.lake import Lake
 from published import publish
 from toy import CONTRACT, HOURS

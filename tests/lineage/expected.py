@@ -107,7 +107,7 @@ def _version(user: str, run: list[str], days: dict[str, Any], following: dict[st
 
 def _silver_users(landing: Path, lines: Lines) -> Iterator[Row]:
     for versions in _versions(landing).values():
-        yield from ((each.user, each.valid_from, each.valid_to, each.snapshots) for each in versions)
+        yield from ((version.user, version.valid_from, version.valid_to, version.snapshots) for version in versions)
 
 
 def _bronze_devices(landing: Path, lines: Lines) -> Iterator[Row]:
@@ -214,10 +214,10 @@ def _daily_report(landing: Path, lines: Lines) -> Iterator[Row]:
         (("dead_letters",), brute_force.delivered(landing), ()),
         (("ad_displays",), brute_force.delivered(landing, "ads"), ads.winners.values()),
     ):
-        there = {*delivered, *(str(line.event_hour) for line in published)}
+        present = {*delivered, *(str(line.event_hour) for line in published)}
         all_days = {*found, *(hour[:10] for hour in brute_force.delivered(landing))}
         for day in all_days:
-            read = any(hour[:10] == day for hour in there)
+            read = any(hour[:10] == day for hour in present)
             if not read and not (delivered and min(delivered)[:10] <= day):
                 continue
             hours = sum(hour[:10] == day for hour in delivered)
@@ -289,16 +289,16 @@ def _ad_conflicts(landing: Path, lines: Lines) -> Iterator[Row]:
 
 def _with_ads(landing: Path, lines: Lines) -> Iterator[Row]:
     for pair in brute_force.pairs(lines, brute_force.read(landing, "ads")):
-        one = pair.event or pair.display or {}
+        line = pair.event or pair.display or {}
         page, campaign = (pair.event or {}).get("page"), (pair.display or {}).get("campaign")
-        yield pair.hour, pair.side, one["visit_id"], pair.event_time, page, pair.display_time, campaign
+        yield pair.hour, pair.side, line["visit_id"], pair.event_time, page, pair.display_time, campaign
 
 
 def _campaigns(landing: Path, lines: Lines) -> Iterator[Row]:
     """Count the sides of pairs, the displays, and the distinct values, by day and campaign."""
     ads = brute_force.read(landing, "ads")
-    there = {*brute_force.delivered(landing)} & {*brute_force.delivered(landing, "ads")}
-    hours = Counter(brute_force.day(brute_force.hour(hour)) for hour in there)
+    delivered = {*brute_force.delivered(landing)} & {*brute_force.delivered(landing, "ads")}
+    hours = Counter(brute_force.day(brute_force.hour(hour)) for hour in delivered)
     counts: dict[Group, Counter[str]] = defaultdict(Counter)
     distinct: dict[Group, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
     for pair in brute_force.pairs(lines, ads):

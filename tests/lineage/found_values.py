@@ -28,18 +28,15 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "persons.md"
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Files of a deployment that have values of persons.
-
-    Args:
-        files: Patterns of their paths below the home, with landing zone and lake at their default places.
-        columns: Names of the columns that single somebody out; none for what is no table.
-        always: Every deployment with such data has them; False: only if something else happens.
-    """
+    """Files of a deployment that have values of persons."""
 
     name: str
     files: tuple[str, ...]
+    """Patterns of their paths below the home, with landing zone and lake at their default places."""
     columns: tuple[str, ...] = ()
+    """Those that single somebody out; none for what is no table."""
     always: bool = True
+    """Every deployment with such data has them; False: only if something else happens."""
 
     def has(self, path: str) -> bool:
         return any(fnmatchcase(path, pattern) for pattern in self.files)
@@ -62,21 +59,14 @@ PLACES = tuple(places())
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Where planted values were found.
-
-    Args:
-        files: File to the values in it; its path is below the home.
-        columns: Dataset and column to the values in it.
-        limits: The values in footers of Parquet files, as the least or greatest of a row group; refused batches aside.
-        limited: The datasets and columns of which a footer has the least and the greatest value; refused batches aside.
-        home: The deployment's home.
-        planted: All planted values.
-    """
+    """Where planted values were found: in files below the home, and in columns of datasets."""
 
     files: Mapping[str, set[Canary]]
     columns: Mapping[tuple[str, str], set[Canary]]
     limits: set[Canary]
+    """Those that a footer of a Parquet file has as the least or greatest of a row group; refused batches aside."""
     limited: set[tuple[str, str]]
+    """Datasets and columns of which a footer has the least and the greatest value; refused batches aside."""
     home: Path
     planted: Canaries
 
@@ -88,7 +78,7 @@ class Found:
 
 def add_derived(made: Deployment, planted: Canaries) -> None:
     """Add the ids that the platform has derived from planted values: keyed hashes of clients, and sessions."""
-    addresses = {one.token for one in planted.every if one.field == "address"}
+    addresses = {canary.token for canary in planted.every if canary.field == "address"}
     derived = [
         Canary(kind="request", field=name, token=value)
         for address, *ids in made.rows("silver.visits", "ip", "visit_id", "user_id")
@@ -116,10 +106,10 @@ def find(home: Path, planted: Canaries) -> Found:
             if column and path.startswith("lake/"):
                 columns[_dataset(path), column] |= values
         if file.suffix == ".parquet" and "/lake/refused/" not in file.as_posix():
-            found = list(_limits(file))
-            limits |= set(planted.found_in(repr([pair for _, pair in found]).encode()))
+            pairs = list(_limits(file))
+            limits |= set(planted.found_in(repr([pair for _, pair in pairs]).encode()))
             if path.startswith("lake/"):
-                limited |= {(_dataset(path), column) for column, _ in found}
+                limited |= {(_dataset(path), column) for column, _ in pairs}
     known = {where: values for where, values in columns.items() if where[0] in EVERY}
     return Found(files=files, columns=known, limits=limits, limited=limited, home=home, planted=planted)
 

@@ -23,8 +23,8 @@ from blogdata.planning.clock import now
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.lost_tables import take_log
-from blogdata.table.checksums import mismatch, sums_of
 from blogdata.table.lake import Lake
+from blogdata.table.store import mismatch, sums_of
 from blogdata.table.store_faults import DataFileDamaged
 from blogdata.watch.findings import lost
 from lineage.command_line import Said
@@ -97,11 +97,11 @@ def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deploym
     assert problems.keys() == {GONE, MERGED, UNREADABLE}
     assert f"blogdata job replay dataset={GONE} partitions=2026-01-05" in problems[GONE]
     assert "move the folder of the table away" in problems[MERGED]
-    looks = [one for one in json.loads(said("doctor", "--json")[1]) if one["name"] == "lake"]
-    (replay,) = [one["detail"] for one in looks if one["detail"].startswith(f"{FLIPPED} ")]
+    looks = [look for look in json.loads(said("doctor", "--json")[1]) if look["name"] == "lake"]
+    (replay,) = [look["detail"] for look in looks if look["detail"].startswith(f"{FLIPPED} ")]
     hour = flipped.parent.name.partition("=")[2]
     assert f"blogdata job replay dataset={FLIPPED} partitions={hour}" in replay
-    (move,) = [one["next_step"] for one in looks if UNREADABLE in one["detail"]]
+    (move,) = [look["next_step"] for look in looks if UNREADABLE in look["detail"]]
     assert "move the folder of the table away, and compute it again: blogdata run" in move
     # What they say is done.
     for name in (UNREADABLE, MERGED):
@@ -150,7 +150,7 @@ def test_a_lost_table_is_stale_and_its_versions_never_come_twice(tmp_path: Path,
     look = Snapshot(home.landing_zone, events)
     (planned,) = (run for run in plan.Planner(graph=GRAPH, look=look).outstanding().runs if run.task.main == BRONZE)
     assert (planned.keys, dict(planned.reasons)) == (HOURS, {plan.NEW: 2})
-    assert [one.dataset for one in lost(Observed(graph=GRAPH, look=look, now=now()))] == [BRONZE]
+    assert [table.dataset for table in lost(Observed(graph=GRAPH, look=look, now=now()))] == [BRONZE]
     (line,) = ledger.audit(lake, events, CONTRACTS[BRONZE])
     assert f"version {version} was published, and the table is gone or older" in str(line.problem)
     shutil.rmtree(folder, ignore_errors=True)
@@ -164,8 +164,8 @@ def test_a_lost_table_is_stale_and_its_versions_never_come_twice(tmp_path: Path,
     assert [found.problem for found in ledger.audit(lake, events, CONTRACTS[BRONZE])] == [None]
     # One of its landed hours is removed.
     shutil.rmtree(home.landing_path / "visits" / "date=2026-01-05" / "hour=10")
-    told = removed(CONTRACTS[BRONZE], Snapshot(home.landing_zone, events))
-    assert f"the landed files of {HOURS[0]} are gone" in str(told)
+    reason = removed(CONTRACTS[BRONZE], Snapshot(home.landing_zone, events))
+    assert f"the landed files of {HOURS[0]} are gone" in str(reason)
 
 
 class Home:

@@ -83,10 +83,10 @@ def test_no_published_row_goes_with_its_file_or_its_delivery_until_accepted(made
 
     problems = made.run(for_=READERS).problems
     told = "\n".join(problems)
-    assert f"{HOURS['gone']} (1 line: two.json with 1 is gone)" in told
-    assert f"{HOURS['cut']} (1 line: one.json has 1 of 2)" in told
-    assert f"{DAY} (2 lines: two.json with 2 is gone)\n  where: bronze.users" in told
-    assert f"{DAY} (2 lines: two.csv with 2 is gone)\n  where: bronze.devices" in told
+    assert f"{HOURS['gone']} (1 of two.json)" in told
+    assert f"{HOURS['cut']} (1 of one.json)" in told
+    assert f"{DAY} (2 of two.json)\n  where: bronze.users" in told
+    assert f"{DAY} (2 of two.csv)\n  where: bronze.devices" in told
     assert told.count("blogdata run --accept size") == 3
     (mostly,) = [problem for problem in problems if "blogdata run --select silver.users --accept size" in problem]
     assert "3 of 4 rows are dead letters; 1 can be used, there were 4" in mostly

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -50,7 +49,9 @@ ODD = (
 )
 """What must come through to silver, or the lines are not odd enough."""
 LOGS = "/_delta_log/"
-DECLARED = {(name, one.name) for name, contract in EVERY.items() for one in contract.columns if one.singles_out}
+DECLARED = {
+    (name, column.name) for name, contract in EVERY.items() for column in contract.columns if column.singles_out
+}
 """The columns that lead to one person."""
 SKETCHES = "visitors"
 TOKENS = {
@@ -64,29 +65,15 @@ ENCRYPTED = {
 """Columns that are stored encrypted."""
 
 
-def _is_certain(place: Place) -> bool:
+def is_certain(place: Place) -> bool:
     """Return whether values can be found in a place by who looks for them: not in sketches, tokens and ciphertexts."""
     hidden = [name for name in place.columns if name == SKETCHES or (place.name, name) in TOKENS | ENCRYPTED]
     return place.always and (not place.columns or len(hidden) < len(place.columns))
 
 
-CERTAIN = [place for place in PLACES if _is_certain(place)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """A deployment and what was planted in its input."""
-
-    made: Deployment
-    planted: Canaries
-
-
 @pytest.fixture(scope="module")
-def world(deploy: Deploy) -> World:
-    """Odd lines of every kind and planted values, with every dataset of the lake published, including streams.
-
-    One hour is refused: among the last ones, which no other one waits for.
-    """
+def world(deploy: Deploy) -> tuple[Deployment, Canaries]:
+    """Odd lines and planted values of every kind, with every dataset published and streamed; a last hour is refused."""
     made = deploy("odd")
     users = odd_lines.drawn(odd_lines.users(), 200)
     devices, header = odd_lines.drawn(odd_lines.devices(), 100), b"type;full_name;version"
@@ -110,12 +97,12 @@ def world(deploy: Deploy) -> World:
     for stream in STREAMS.values():
         live.tick(made, stream)
     found_values.add_derived(made, planted)
-    return World(made=made, planted=planted)
+    return made, planted
 
 
 @pytest.fixture(scope="module")
-def deployment(world: World) -> Deployment:
-    return world.made
+def deployment(world: tuple[Deployment, Canaries]) -> Deployment:
+    return world[0]
 
 
 @pytest.fixture(scope="module", params=[THREE, pytest.param(EVERYTHING, marks=pytest.mark.campaign)])
@@ -123,8 +110,8 @@ def found(request: pytest.FixtureRequest, deploy: Deploy) -> Found:
     if request.param == THREE:
         made = deploy.published("persons", three_hours)
         return found_values.find(made.settings.home, landed(made))
-    world: World = request.getfixturevalue("world")
-    return found_values.find(world.made.settings.home, world.planted)
+    made, planted = request.getfixturevalue("world")
+    return found_values.find(made.settings.home, planted)
 
 
 everywhere = pytest.mark.parametrize("found", [pytest.param(EVERYTHING, marks=pytest.mark.campaign)], indirect=True)
@@ -155,11 +142,7 @@ def came_through(made: Deployment) -> list[str]:
     with made.session() as spark:
         visits = made.lake.read(spark, ENRICHED)
         came = visits.selectExpr(*[f"coalesce(bool_or({odd}), false) AS `{number}`" for number, odd in enumerate(ODD)])
-        return [odd for odd, there in zip(ODD, came.collect()[0], strict=True) if not there]
-
-
-def columns(dataset: str) -> set[str]:
-    return {column.name for column in EVERY[dataset].columns}
+        return [odd for odd, is_there in zip(ODD, came.collect()[0], strict=True) if not is_there]
 
 
 @pytest.mark.campaign
@@ -175,7 +158,7 @@ def test_every_dataset_publishes_usable_rows_of_bronze(deployment: Deployment) -
     assert min(reasons[f"missing_field:{name}"] for name in IDENTIFIERS) > 10
     displays = deployment.rows("bronze.ads", "reasons")
     assert sum(not reasons for reasons in displays) > 100
-    reasons = Counter(reason for each in displays for reason in each)
+    reasons = Counter(reason for of_line in displays for reason in of_line)
     assert min(reasons[f"missing_field:{name}"] for name in AD_IDENTIFIERS) > 5
     assert came_through(deployment) == []
 
@@ -216,14 +199,18 @@ def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dat
     read = fine_grained_tracker.read(deployment.lake, landing, newest)
     assert read is not None, "its lineage is lost"
     assert_sourced(dataset, fine_grained_tracker.sources(deployment.lake, landing, newest))
-    known = {ColumnSource(dataset=name, column=column) for name in EVERY for column in columns(name)}
+    known = {
+        ColumnSource(dataset=name, column=column.name)
+        for name, contract in EVERY.items()
+        for column in contract.columns
+    }
     unknown = {source for source in read - known if not source.dataset.startswith("landing.")}
     assert {source.column.startswith("_") for source in unknown} <= {True}, "only columns of Delta itself"
 
 
 def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:
     assert [path for path in found.of_persons if not any(place.has(path) for place in PLACES)] == []
-    assert {one.field for one in found.planted.every} >= {*FIELDS}
+    assert {canary.field for canary in found.planted.every} >= {*FIELDS}
 
 
 @everywhere
@@ -237,7 +224,7 @@ def test_the_search_of_an_erasure_finds_no_other_place_and_does_not_read_the_sta
 
 
 @everywhere
-@pytest.mark.parametrize("place", CERTAIN, ids=lambda place: place.name)
+@pytest.mark.parametrize("place", [place for place in PLACES if is_certain(place)], ids=lambda place: place.name)
 def test_a_declared_place_has_persons_values(found: Found, place: Place) -> None:
     assert any(place.has(path) for path in found.of_persons)
 

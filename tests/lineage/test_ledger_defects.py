@@ -82,7 +82,7 @@ def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
         return replace(delivery, rows=lambda before: spoil(delivery.rows(before)))
 
     def spoiled(step: Step, rows: Any, source: Any = None, *, companions: Sequence[Companion] = ()) -> Any:
-        beside = [replace(one, frame=rows_of(one.contract, one.frame)) for one in companions]
+        beside = [replace(companion, frame=rows_of(companion.contract, companion.frame)) for companion in companions]
         return publish(step, rows_of(step.contract, rows), source, companions=beside)
 
     patch.setattr(Step, "publish", spoiled)

@@ -38,8 +38,7 @@ def deployment(deploy: Deploy) -> Deployment:
 
 @pytest.fixture(scope="module")
 def buttons(deployment: Deployment) -> Iterator[Buttons]:
-    home = deployment.settings.home
-    served = Served(home=home, environ=environment(home))
+    served = Served(home=deployment.settings.home, environ=environment(deployment.settings.home))
     try:
         served.start()
         yield Buttons(served)

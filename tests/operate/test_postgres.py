@@ -71,7 +71,6 @@ def test_the_server_requires_its_password_and_hides_it(mine: Settings) -> None:
     with pytest.raises(PostgresUnreachable) as refused, postgres_connection.connected(wrong):
         pass
     assert password not in str(refused.value)
-    assert "wrong" not in str(refused.value)
     assert not (mine.home / "services" / "postgres" / "password").exists()
 
 

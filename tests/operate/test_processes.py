@@ -15,7 +15,6 @@ from blogdata.operate import processes
 def test_a_clock_change_keeps_a_process_identity(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
     before, began = processes.identify(os.getpid()), psutil.Process().create_time()
     booted = psutil.boot_time()
-    # The only place where the system's clock is visible.
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + seconds)
     assert psutil.Process().create_time() == pytest.approx(began + seconds)
     assert processes.identify(os.getpid()) == before

@@ -133,7 +133,6 @@ def test_a_failed_start_reports_its_log_and_ends(fresh: Settings) -> None:
     with pytest.raises(TransientError, match="Master must") as caught:
         spark_connect.running_server(wrong)
     assert caught.value.where.endswith("server.log")
-    # A missing server is no reason for a partition to wait for a person.
     assert caught.value.transient
     assert spark_connect.status(fresh).state == "stopped"
 

@@ -8,6 +8,7 @@ from functools import reduce
 from itertools import product
 from operator import and_
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,56 +52,47 @@ def page_views() -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def visits(spark: Any) -> Any:
-    return spark.createDataFrame(page_views(), VIEW).localCheckpoint()
+def made(spark: Any) -> Any:
+    """Page views, the persons who look alike, the shared rows, and these as a table of pandas."""
+    visits = spark.createDataFrame(page_views(), VIEW).localCheckpoint()
+    persons = visits_shared.grouped(visits).localCheckpoint()
+    shared = visits_shared.shared(persons, SECRET).localCheckpoint()
+    return SimpleNamespace(visits=visits, persons=persons, shared=shared, table=shared.select(*COLUMNS).toPandas())
 
 
-@pytest.fixture(scope="module")
-def persons(visits: Any) -> Any:
-    return visits_shared.grouped(visits).localCheckpoint()
-
-
-@pytest.fixture(scope="module")
-def shared(persons: Any) -> Any:
-    return visits_shared.shared(persons, SECRET).localCheckpoint()
-
-
-@pytest.fixture(scope="module")
-def table(shared: Any) -> Any:
-    return shared.select(*COLUMNS).toPandas()
-
-
-def test_k_and_l_hold_by_the_independent_measure(persons: Any, table: Any) -> None:
-    assert len(table) > 100
-    assert anonymity.k_anonymity(table, BY) >= PROMISED.k
-    assert anonymity.l_diversity(table, BY, [PROMISED.sensitive]) >= PROMISED.l
+def test_k_and_l_hold_by_the_independent_measure(made: Any) -> None:
+    assert len(made.table) > 100
+    assert anonymity.k_anonymity(made.table, BY) >= PROMISED.k
+    assert anonymity.l_diversity(made.table, BY, [PROMISED.sensitive]) >= PROMISED.l
     # Without withholding, the same measure finds too few who look alike.
-    everybody = persons.toPandas()
+    everybody = made.persons.toPandas()
     assert anonymity.k_anonymity(everybody, BY) < PROMISED.k
-    assert (everybody["shared"].sum(), len(everybody) > len(table)) == (len(table), True)
+    assert (everybody["shared"].sum(), len(everybody) > len(made.table)) == (len(made.table), True)
 
 
-def test_what_identifies_somebody_is_not_there(table: Any) -> None:
-    values = {str(value) for column in (*BY, PROMISED.sensitive) for value in table[column]}
+def test_what_identifies_somebody_is_not_there(made: Any) -> None:
+    values = {str(value) for column in (*BY, PROMISED.sensitive) for value in made.table[column]}
     assert values >= {"2026-01-05", "2025", "Firefox", "any", "direct"}
     rare = [value for value in values if value.startswith(("Rare", "C", "blog-", "u", "v")) and len(value) > 7]
     assert (rare, "ada-lovelace" in values) == ([], False)
     assert not [column.name for column in VISITS_SHARED.columns if column.of_a_person or column.personal]
-    assert table[PROMISED.count].between(1, PROMISED.most + PROMISED.noise).all()
+    assert made.table[PROMISED.count].between(1, PROMISED.most + PROMISED.noise).all()
 
 
-def test_page_views_are_shared_or_counted_as_left_out(visits: Any, persons: Any, table: Any) -> None:
-    left_out = visits_shared.left_out(visits, persons)[WEEK]
+def test_page_views_are_shared_or_counted_as_left_out(made: Any) -> None:
+    left_out = visits_shared.left_out(made.visits, made.persons)[WEEK]
     rows = page_views()
     assert left_out["private"] == sum(row[2] for row in rows) > 0
     assert min(left_out.values()) > 0
-    assert table[PROMISED.count].sum() + sum(left_out.values()) == len(rows)
+    assert made.table[PROMISED.count].sum() + sum(left_out.values()) == len(rows)
 
 
-def test_counts_are_shifted_within_bounds_and_groups_keep_their_sum(persons: Any, table: Any) -> None:
-    exact = persons.where("shared").withColumn("page_views", F.least("page_views", F.lit(PROMISED.most))).toPandas()
+def test_counts_are_shifted_within_bounds_and_groups_keep_their_sum(made: Any) -> None:
+    exact = (
+        made.persons.where("shared").withColumn("page_views", F.least("page_views", F.lit(PROMISED.most))).toPandas()
+    )
     shifted = 0
-    for key, rows in table.groupby(BY):
+    for key, rows in made.table.groupby(BY):
         true = exact[(exact[BY] == list(key)).all(axis=1)]
         assert rows[PROMISED.count].sum() == true["page_views"].sum()
         assert Counter(rows[PROMISED.sensitive]) == Counter(true[PROMISED.sensitive])
@@ -110,11 +102,11 @@ def test_counts_are_shifted_within_bounds_and_groups_keep_their_sum(persons: Any
     assert shifted > 0
 
 
-def test_rows_are_the_same_when_they_are_computed_again_by_the_secret(persons: Any, table: Any) -> None:
+def test_rows_are_the_same_when_they_are_computed_again_by_the_secret(made: Any) -> None:
     def rows(secret: str) -> list[tuple[Any, ...]]:
-        return sorted(map(tuple, visits_shared.shared(persons.repartition(3), secret).select(*COLUMNS).collect()))
+        return sorted(map(tuple, visits_shared.shared(made.persons.repartition(3), secret).select(*COLUMNS).collect()))
 
-    assert rows(SECRET) == sorted(table.itertuples(index=False, name=None)) != rows("t" * 32)
+    assert rows(SECRET) == sorted(made.table.itertuples(index=False, name=None)) != rows("t" * 32)
 
 
 def attack(known: list[Row], rows: list[Row], by: list[str], *, candidate: str) -> list[tuple[int, int]]:
@@ -134,7 +126,7 @@ def attack(known: list[Row], rows: list[Row], by: list[str], *, candidate: str) 
     return sizes
 
 
-def test_the_attack_finds_persons_in_the_plain_table_and_nobody_in_the_shared_one(table: Any) -> None:
+def test_the_attack_finds_persons_in_the_plain_table_and_nobody_in_the_shared_one(made: Any) -> None:
     plain: list[Row] = []
     known: dict[str, Row] = {}
     for _, hour, private, user, visit, page, browser, country, host in page_views():
@@ -146,25 +138,25 @@ def test_the_attack_finds_persons_in_the_plain_table_and_nobody_in_the_shared_on
             known.setdefault(user, row)
     exposed = attack([*known.values()], plain, [*BY[:2], "page", "browser"], candidate="visit")
     assert sum(candidates == 1 for candidates, _ in exposed) / len(exposed) > 0.8
-    hidden = attack([*known.values()], table.to_dict("records"), BY, candidate=PROMISED.number)
+    hidden = attack([*known.values()], made.table.to_dict("records"), BY, candidate=PROMISED.number)
     assert min(candidates for candidates, _ in hidden) >= PROMISED.k
     assert min(values for _, values in hidden) > 1
 
 
-def test_rows_that_are_not_anonymous_are_refused_and_nobody_can_lift_it(shared: Any, tmp_path: Path) -> None:
-    first = shared.first()
+def test_rows_that_are_not_anonymous_are_refused_and_nobody_can_lift_it(made: Any, tmp_path: Path) -> None:
+    first = made.shared.first()
     spoiled = reduce(and_, [F.col(name) == first[name] for name in BY])
-    lacking = shared.where(~spoiled | (F.col(PROMISED.number) < PROMISED.k))
+    lacking = made.shared.where(~spoiled | (F.col(PROMISED.number) < PROMISED.k))
     alike = F.when(spoiled, "direct").otherwise(F.col(PROMISED.sensitive))
     # Numbers that hide that somebody is missing: one of them comes twice.
     doubled = F.when(spoiled & (F.col(PROMISED.number) == 2), 1).otherwise(F.col(PROMISED.number))
     distinct = f"count(1) = count(distinct struct({', '.join(VISITS_SHARED.key)}))"
     judged = [F.expr(sql) for sql in (*(audit.expression for audit in VISITS_SHARED.audits), distinct)]
     for frame, verdict in (
-        (shared, (True, True, True)),
+        (made.shared, (True, True, True)),
         (lacking, (False, True, True)),
-        (shared.withColumn(PROMISED.sensitive, alike), (True, False, True)),
-        (shared.withColumn(PROMISED.number, doubled), (True, True, False)),
+        (made.shared.withColumn(PROMISED.sensitive, alike), (True, False, True)),
+        (made.shared.withColumn(PROMISED.number, doubled), (True, True, False)),
     ):
         assert tuple(frame.agg(*judged).first()) == verdict
 

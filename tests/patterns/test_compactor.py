@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -11,27 +12,30 @@ from typing import Any
 import pytest
 
 from blogdata.errors import PlatformError
-from blogdata.ledger import ledger
 from blogdata.ledger.claims import Claims
 from blogdata.ledger.events import EventLog
 from blogdata.runs import turns, upkeep
-from blogdata.runs.upkeep import BUSY, Done, Upkeep, compact
-from blogdata.table import compactor, rewriting
-from blogdata.table.changes import AppendBatch
+from blogdata.runs.upkeep import BUSY, Done, Fault, Upkeep, compact
+from blogdata.table import compactor
 from blogdata.table.compactor import AT_REST, CROWDED, MANY, DataFile
-from blogdata.table.lake import Lake
+from blogdata.table.lake import Lake, rows_of_files
 from blogdata.table.publish import publish
-from blogdata.table.reads import rows_of_files
-from blogdata.table.target import Provenance
+from blogdata.table.target import AppendBatch, Provenance
 from blogdata.table.unneeded import READABLE
 from laws.stepping import Held, Probe
-from tidied import whole
-from toy import CONTRACT, HOURS, clicks, copies_of, resting, run_context, target
+from toy import CONTRACT, HOURS, clicks, copies_of, problems, resting, run_context, target
 
 NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
 BATCHES, ROWS, FILES = 2, 60, 3
 """Batches that are appended, with so many rows each, in so many files of each hour."""
 LIVE = replace(CONTRACT, reasons={}, stands_for="count(1)", audits=())
+
+
+def whole(outcomes: Iterable[Done | Fault]) -> list[Done]:
+    """Return what was done; no error ended any of it."""
+    outcomes = list(outcomes)
+    assert [outcome.error for outcome in outcomes if isinstance(outcome, Fault)] == []
+    return [outcome for outcome in outcomes if isinstance(outcome, Done)]
 
 
 def small(number: int, *, partition: str = HOURS[0], at: datetime = NOW - timedelta(days=1)) -> list[DataFile]:
@@ -104,9 +108,6 @@ class Table:
     def expected(self, batches: int) -> list[tuple[Any, ...]]:
         return sorted((HOURS[n % 2], n, 1 + n % 3, f"/page{n % 5}") for n in range(batches * ROWS))
 
-    def problems(self) -> list[str]:
-        return [line.problem for line in ledger.audit(self.lake, self.events, LIVE) if line.problem]
-
 
 @pytest.fixture
 def table(spark: Any, appended: Path) -> Table:
@@ -124,7 +125,7 @@ def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
     read = [tuple(row) for row in table.lake.read(table.spark, LIVE.dataset).collect()]
     assert sorted(read) == table.rows() == table.rows(version) == table.expected(BATCHES)
     assert table.events.history(LIVE.dataset) == history, "it is no publication"
-    assert table.problems() == []
+    assert problems(table.lake, LIVE) == []
     assert table.maintain() == []
     assert not Claims(table.lake, LIVE.dataset, alive=lambda claim: True).held()
 
@@ -141,7 +142,7 @@ def test_the_small_files_go_when_no_reader_can_need_them(table: Table) -> None:
     assert whole(upkeep.maintain(table.upkeep(later=READABLE + timedelta(days=3)))) == []
     append(table.spark, table.root, BATCHES)
     assert table.rows() == table.expected(BATCHES + 1)
-    assert table.problems() == []
+    assert problems(table.lake, LIVE) == []
 
 
 def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> None:
@@ -151,7 +152,7 @@ def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> Non
     assert held.error is None
     assert len(table.files()) == 2 * len(HOURS), "those of the compaction, and of the batch beside it"
     assert table.rows() == table.expected(BATCHES + 1)
-    assert table.problems() == []
+    assert problems(table.lake, LIVE) == []
 
 
 def test_a_dataset_that_is_being_published_is_left(table: Table) -> None:
@@ -170,15 +171,15 @@ def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
         probe.end(phase)
         with pytest.raises(Exception, match=f"the write was ended at {phase}"):
             table.maintain(probe)
-        assert (table.rows(), table.problems()) == (table.expected(BATCHES), [])
+        assert (table.rows(), problems(table.lake, LIVE)) == (table.expected(BATCHES), [])
     assert len(table.files()) == len(HOURS)
     assert table.maintain() == []
 
 
 def test_a_compaction_that_would_change_rows_is_refused(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     version = table.lake.version(LIVE.dataset)
-    monkeypatch.setattr(rewriting, "rows_of_files", lambda *files: rows_of_files(*files).where("click <> 7"))
+    monkeypatch.setattr(compactor, "rows_of_files", lambda *files: rows_of_files(*files).where("click <> 7"))
     into = target(table.root, "maintain", contract=LIVE)
     with pytest.raises(PlatformError, match="a compaction would change the rows"):
-        rewriting.compact(table.spark, into, HOURS, small=1 << 20, most=1 << 20)
+        compactor.compact(table.spark, into, HOURS)
     assert table.lake.version(LIVE.dataset) == version

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from blogdata.contract.publication import Account, Added, Commit
-from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.table import arrow
@@ -16,7 +15,7 @@ from blogdata.table.committer import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.target import Additions, Provenance
 from blogdata.table.write_faults import AuditFailed
-from toy import CONTRACT, HOURS, accounts, clicks, copies_of, resting, target
+from toy import CONTRACT, HOURS, accounts, clicks, copies_of, problems, resting, target
 
 pytestmark = pytest.mark.matrix(4)
 
@@ -70,9 +69,8 @@ def test_rows_are_added_to_one_partition_while_another_is_replaced(spark: Any, c
     assert entry.measures == {"pages": 5}, "the figures are of the whole partition"
     assert sum(entry.breakdowns["pages"].values()) == 55
     assert commit.entries[HOURS[1]].added is None
-    events = EventLog(made.lake)
-    assert events.publications(CONTRACT.dataset)[HOURS[0]].added == entry.added
-    assert [line.problem for line in ledger.audit(made.lake, events, CONTRACT) if line.problem] == []
+    assert EventLog(made.lake).publications(CONTRACT.dataset)[HOURS[0]].added == entry.added
+    assert problems(made.lake, CONTRACT) == []
     assert made.add("two").repeated
 
 

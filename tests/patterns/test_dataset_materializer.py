@@ -18,80 +18,55 @@ from blogdata.patterns.storage.dataset_materializer import Followed
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Staleness
 from blogdata.runs.lake_resource import LakeResource
-from blogdata.runs.step import Step
 from blogdata.table.lake import Lake
-from blogdata.table.target import Provenance, RunContext, Target
+from blogdata.table.target import Provenance
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
+from toy import step, target
 
 DATASET = "gold.returning_visitors"
 WEEKS = tuple(f"2026-01-{day:02}" for day in (5, 12, 19))
 CLICKS = Followed(dataset="gold.clicks", partition="hour", columns=("page", "n"), where="page = 'all'")
-COLUMNS = [column.name for column in CONTRACTS[DATASET].columns]
 
 
-class Blog:
-    """Sketches of the visitors of some hours, as gold.audience_hourly has them, and the table that is made of them."""
-
-    def __init__(self, spark: Any, root: Path) -> None:
-        self.spark, self.runs = spark, 0
-        self.access = LakeResource(root=str(root), landing=str(root / "landing"))
-
-    def come(self, visitors: dict[str, range]) -> None:
-        """Publish some hours with these visitors."""
-        frame = self.spark.createDataFrame(
-            [(hour, f"u{number}") for hour, numbers in visitors.items() for number in numbers],
-            "event_hour STRING, user STRING",
-        )
-        dimensions = F.explode(F.array(*map(F.lit, AUDIENCE_DIMENSIONS))).alias("dimension")
-        sketch = F.hll_sketch_agg("user", LG_K).alias("visitors")
-        groups = frame.select("*", dimensions).groupBy("event_hour", "dimension")
-        hours = groups.agg(F.lit(ALL).alias("value"), F.count("user").alias("events"), sketch)
-        accounts = {hour: Account(rows_in=len(of) * len(AUDIENCE_DIMENSIONS)) for hour, of in visitors.items()}
-        aim = Target(lake=self.access.lake, contract=CONTRACTS[AUDIENCE], run=self.run())
-        overwrite_partitions(hours, aim, sorted(visitors), Provenance(accounts=accounts))
-
-    def run(self) -> RunContext:
-        self.runs += 1
-        return RunContext(run_id=f"run-{self.runs}", job="tests", code_version="v1")
-
-    def refreshed(self) -> str:
-        """Refresh the table; return how much of it was computed."""
-        step: Any = Step(
-            contract=CONTRACTS[DATASET],
-            partitions=(),
-            spark=self.spark,
-            access=self.access,
-            deployment=None,  # type: ignore[arg-type]
-            run=self.run(),
-        )
-        return str(returning_visitors.returning_visitors.compute(step)[DATASET].info["refreshed"])
-
-    def is_stale(self) -> bool:
-        planner = Staleness(graph=GRAPH, look=Snapshot(self.access.landing_zone, self.access.events))
-        return bool(planner.stale(GRAPH.task_of(DATASET)))
-
-    def table(self) -> list[tuple[Any, ...]]:
-        return self.sorted(self.access.lake.read(self.spark, DATASET))
-
-    def view(self) -> list[tuple[Any, ...]]:
-        rows = self.access.lake.read(self.spark, AUDIENCE)
-        return self.sorted(dataset_materializer.evaluate(self.spark, CONTRACTS[DATASET].view, {AUDIENCE: rows}))
-
-    def sorted(self, frame: Any) -> list[tuple[Any, ...]]:
-        return sorted(tuple(row) for row in frame.select(*COLUMNS).collect())
+def publish(spark: Any, root: Path, run: str, visitors: dict[str, range]) -> None:
+    """Publish sketches of the visitors of some hours, as gold.audience_hourly has them."""
+    rows = [(hour, f"u{number}") for hour, numbers in visitors.items() for number in numbers]
+    frame = spark.createDataFrame(rows, "event_hour STRING, user STRING")
+    dimensions = F.explode(F.array(*map(F.lit, AUDIENCE_DIMENSIONS))).alias("dimension")
+    sketch = F.hll_sketch_agg("user", LG_K).alias("visitors")
+    groups = frame.select("*", dimensions).groupBy("event_hour", "dimension")
+    hours = groups.agg(F.lit(ALL).alias("value"), F.count("user").alias("events"), sketch)
+    accounts = {hour: Account(rows_in=len(of) * len(AUDIENCE_DIMENSIONS)) for hour, of in visitors.items()}
+    aim = target(root, run, CONTRACTS[AUDIENCE])
+    overwrite_partitions(hours, aim, sorted(visitors), Provenance(accounts=accounts))
 
 
 def test_late_rows_of_a_week_are_taken_from_its_feed(spark: Any, lake_root: Path) -> None:
-    blog, hours = Blog(spark, lake_root), [f"{week}T00" for week in WEEKS]
-    blog.come({hour: range(at * 100, at * 100 + 300) for at, hour in enumerate(hours)})
-    assert blog.refreshed() == "all weeks, since the table is new"
-    before = blog.table()
-    blog.come({hours[0]: range(350)})
-    assert blog.is_stale()
-    assert blog.refreshed().partition(", since")[0] == WEEKS[0]
-    assert not blog.is_stale()
-    assert blog.table() == blog.view() != before
+    hours, contract = [f"{week}T00" for week in WEEKS], CONTRACTS[DATASET]
+
+    def refreshed(run: str) -> str:
+        computed = returning_visitors.returning_visitors.compute(step(spark, lake_root, contract, run=run))
+        return str(computed[DATASET].info["refreshed"])
+
+    def is_stale() -> bool:
+        access = LakeResource(root=str(lake_root), landing=str(lake_root / "landing"))
+        planner = Staleness(graph=GRAPH, look=Snapshot(access.landing_zone, access.events))
+        return bool(planner.stale(GRAPH.task_of(DATASET)))
+
+    def rows(frame: Any) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in frame.select(*[column.name for column in contract.columns]).collect())
+
+    publish(spark, lake_root, "1", {hour: range(at * 100, at * 100 + 300) for at, hour in enumerate(hours)})
+    assert refreshed("2") == "all weeks, since the table is new"
+    lake = Lake(root=str(lake_root))
+    before = rows(lake.read(spark, DATASET))
+    publish(spark, lake_root, "3", {hours[0]: range(350)})
+    assert is_stale()
+    assert refreshed("4").partition(", since")[0] == WEEKS[0]
+    assert not is_stale()
+    view = dataset_materializer.evaluate(spark, contract.view, {AUDIENCE: lake.read(spark, AUDIENCE)})
+    assert rows(lake.read(spark, DATASET)) == rows(view) != before
 
 
 @pytest.fixture

@@ -129,9 +129,9 @@ def test_an_interrupted_replay_is_finished_by_the_next(landing: Path, monkeypatc
         patch.setattr(dead_letter, "write_whole", cut_off)
         with pytest.raises(KeyboardInterrupt):
             land([CORRECTION, OTHER], DEAD, landing)
-    (there,) = landed(landing)
+    (first,) = landed(landing)
     files, changed = land([CORRECTION, OTHER], DEAD, landing)
-    assert set(changed) == set(files) - {there}
+    assert set(changed) == set(files) - {first}
     assert sorted(landed(landing).values()) == [b'{"visit_id":"v"}\n', b"{}\n"]
 
 

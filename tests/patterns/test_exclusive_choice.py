@@ -19,8 +19,7 @@ BOTH = ["csv", "parquet"]
 
 
 @pytest.mark.parametrize(
-    ("day", "branches"),
-    [(BEFORE, ["csv"]), ("2026-01-01", BOTH), ("2026-12-31", BOTH), (AFTER, ["parquet"])],
+    ("day", "branches"), [(BEFORE, ["csv"]), ("2026-01-01", BOTH), ("2026-12-31", BOTH), (AFTER, ["parquet"])]
 )
 def test_the_date_of_a_day_decides(day: str, branches: list[str]) -> None:
     assert [writer.name for writer in writers_of(day)] == branches

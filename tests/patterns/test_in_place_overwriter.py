@@ -8,16 +8,15 @@ import lzma
 import os
 import signal
 import stat
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from blogdata.errors import TransientError
-from blogdata.landing import sizes, vanished_lines
+from blogdata.landing import in_place_overwriter, sizes, vanished_lines
 from blogdata.landing.in_place_overwriter import overwrite
 from blogdata.landing.landed_formats import MARK, content, stored_as
 from blogdata.landing.lines import FILLER
@@ -110,37 +109,26 @@ def test_a_file_that_grows_meanwhile_keeps_its_new_lines(tmp_path: Path) -> None
     assert file.read_bytes() == TEXT + b"\nmore"
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from blogdata.landing import in_place_overwriter as it
-
-moment, calls = sys.argv[2], 0
-
-def die(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def after(call):
-    def called(*given):
-        call(*given)
-        die()
-    return called
-
-if moment == "within a line":
-    it._blank = after(it._blank)
-elif moment == "renamed":
-    it.sync = lambda path: path.is_dir() and die()
-goes = lambda lines: [offset for offset, raw in lines if b"alice" in raw]
-it.overwrite(Path(sys.argv[1]), goes, before=die if moment == "staged" else lambda _: None)
-"""
-
-
 @pytest.mark.parametrize(("moment", "left"), [("within a line", TEXT), ("staged", TEXT), ("renamed", KEPT)])
-def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path: Path, moment: str, left: bytes) -> None:
-    file = put(tmp_path)
-    ended = subprocess.run([sys.executable, "-c", KILLED, file, moment], check=False, env=os.environ)
-    assert ended.returncode == -signal.SIGKILL
+def test_a_kill_leaves_the_old_file_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, left: bytes
+) -> None:
+    file, blank = put(tmp_path), in_place_overwriter._blank
+
+    def die(*_: object) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if not (child := os.fork()):
+        try:
+            if moment == "within a line":
+                monkeypatch.setattr(in_place_overwriter, "_blank", lambda *given: die(blank(*given)))
+            elif moment == "renamed":
+                monkeypatch.setattr(in_place_overwriter, "sync", lambda path: path.is_dir() and die())
+            overwrite(file, of_alice, before=die if moment == "staged" else lambda _: None)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
     assert file.read_bytes() == left
     overwrite(file, of_alice)
-    assert file.read_bytes() == KEPT
-    assert list(tmp_path.iterdir()) == [file]
+    assert (file.read_bytes(), list(tmp_path.iterdir())) == (KEPT, [file])

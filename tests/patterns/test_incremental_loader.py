@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import random
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -224,18 +223,6 @@ def test_no_file_is_overwritten_when_earlier_ones_are_removed(source: Source, la
     (hour / "legacy-1-old.jsonl").unlink()
     assert sorted(numbers(landed)) == [("10", "3"), ("10", "4"), ("10", "6")]
     assert load(source, landed).new == {}
-
-
-def test_rows_of_forgotten_persons_are_not_brought_back(source: Source, landed: Path) -> None:
-    def forget(file: Path) -> None:
-        file.write_bytes(re.sub(rb'.*"id" : "1".*', lambda line: FILLER * len(line[0]), file.read_bytes()))
-
-    add(source, 1, "10:00")
-    add(source, 2, "10:00")
-    for _ in range(3):
-        load(source, landed, prepare=forget)
-    assert numbers(landed) == [("10", "2")]
-    assert len(list(landed.rglob("legacy-*"))) == 1
 
 
 def test_a_table_without_a_usable_column_is_refused(source: Source, landed: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import dagster as dg
 import pytest
 from dagster._core.execution.stats import StepEventStatus
@@ -11,7 +9,6 @@ from dagster._core.execution.stats import StepEventStatus
 import definitions
 from assets.silver import enriched as asset
 from blogdata.operate import config, dagster_home
-from blogdata.patterns.data_flow import local_sequencer
 from blogdata.runs.refresh_request import JOB
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
@@ -20,13 +17,6 @@ __all__ = ("deploy",)
 
 ENRICHED, PLACES = "silver.visits_enriched", "silver.places"
 GOOGLE, QUAD9, NEW, RESERVED = "8.8.8.8", "9.9.9.9", "1.1.1.1", "10.0.0.1"
-
-
-def test_only_what_is_not_stored_is_asked_for(spark: Any) -> None:
-    wanted = spark.createDataFrame([("b",), ("c",), (None,), ("a",), ("c",)], "ip STRING")
-    stored = spark.createDataFrame([("a", "DE")], "ip STRING, country STRING")
-    assert local_sequencer.missing(wanted, stored, key="ip") == ["b", "c"]
-    assert local_sequencer.missing(wanted, stored.limit(0), key="ip") == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

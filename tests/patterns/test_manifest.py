@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +21,7 @@ from blogdata.errors import PlatformError
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.storage import manifest
 from blogdata.runs import upkeep
-from blogdata.table import members, retired, shares, unneeded
+from blogdata.table import expiry, members, shares, unneeded
 from blogdata.table.lake import Lake
 from blogdata.table.shares import MANIFEST
 from toy import declared
@@ -89,46 +89,36 @@ def read(request: pytest.FixtureRequest) -> Read:
     return reader
 
 
-def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) -> None:
-    shared = manifest.share(lake, PAGES, now=NOON)
-    assert (shared.version, shared.files, shared.rows) == (0, 2, 3)
-    where = manifest.location(lake, PAGES.dataset)
-    publish_monday(lake)
-    assert read(where, "day") == OLD
-    assert manifest.share(lake, PAGES).version == 1
-    assert read(where, "day") == sorted([*NEW, OLD[2]])
-    for version in (2, 3):
-        publish_monday(lake)
-        assert manifest.share(lake, PAGES).version == version
-        assert len(shares.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
-
-
-def test_the_removal_of_old_files_obeys_a_share(lake: Lake, read: Read) -> None:
-    """The platform's own removal, a year later."""
+def test_a_reader_sees_one_version_whose_files_are_held_until_the_share_moves_on(lake: Lake, read: Read) -> None:
     now = datetime.now(timezone.utc) + timedelta(days=365)
 
-    def remove() -> None:
+    def remove() -> int:
+        """Remove old files as the platform does, a year later; return how many are left."""
         unneeded.remove(upkeep.unneeded_data(lake, EventLog(lake), PAGES, now))
+        return len(files())
 
-    manifest.share(lake, PAGES, now=NOON)
-    where, shared = manifest.location(lake, PAGES.dataset), files(lake)
+    def files() -> list[Path]:
+        return list(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
+
+    shared, first = manifest.share(lake, PAGES, now=NOON), files()
+    assert (shared.version, shared.files, shared.rows) == (0, 2, 3)
+    where = manifest.location(lake, PAGES.dataset)
     for _ in range(3):
         publish_monday(lake)
-    replaced = len(files(lake))
-    remove()
-    assert len(files(lake)) < replaced
+    assert len(files()) > remove()
     assert read(where, "day") == OLD
+    for version in (3, 4):
+        assert manifest.share(lake, PAGES).version == version
+        assert read(where, "day") == sorted([*NEW, OLD[2]])
+        assert len(shares.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
+        publish_monday(lake)
     manifest.withdraw(lake, PAGES.dataset)
     assert (list(where.parent.iterdir()), shares.current(lake, PAGES.dataset)) == ([], None)
     remove()
-    assert sorted(file.exists() for file in shared) == [False, True], "the other one is of the newest version, too"
+    assert sorted(file.exists() for file in first) == [False, True], "the other one is of the newest version, too"
 
 
-def files(lake: Lake) -> list[Path]:
-    return list(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
-
-
-def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read) -> None:
+def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path) -> None:
     """Of a frozen table, only the weeks that are still read from it; a replaced table is not removed while shared."""
     lake, (first, second) = Lake(root=str(tmp_path)), ("2026-01-05", "2026-01-12")
     single = member(lake, second, rows=2)
@@ -143,12 +133,12 @@ def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read)
     assert members.commit(lake, DATASET, seen, [*seen.superseded({first, second}, 1, NOON), newer], {}) == 1
 
     long_after = NOON + timedelta(days=30)
-    assert retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == []
+    assert expiry.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == {}
     expected = [(first, 7), (second, 0), (second, 1)]
-    assert read(manifest.location(lake, DATASET), "week") == expected
+    assert parquet(manifest.location(lake, DATASET), "week") == expected
     manifest.withdraw(lake, DATASET)
-    removed = retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
-    assert [table.location for table in removed] == ["2026-01-12-a", "2026-a"]
+    removed = expiry.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
+    assert list(removed) == ["2026-01-12-a", "2026-a"]
 
 
 @pytest.mark.parametrize("subject", [None, *[Subject(whose=Whose.VISITOR, how=how) for how in How]])
@@ -174,3 +164,12 @@ def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Pa
         manifest.share(lake, PAGES)
     spark.sql(f"REORG TABLE delta.`{path}` APPLY (PURGE)")
     assert manifest.share(lake, PAGES).rows == 9
+    # It lists what Delta's own manifest of the table lists, which Trino and Presto read.
+    spark.sql(f"GENERATE symlink_format_manifest FOR TABLE delta.`{path}`")
+    theirs, ours = Path(path, "_symlink_format_manifest"), manifest.location(lake, PAGES.dataset).resolve()
+    assert listed(ours) == listed(theirs)
+
+
+def listed(folder: Path) -> dict[str, list[str]]:
+    files = {str(file.relative_to(folder)): file.read_text("utf-8").splitlines() for file in folder.rglob(MANIFEST)}
+    return {name: sorted(urlsplit(line).path for line in lines) for name, lines in files.items()}

@@ -14,10 +14,9 @@ from blogdata.patterns.idempotency import merger
 from blogdata.patterns.idempotency.merger import differences, merge
 from blogdata.runs.step import FullDelivery
 from blogdata.table import tables
-from blogdata.table.changes import AppendBatch
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
-from blogdata.table.target import Provenance
+from blogdata.table.target import AppendBatch, Provenance
 from blogdata.table.write_faults import AuditFailed, WriteRefused
 from toy import LETTERS, copies_of, resting, step, target
 

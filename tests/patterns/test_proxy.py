@@ -14,14 +14,13 @@ from pyspark.errors import PySparkException
 
 from blogdata.contract.publication import WHOLE_TABLE, Account, Commit
 from blogdata.errors import PlatformError
-from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
-from blogdata.table import members, retired
+from blogdata.table import expiry, members
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
-from toy import WHOLE, copies_of, target
+from toy import WHOLE, copies_of, problems, target
 
 THINGS = replace(WHOLE, dataset="bronze.things")
 YEARS = timedelta(days=THINGS.retention_days)
@@ -44,59 +43,54 @@ def lake(loaded: Path) -> Lake:
     return Lake(root=str(loaded))
 
 
-def there(spark: Any, lake: Lake, version: int | None = None) -> int:
+def count(spark: Any, lake: Lake, version: int | None = None) -> int:
     return int(lake.read(spark, THINGS.dataset, version).count())
 
 
 def copies(lake: Lake) -> list[str]:
     folder = lake.folder(members.table_of(THINGS.dataset, ""))
     assert folder is not None
-    return sorted(found.name for found in folder.iterdir())
+    return sorted(file.name for file in folder.iterdir())
 
 
 def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> None:
     monday = lake.version(THINGS.dataset)
     tuesday = load(spark, lake, 12, "r2", name="v2026-01-06")
-    assert (there(spark, lake), there(spark, lake, monday)) == (12, 10)
+    assert (count(spark, lake), count(spark, lake, monday)) == (12, 10)
     assert lake.row_counts(THINGS.dataset, None) == {WHOLE_TABLE: 12}
     first, second = proxy.history(lake, THINGS.dataset)
-    assert [(one.rows, one.run_id, one.since_version) for one in (first, second)] == [
-        (10, "r1", monday),
-        (12, "r2", tuesday.version),
-    ]
+    shown = [(copy.rows, copy.run_id, copy.since_version) for copy in (first, second)]
+    assert shown == [(10, "r1", monday), (12, "r2", tuesday.version)]
     assert first.visible_until == second.visible_from, "without a gap"
     assert second.visible_until is None
-    events = EventLog(lake)
-    assert [entry.rows_out for entry in events.history(THINGS.dataset)] == [10, 12]
-    assert [line.problem for line in ledger.audit(lake, events, THINGS)] == [None]
+    assert [entry.rows_out for entry in EventLog(lake).history(THINGS.dataset)] == [10, 12]
+    assert problems(lake, THINGS) == []
 
     # Retention removes and reports expired copies, but never the visible one.
     years = datetime.now(timezone.utc) + YEARS
-    assert retired.remove(lake, THINGS.dataset, keep=YEARS, now=years - timedelta(days=1)) == []
-    (removed,) = retired.remove(lake, THINGS.dataset, keep=YEARS, now=years + timedelta(days=400))
-    assert (removed.location, removed.rows) == (first.location, 10)
+    assert expiry.remove(lake, THINGS.dataset, keep=YEARS, now=years - timedelta(days=1)) == {}
+    assert list(expiry.remove(lake, THINGS.dataset, keep=YEARS, now=years + timedelta(days=400))) == [first.location]
     assert copies(lake) == [second.location]
-    assert there(spark, lake) == 12
+    assert count(spark, lake) == 12
     with pytest.raises(PlatformError, match=rf"version {monday}"):
-        there(spark, lake, monday)
+        count(spark, lake, monday)
 
 
 def test_a_crashed_load_is_completed_with_its_copy(spark: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            load(spark, lake, 12, "r2", inputs={"bronze.x": 1})
-    assert (there(spark, lake), len(copies(lake))) == (10, 2), "a copy without a pointer is invisible"
-    load(spark, lake, 12, "r2", inputs={"bronze.x": 1})
-    assert (there(spark, lake), len(copies(lake))) == (12, 2), "the existing copy is shown"
-    assert load(spark, lake, 12, "r2", inputs={"bronze.x": 1}).repeated
+    def crash(rows: int, run: str) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                load(spark, lake, rows, run, inputs={"bronze.x": 1})
 
-    with monkeypatch.context() as patch:
-        patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            load(spark, lake, 13, "r3", inputs={"bronze.x": 1})
+    crash(12, "r2")
+    assert (count(spark, lake), len(copies(lake))) == (10, 2), "a copy without a pointer is invisible"
+    load(spark, lake, 12, "r2", inputs={"bronze.x": 1})
+    assert (count(spark, lake), len(copies(lake))) == (12, 2), "the existing copy is shown"
+    assert load(spark, lake, 12, "r2", inputs={"bronze.x": 1}).repeated
+    crash(13, "r3")
     load(spark, lake, 14, "r3", inputs={"bronze.x": 2})
-    assert there(spark, lake) == 14, "a retry with a newer input does not publish the first try's rows"
+    assert count(spark, lake) == 14, "a retry with a newer input does not publish the first try's rows"
 
 
 def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
@@ -113,4 +107,4 @@ def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
         with pytest.raises(PySparkException, match="append"):
             spark.sql(sql.format(f"delta.`{lake.path(table)}`"))
     write_deltalake(lake.path(table), frame.limit(1).toArrow(), mode="append")
-    assert there(spark, lake) == 10, "rows appended outside the platform are never read"
+    assert count(spark, lake) == 10, "rows appended outside the platform are never read"

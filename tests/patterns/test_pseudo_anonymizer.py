@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 
 from assets.gold import visits_weekly
 from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, masked_email, token
-from quality.contracts.visits_weekly import USER_BUCKETS
 
 SECRET = "s" * 32
 USERS = [f"u{number}" for number in range(60)]
@@ -37,7 +36,7 @@ def visits(spark: Any) -> Any:
 
 
 def test_a_private_page_view_leads_to_nobody_by_its_visit(visits: Any) -> None:
-    weekly = visits_weekly.for_analysts(visits, USER_BUCKETS, SECRET).collect()
+    weekly = visits_weekly.for_analysts(visits, SECRET).collect()
     owners = {row["visit_id"]: row["user_id"] for row in weekly if row["user_id"]}
     private = [row for row in weekly if row["keep_private"]]
     assert (len(private), len(owners)) == (30, 60)

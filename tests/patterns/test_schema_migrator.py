@@ -37,7 +37,7 @@ COUNTED, *OTHER_RULES, HELD_EQUAL = NOW.rules
 BEFORE = replace(
     NOW,
     columns=tuple(column for column in NOW.columns if column.name != "visitors"),
-    rules=tuple(rule for rule in NOW.rules if rule is not HELD_EQUAL),
+    rules=(COUNTED, *OTHER_RULES),
     migrations=(),
 )
 AFTER = replace(
@@ -50,11 +50,8 @@ FIRST, LAST = MIGRATION.since, MIGRATION.ends
 
 def publish(spark: Any, lake: Lake, contract: Contract, day: str, visitors: int, name: str = "visitors") -> None:
     """Publish a day as its asset does, with one of the two columns."""
-    row = (day, "direct", 9, 9, visitors, 24)
-    frame = spark.createDataFrame(
-        [row],
-        f"event_date STRING, referral_host STRING, events BIGINT, visits BIGINT, {name} BIGINT, hours_present INT",
-    )
+    ddl = "event_date STRING, referral_host STRING, events BIGINT, visits BIGINT, {} BIGINT, hours_present INT"
+    frame = spark.createDataFrame([(day, "direct", 9, 9, visitors, 24)], ddl.format(name))
     aim = target(Path(lake.root), f"{day} {visitors} {len(contract.columns)}", contract=contract)
     overwrite_partitions(frame, aim, [day], Provenance(accounts={day: Account(rows_in=9)}))
 
@@ -143,9 +140,7 @@ def table_of(lake: Lake, rows: pa.Table = ROWS, dataset: str = CONTRACT.dataset,
 
 
 RETIRED = replace(
-    CONTRACT,
-    columns=CONTRACT.columns[:3],
-    migrations=(Migration(old="page", since=FIRST, grace=timedelta(days=1)),),
+    CONTRACT, columns=CONTRACT.columns[:3], migrations=(Migration(old="page", since=FIRST, grace=timedelta(days=1)),)
 )
 
 
@@ -203,21 +198,15 @@ def test_a_delivery_outside_the_lake_is_a_reader(tmp_path: Path) -> None:
     assert reading(moved) == []
 
 
-CENTS = Migration(
-    old="stands_for",
-    new="stands",
-    new_from_old="cast(stands_for AS STRING)",
-    old_from_new="cast(stands AS BIGINT)",
-    since=FIRST,
-    grace=timedelta(days=9),
+AS_TEXT = Migration(
+    old="stands_for", new="stands", new_from_old="cast(stands_for AS STRING)", since=FIRST, grace=timedelta(days=9)
 )
-STANDS = Column(name="stands", type="STRING", description="The same as text")
 
 
 def test_an_impossible_migration_is_refused() -> None:
     key = replace(RETIRED.migrations[0], old="click")
     for change, fault in (
-        ({"migrations": (replace(CENTS, old="page", new="path"),)}, "lacks path"),
+        ({"migrations": (replace(AS_TEXT, old="page", new="path"),)}, "lacks path"),
         ({"migrations": (key,)}, "identifies rows"),
         ({"migrations": RETIRED.migrations, "write": Merge()}, "replaced is migrated"),
     ):
@@ -226,6 +215,7 @@ def test_an_impossible_migration_is_refused() -> None:
 
 
 def test_a_column_that_a_contract_dropped_before_its_table_had_the_new_one_is_carried(tmp_path: Path) -> None:
-    hasty = replace(CONTRACT, columns=(*CONTRACT.columns[:2], CONTRACT.columns[3], STANDS), migrations=(CENTS,))
+    stands = Column(name="stands", type="STRING", description="The same as text")
+    hasty = replace(CONTRACT, columns=(*CONTRACT.columns[:2], CONTRACT.columns[3], stands), migrations=(AS_TEXT,))
     columns = carried(hasty, table_of(Lake(root=str(tmp_path)))).columns
     assert [column.default for column in columns[3:]] == ["cast(stands_for AS STRING)", None]

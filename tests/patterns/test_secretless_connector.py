@@ -29,7 +29,6 @@ ANALYST = "blogdata_analyst"
 
 @pytest.fixture
 def known(tmp_path: Path) -> Certificates:
-    """Certificates of two logins, none made yet."""
     return Certificates(folder=tmp_path / "certificates", hosts=("127.0.0.1", "db.example.org"), logins=("a", "b"))
 
 

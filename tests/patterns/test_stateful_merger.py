@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -13,11 +12,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from blogdata.contract.partitions import Grain
-from blogdata.contract.publication import COMPACTED, Account, Commit
+from blogdata.contract.publication import Account, Commit
 from blogdata.contract.schema import Column
 from blogdata.contract.writes import InOrder
 from blogdata.errors import PlatformError
-from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.executions import due, state
 from blogdata.ledger.held_versions import held_versions
@@ -25,12 +23,11 @@ from blogdata.patterns.idempotency.stateful_merger import execute, restorable
 from blogdata.runs.upkeep import unneeded_data
 from blogdata.table import unneeded
 from blogdata.table.committer import ConcurrentWrite
-from blogdata.table.compactor import SMALL_BYTES, TARGET_BYTES
+from blogdata.table.compactor import compact
 from blogdata.table.lake import Lake
-from blogdata.table.rewriting import compact
 from blogdata.table.target import Provenance
 from blogdata.table.write_faults import AuditFailed
-from toy import LETTERS, copies_of, resting, target
+from toy import LETTERS, copies_of, problems, resting, target
 
 CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.DAY))
 DAILY: dict[str, Sequence[tuple[Any, ...]]] = {
@@ -68,22 +65,8 @@ class Table:
 
     def versions(self) -> dict[str, int]:
         """Return the executions that the table consists of, with their versions."""
-        lines = state(self.events.history(CONTRACT.dataset)).values()
-        return {line.execution: line.version for line in lines if line.applied}
-
-    def operations(self) -> list[str]:
-        opened = self.lake.caught_up(CONTRACT.dataset)
-        assert opened is not None
-        return [_operation(commit) for _, commit in reversed(list(self.lake.commits(opened)))]
-
-    def problems(self) -> list[str]:
-        return [line.problem for line in ledger.audit(self.lake, self.events, self.contract) if line.problem]
-
-
-def _operation(commit: dict[str, Any]) -> str:
-    info = json.loads(commit.get("userMetadata", "{}"))
-    kind = "OPTIMIZE" if COMPACTED in info else "MERGE" if "execution" in info else commit["operation"]
-    return str(kind)
+        lines = state(self.events.history(CONTRACT.dataset))
+        return {execution: version for execution, version, is_applied in lines if is_applied}
 
 
 four_days = copies_of(lambda spark, root: [Table(spark, root).execute(day, run="before") for day in DAYS])
@@ -107,8 +90,7 @@ def test_table_4_5_a_corrected_day_runs_again_and_then_the_days_after_it(daily: 
     assert set(held_versions(daily.lake, daily.events, CONTRACT, CONTRACT.dataset)) == {0, 1, 2}
     assert not daily.execute(DAYS[3], run="before").repeated, "a run that was undone is executed again"
     assert daily.execute(DAYS[3], run="before").repeated
-    assert (daily.rows(), daily.problems()) == ([("E", "8th"), ("Z", "corrected")], [])
-    assert daily.operations() == ["CREATE TABLE", *["MERGE"] * 6]
+    assert (daily.rows(), problems(daily.lake, daily.contract)) == ([("E", "8th"), ("Z", "corrected")], [])
     assert daily.versions() == dict(zip(DAYS, (1, 2, 5, 6), strict=True))
 
 
@@ -126,7 +108,7 @@ def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Tabl
     size = Column(name="size", type="INT", description="Its size", default="length(letter) + 6")
     daily.contract = replace(CONTRACT, columns=(*CONTRACT.columns, size))
     daily.execute(DAYS[2], changes=lambda before: before.where("letter = 'A'").selectExpr("*", "false AS is_deleted"))
-    assert (daily.rows(), daily.problems()) == ([("A", "5th", 7), ("C", "6th", 7)], [])
+    assert (daily.rows(), problems(daily.lake, daily.contract)) == ([("A", "5th", 7), ("C", "6th", 7)], [])
 
 
 def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
@@ -134,14 +116,13 @@ def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
     fifth, sixth = "2024-10-09", "2024-10-10"
     daily.execute(fifth)
     into = target(daily.root, "compaction", CONTRACT)
-    assert compact(daily.spark, into, (), small=SMALL_BYTES, most=TARGET_BYTES) is not None
+    assert compact(daily.spark, into, ()) is not None
     compacted = daily.rows(6)
     for _ in range(2):
         daily.execute(sixth)
-    assert daily.operations()[5:] == ["MERGE", "OPTIMIZE", "MERGE", "MERGE"]
     assert daily.rows() == sorted([*compacted, ("B", "10th")])
     assert set(held_versions(daily.lake, daily.events, CONTRACT, CONTRACT.dataset)) >= {6}
-    assert (daily.versions()[fifth], daily.versions()[sixth], daily.problems()) == (5, 8, [])
+    assert (daily.versions()[fifth], daily.versions()[sixth], problems(daily.lake, daily.contract)) == (5, 8, [])
 
 
 def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:

@@ -11,15 +11,13 @@ import pytest
 
 from blogdata.contract.publication import Commit
 from blogdata.contract.writes import AppearsWith
-from blogdata.ledger import ledger
-from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.table import companions
 from blogdata.table.lake import Lake
 from blogdata.table.target import Companion, Provenance
 from blogdata.table.write_faults import AuditFailed
 from laws.stepping import Probe
-from toy import CONTRACT, HOURS, accounts, clicks, copies_of, declared, resting, table, target
+from toy import CONTRACT, HOURS, accounts, clicks, copies_of, declared, problems, resting, table, target
 
 MAIN = replace(CONTRACT, measures={"disputed": "count_if(stands_for = 3)"})
 BESIDE = declared(
@@ -38,7 +36,6 @@ class World:
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
         self.lake = Lake(root=str(root))
-        self.events = EventLog(self.lake)
 
     def write(self, rows: int, run: str, *, without: int = -1, probe: Probe | None = None) -> dict[str, Commit]:
         """Publish the first N clicks; a dispute may be left out."""
@@ -60,11 +57,6 @@ class World:
         disputes = [click for _, click in resting(self.root, BESIDE.dataset, at[BESIDE.dataset])]
         assert len(disputes) == len(set(disputes)), "no row is doubled"
         return {click for _, click, stands_for, _ in clicked if stands_for == 3}, set(disputes)
-
-    def problems(self) -> list[str]:
-        lines = [line for contract in (MAIN, BESIDE) for line in ledger.audit(self.lake, self.events, contract)]
-        assert {line.entry.dataset for line in lines} == {MAIN.dataset, BESIDE.dataset}
-        return [f"{line.entry.dataset} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
 
 
 def disputes_among(rows: int) -> set[int]:
@@ -88,7 +80,7 @@ def test_both_tables_appear_with_their_accounts(world: World) -> None:
     assert (entry.rows_in, entry.rows_out) == (duplicates, len(disputes_among(90) & {*range(0, 90, 2)}))
     assert entry.reasons == {"undisputed": duplicates - entry.rows_out}
     assert entry.inputs[MAIN.dataset] == done[MAIN.dataset].version
-    assert world.problems() == []
+    assert problems(world.lake, MAIN, BESIDE) == []
     again = world.write(90, "two")
     assert [commit.repeated for commit in again.values()] == [True, True]
     assert [commit.version for commit in again.values()] == [commit.version for commit in done.values()]
@@ -103,7 +95,7 @@ def test_a_crash_before_the_commit_publishes_neither_table(world: World, probe: 
     assert world.disputed() == (disputes_among(60), disputes_among(60))
     world.write(30, "two")
     assert world.disputed() == (disputes_among(30), disputes_among(30))
-    assert world.problems() == []
+    assert problems(world.lake, MAIN, BESIDE) == []
 
 
 def test_readers_complete_a_crash_after_the_commit(world: World, probe: Probe) -> None:
@@ -114,7 +106,7 @@ def test_readers_complete_a_crash_after_the_commit(world: World, probe: Probe) -
     assert sum(here.row_counts(BESIDE.dataset, "hour").values()) == len(disputes_among(30)), "also without a JVM"
     assert {row[1] for row in table(world.spark, world.root, BESIDE.dataset)} == disputes_among(30)
     assert world.write(30, "two")[MAIN.dataset].repeated
-    assert world.problems() == []
+    assert problems(world.lake, MAIN, BESIDE) == []
 
 
 def test_readers_never_see_one_table_without_the_other(world: World) -> None:

@@ -27,10 +27,7 @@ from toy import CONTRACT, HOURS, target
 
 FIRST, SECOND = HOURS
 LINE = Column(
-    name="line",
-    type="STRING",
-    description="As received",
-    subject=Subject(whose=Whose.VISITOR, how=How.DIRECT),
+    name="line", type="STRING", description="As received", subject=Subject(whose=Whose.VISITOR, how=How.DIRECT)
 )
 BEFORE = replace(CONTRACT, columns=(*CONTRACT.columns[:2], LINE, *CONTRACT.columns[2:]))
 LINES = "bronze.clicks"

@@ -36,9 +36,13 @@ from lineage.command_line import Said
 USER, OTHER = "user-zq4711canary", "user-zq4712canary"
 FORGOTTEN = Erasure(persons=Identifiers(user_ids=frozenset({USER})), at=1_767_614_400.0)
 
-LOGS = ("services/spark/server.log", "dagster/compute_logs/run/step.out", "landing/_events/refused/a.json")
-HIDDEN = (".blog.log.partial", ".landing", ".blog.log.erasing")
-"""Files that killed processes left in the landing zone."""
+LEFT = (
+    "services/spark/server.log",
+    "dagster/compute_logs/run/step.out",
+    "landing/_events/refused/a.json",
+    *(f"landing/access_logs/{hidden}" for hidden in (".blog.log.partial", ".landing", ".blog.log.erasing")),
+)
+"""Logs, and files that killed processes left in the landing zone."""
 
 
 class Killed(BaseException):
@@ -93,7 +97,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(users, made.lake / "refused" / "silver_users")
     (users / "_change_data").mkdir()
     shutil.copy(next(made.lake.glob("refused/*/*.parquet")), users / "_change_data")
-    for name in (*LOGS, *(f"landing/access_logs/{hidden}" for hidden in HIDDEN)):
+    for name in LEFT:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(USER)
     for file in made.lake.rglob("*"):
@@ -175,12 +179,6 @@ def test_a_search_names_files_and_no_value(home: Path, said: Said) -> None:
     assert said("forget", "--search")[0] == 2
 
 
-def test_what_is_left_is_named_in_the_certificate(home: Path) -> None:
-    (home / "notes.txt").write_text(USER)
-    go_on()
-    assert certificate(home)["files_with_values"] == {"notes.txt": "bytes"}
-
-
 def test_one_process_erases_at_a_time(home: Path, said: Said) -> None:
     with locked(home / ".forgetting.lock"):
         code, _, errors = said("forget")
@@ -200,7 +198,9 @@ def test_it_waits_for_a_run_that_publishes_and_for_a_stream(home: Path, of: str)
     assert certificate(home)["files_with_values"] == {}
 
 
-def test_hidden_files_of_producers_are_left(home: Path) -> None:
-    (home / "landing" / "access_logs" / ".of-a-producer").write_text(USER)
+def test_what_is_left_is_named_in_the_certificate(home: Path) -> None:
+    """Files of others, and hidden ones of producers."""
+    for name in ("notes.txt", "landing/access_logs/.of-a-producer"):
+        (home / name).write_text(USER)
     go_on()
-    assert certificate(home)["files_with_values"].keys() == {"landing/access_logs/.of-a-producer"}
+    assert certificate(home)["files_with_values"].keys() == {"notes.txt", "landing/access_logs/.of-a-producer"}

@@ -23,10 +23,10 @@ LOG = '192.0.2.{n} - - [05/Jan/2026:{at}:00 +0000] "GET {page} HTTP/1.1" 200 1 "
 
 def pages_of_visitors(made: Deployment) -> list[tuple[int, list[str]]]:
     """Return the number of visits and the pages of each visitor."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    visits: dict[str, list[tuple[str, str]]] = {}
     for user, visit, page in made.rows(VISITS, "user_id", "visit_id", "page"):
-        found.setdefault(user, []).append((visit, page))
-    return sorted((len({*dict(of)}), sorted(page for _, page in of)) for of in found.values())
+        visits.setdefault(user, []).append((visit, page))
+    return sorted((len({*dict(rows)}), sorted(page for _, page in rows)) for rows in visits.values())
 
 
 @pytest.mark.campaign

@@ -19,10 +19,9 @@ from blogdata.landing.landed_persons import Identifiers
 from blogdata.ledger.events import EventLog
 from blogdata.operate.config import LogSettings
 from blogdata.privacy.erased_rows import Rows, TakingOut
-from blogdata.table.changes import Overwrite
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
-from blogdata.table.target import Provenance
+from blogdata.table.target import Overwrite, Provenance
 
 USER, OTHERS = "user-zq4711canary", ("user-zq4711canar", "USER-zq4711canary", "user-zq4711canary ", "o'neil\\")
 """Who is forgotten, and whose ids are nearly the same."""

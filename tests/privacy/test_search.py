@@ -75,6 +75,18 @@ def test_it_is_found_in_the_log_of_a_table_and_in_the_name_of_a_folder(tmp_path:
     assert not any(form in repr(found) for form in (VALUE, quote(VALUE), quote(VALUE, safe="")))
 
 
+@pytest.mark.parametrize("before", ["/who-reads/", "/", ""])
+def test_its_beginning_is_found_where_a_statistic_cut_it(tmp_path: Path, before: str) -> None:
+    person = "user-of-a-long-name-0123456789abcdef0123456789"
+    shown = f"{before}{person}"[:32]
+    (tmp_path / "_delta_log").mkdir()
+    log = tmp_path / "_delta_log" / f"{0:020}.json"
+    for text, named in ((shown, True), (shown[:-4] + "else", False), (person[:20], False)):
+        statistics = json.dumps({"numRecords": 1, "minValues": {"context": {"page": text}}})
+        log.write_text(json.dumps({"add": {"path": "a", "stats": statistics}}))
+        assert how(tmp_path, person) == ({"beginning in statistics"} if named else set())
+
+
 def test_it_is_found_in_rows_of_sqlite_wherever_a_page_ends(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "a.sqlite", isolation_level=None)) as database:
         database.execute("PRAGMA page_size = 512")

@@ -22,7 +22,7 @@ from blogdata.contract.writes import ByPeriod, Copy
 from blogdata.patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
 from blogdata.privacy import retention
 from blogdata.runs.lake_resource import LakeResource
-from blogdata.table import members, retired, tables
+from blogdata.table import expiry, members, tables
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance, RunContext, Target
 from published import publish
@@ -115,8 +115,8 @@ def test_final_years_are_frozen_and_replaced_tables_removed(
 
     assert retention.copies(lake)["copies_removed"] == 0
     late = datetime.now(timezone.utc) + retention.KEPT[WEEKLY.dataset] + timedelta(hours=1)
-    remove = retired.remove
-    monkeypatch.setattr(retired, "remove", lambda lake, name, keep: remove(lake, name, keep=keep, now=late))
+    remove = expiry.remove
+    monkeypatch.setattr(expiry, "remove", lambda lake, name, keep: remove(lake, name, keep=keep, now=late))
     removed = retention.copies(lake)
     assert removed["copies_removed"] == 4
     assert removed["bytes_of_copies"] > 0

@@ -65,21 +65,3 @@ def test_no_run_configuration_sets_a_path(locations: list[dg.Definitions]) -> No
     # Dagster accepts any value where an op has no config schema.
     others = {place.split(".")[0] for place, kind in found.items() if kind == "ANY"}
     assert others <= {"ops", "execution", "resources"}
-
-
-@pytest.mark.parametrize(
-    "attack",
-    [
-        {"resources": {"spark": {"config": {"home": "/tmp/theirs"}}}},
-        {"resources": {"spark": {"config": {"spark_config": {"spark.driver.extraJavaOptions": "-javaagent:x"}}}}},
-        {"resources": {"lake": {"config": {"root": "/tmp/theirs"}}}},
-        {"resources": {"deployment": {"config": {"home": {"env": "HOME"}}}}},
-        {"resources": {"io_manager": {"config": {"base_dir": "/tmp/theirs"}}}},
-        {"ops": {"ops__data_docs": {"config": {"folder": "/tmp/theirs"}}}},
-        {"ops": {"ops__data_docs": {"config": {"newest": {"env": "HOME"}}}}},
-        {"resources": {"request": {"config": {"span": {"env": "HOME"}}}}},
-    ],
-)
-def test_a_run_cannot_be_sent_elsewhere(locations: list[dg.Definitions], attack: dict[str, Any]) -> None:
-    with pytest.raises(dg.DagsterInvalidConfigError):
-        dg.validate_run_config(locations[0].resolve_job_def("data_docs"), attack)

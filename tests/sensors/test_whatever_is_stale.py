@@ -24,16 +24,16 @@ from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import split_by_hour
 from blogdata.ledger import faults
 from blogdata.operate import config
-from blogdata.patterns.data_flow.concurrent_runner import NEW_DATA
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot, landed
 from blogdata.planning.staleness import Scope
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.refresh_request import JOB
-from published import bronze, enriched, land, publish
+from published import bronze, enriched, land, publish, silver
 from quality.contracts import GRAPH
 from sensors import refresh
-from sensors.run_requests import ABOUT
+from sensors.run_requests import ABOUT, UNDER_WAY
 
 HOUR = "2026-01-05T03"
 whatever_is_stale = refresh.whatever_is_stale()
@@ -177,3 +177,37 @@ def test_a_file_after_the_flag_is_requested(lake: LakeResource, tick: Any) -> No
     os.utime(folder / "straggler.json", ns=(2**62, 2**62))
     data = tick(whatever_is_stale)
     assert f"bronze.visits {HOUR}" in data.run_requests[0].tags["blogdata/about"]
+
+
+PAST, NEXT = [*finer(DAY, Grain.DAY, Grain.HOUR)], "2026-01-07T00"
+
+
+def lanes(data: Any) -> dict[str, dict[str, Any]]:
+    """Map the lane of each request to its configuration."""
+    requests = data.run_requests or ()
+    return {one.tags[LANE]: one.run_config["resources"]["request"]["config"] for one in requests}
+
+
+@pytest.mark.parametrize("status", UNDER_WAY, ids=lambda status: status.value)
+def test_a_landed_hour_is_requested_beside_recomputation(
+    lake: LakeResource, tick: Any, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
+) -> None:
+    under_way(instance, status, AGAIN)
+    land(lake, "visits", NEXT, {"a.json": "{}\n"})
+    (config,) = lanes(tick(whatever_is_stale)).values()
+    assert (config["lane"], config["scope"], config["again"]) == ("landed", "ready", {})
+
+
+def test_many_late_hours_are_a_run_of_their_own_and_stay_with_one_under_way(
+    lake: LakeResource, tick: Any, instance: dg.DagsterInstance
+) -> None:
+    """Late rows have made more hours stale than the run of a new hour takes along."""
+    silver(lake.lake, dict.fromkeys(PAST, 1), read=bronze(lake.lake, {key: {key: 1} for key in PAST}))
+    bronze(lake.lake, {NEXT: dict.fromkeys(PAST, 1)})
+    requests = lanes(tick(whatever_is_stale))
+    assert (requests["landed"]["max_republished"], requests["landed"]["lane"]) == (6, "landed")
+    again = requests["again"]
+    assert (again["lane"], again["scope"], again["only_again"]) == ("again", "ready", False)
+    under_way(instance, dg.DagsterRunStatus.STARTED, AGAIN)
+    requests = lanes(tick(whatever_is_stale))
+    assert (requests.get("landed", {}).get("max_republished", 0), "again" in requests) == (0, False)

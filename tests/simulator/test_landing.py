@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -75,21 +73,3 @@ def test_every_folder_is_flagged_without_partial_files(faulty: tuple[Path, Truth
         assert all(path.stat().st_mtime_ns <= flag.stat().st_mtime_ns for path in folder.iterdir())
     assert not list(landing.rglob("*.partial"))
     assert not list(landing.rglob(".*"))
-
-
-def test_users_are_full_daily_snapshots(faulty: tuple[Path, Truth]) -> None:
-    landing, _ = faulty
-    days = [
-        {row["id"]: row for row in map(json.loads, path.read_text().splitlines())}
-        for path in sorted(landing.glob("users/date=*/users.json"))
-    ]
-    assert all(before.keys() < after.keys() for before, after in pairwise(days))
-    of_first = [row["email"] for row in days[0].values()]
-    assert of_first != [days[-1][key]["email"] for key in days[0]]
-    came = set()
-    for _, folder in oracle.arrival_folders(landing):
-        for raw, _ in oracle.lines_of(folder):
-            if oracle.judge_json(raw, folder.parent.name[5:] + "T23").reasons == ():
-                came.add((folder.parent.name[5:], json.loads(raw)["user_id"]))
-    assert {user for _, user in came} <= days[-1].keys()
-    assert any(row.get("last_connection_datetime", "") > "2026-01-05" for row in days[0].values())

@@ -42,10 +42,10 @@ def written(store: Store, day: str | None, clicks: Sequence[int], *, partitioned
         columns = {"day": pa.array([day] * len(clicks), pa.string()), **columns}
     pq.write_table(pa.table(columns), folder / "part-0.parquet")
     relative = str(folder.relative_to(store.path(DATASET)))
-    found = files_below(store.files(store.path(DATASET)), relative, partition=("day", day), indexed=["click"])
+    files = files_below(store.files(store.path(DATASET)), relative, partition=("day", day), indexed=["click"])
     if partitioned and day is not None:
-        return found
-    return [DataFile(path=file.path, size=file.size, rows=file.rows, partition_values={}) for file in found]
+        return files
+    return [DataFile(path=file.path, size=file.size, rows=file.rows, partition_values={}) for file in files]
 
 
 def opened(store: Store, batch: str, number: int = 0, **how: Any) -> OpenCommit:
@@ -59,8 +59,7 @@ def replace(store: Store, day: str, clicks: Sequence[int], batch: str) -> int:
 def rows(store: Store, version: int | None = None) -> Rows:
     """Read all rows, sorted, by delta-rs, without those that are marked as removed."""
     table = DeltaTable(store.path(DATASET), version=version)
-    found = arrow.select(table, "SELECT day, click FROM t")
-    return sorted(((row["day"], row["click"]) for row in found), key=str)
+    return sorted(((row["day"], row["click"]) for row in arrow.select(table, "SELECT day, click FROM t")), key=str)
 
 
 def at_once(work: Callable[..., Any], root: Path, processes: int) -> list[Any]:

@@ -66,12 +66,6 @@ def test_a_partition_of_any_name_is_replaced(store: Store, day: str) -> None:
     assert rows(store) == sorted([("a", 1), ("a", 2), ("b", 3), (day, 9)], key=str)
 
 
-def test_two_overwrites_of_an_empty_partition_are_one(store: Store) -> None:
-    late = opened(store, "late")
-    replace(store, "c", [4], "early")
-    _refused(store, late, "c")
-
-
 def test_a_commit_lost_to_one_of_another_partition_is_made_on_top(store: Store) -> None:
     late = opened(store, "late")
     between = replace(store, "b", [5], "early")
@@ -79,10 +73,11 @@ def test_a_commit_lost_to_one_of_another_partition_is_made_on_top(store: Store) 
     assert rows(store) == [("a", 6), ("b", 5)]
 
 
-def test_a_commit_lost_to_one_of_the_same_partition_is_refused(store: Store) -> None:
+@pytest.mark.parametrize("day", ["a", "c"], ids=["with rows", "empty"])
+def test_a_commit_lost_to_one_of_the_same_partition_is_refused(store: Store, day: str) -> None:
     late = opened(store, "late")
-    replace(store, "a", [5], "early")
-    _refused(store, late, "a")
+    replace(store, day, [5], "early")
+    _refused(store, late, day)
 
 
 def test_a_change_of_any_partition_meanwhile_refuses_the_whole_table(store: Store) -> None:
@@ -135,13 +130,9 @@ def test_a_compaction_meanwhile_is_harmless_to_an_overwrite(store: Store) -> Non
 
 def test_a_compaction_lost_to_another_one_is_refused(store: Store) -> None:
     late, early = opened(store, "late"), opened(store, "early")
-    for begun in (early, late):
-        files = begun.files(["a"])
-        if begun is early:
-            begun.exchange(files, written(store, "a", [1, 2]), {}, reads=["a"], data_change=False)
-            continue
-        with pytest.raises(ConcurrentWrite):
-            begun.exchange(files, written(store, "a", [1, 2]), {}, reads=["a"], data_change=False)
+    early.exchange(early.files(["a"]), written(store, "a", [1, 2]), {}, reads=["a"], data_change=False)
+    with pytest.raises(ConcurrentWrite):
+        late.exchange(late.files(["a"]), written(store, "a", [1, 2]), {}, reads=["a"], data_change=False)
     assert rows(store) == [("a", 1), ("a", 2), ("b", 3)], "no row is doubled"
 
 
@@ -170,24 +161,18 @@ def test_checkpoints_come_as_often_as_the_table_says(tmp_path: Path) -> None:
 
 
 def test_a_checksum_spares_spark_a_count_and_tells_of_the_newest_schema_and_protocol(store: Store) -> None:
-    def written_at(version: int) -> dict[str, object]:
-        found: dict[str, object] = json.loads((_folder(store) / f"{version:020d}.crc").read_text())
-        return found
-
-    def told(version: int) -> dict[str, object]:
-        (action,) = [line["metaData"] for line in _log(store, version) if "metaData" in line]
-        sizes = [file["size_bytes"] for file in opened(store, "reader").files(Whole.TABLE)]
-        protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
-        counts = {"numFiles": len(sizes), "tableSizeBytes": sum(sizes), "numMetadata": 1, "numProtocol": 1}
-        return {**counts, "metadata": action, "protocol": protocol}
-
-    assert written_at(replace(store, "c", [5, 6], "run")) == told(0)
     DeltaTable(store.path(DATASET)).alter.set_table_properties({"delta.checkpointInterval": "50"})
     altered = DeltaTable(store.path(DATASET)).version()
     for number in range(30):
         newest = replace(store, "c", [number], f"after {number}")
-        assert written_at(newest) == told(altered)
-    (_folder(store) / f"{newest:020d}.crc").write_text(json.dumps({**told(altered), "numDeletionVectorsOpt": 1}))
+    (metadata,) = [line["metaData"] for line in _log(store, altered) if "metaData" in line]
+    sizes = [file["size_bytes"] for file in opened(store, "reader").files(Whole.TABLE)]
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
+    counts = {"numFiles": len(sizes), "tableSizeBytes": sum(sizes), "numMetadata": 1, "numProtocol": 1}
+    checksum = _folder(store) / f"{newest:020d}.crc"
+    content = json.loads(checksum.read_text())
+    assert content == {**counts, "metadata": metadata, "protocol": protocol}
+    checksum.write_text(json.dumps({**content, "numDeletionVectorsOpt": 1}))
     newest = replace(store, "c", [7], "beside rows that are marked as removed")
     assert not (_folder(store) / f"{newest:020d}.crc").exists()
 
@@ -217,14 +202,15 @@ def test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store: Stor
 def test_delta_rs_alone_leaves_the_rows_of_such_a_file(store: Store) -> None:
     """Once this fails, delta-rs removes them, and the refusal can go."""
     test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store)
-    table = DeltaTable(store.path(DATASET))
-    gone = RemoveAction("day=ü/part-0.parquet", True, 1, 1, {"day": "ü"})
-    once = CommitProperties(max_commit_retries=0)
-    table.create_write_transaction(
-        [gone], mode="append", schema=table.schema(), partition_by=["day"], commit_properties=once
-    )
-    assert DeltaTable(store.path(DATASET)).version() == table.version() + 1
+    _removed_by_delta_rs(store, "day=ü/part-0.parquet", "ü")
     assert len(DeltaTable(store.path(DATASET)).file_uris()) == 3
+
+
+def _removed_by_delta_rs(store: Store, path: str, day: str) -> None:
+    table, gone = DeltaTable(store.path(DATASET)), RemoveAction(path, True, 1, 1, {"day": day})
+    once = CommitProperties(max_commit_retries=0)
+    table.create_write_transaction([gone], "append", table.schema(), partition_by=["day"], commit_properties=once)
+    assert DeltaTable(store.path(DATASET)).version() == table.version() + 1
 
 
 @pytest.fixture
@@ -252,27 +238,18 @@ def test_a_file_with_removed_rows_is_not_exchanged_by_itself(marked: Store) -> N
 
 def test_delta_rs_alone_leaves_the_rows_of_a_file_with_a_deletion_vector(marked: Store) -> None:
     """Once this fails, delta-rs removes them, and the refusal can go."""
-    begun = opened(marked, "run")
-    (file,) = begun.files(["a"])
-    table = begun.table
-    gone = RemoveAction(file["path"], True, 1, 1, {"day": "a"})
-    once = CommitProperties(max_commit_retries=0)
-    table.create_write_transaction(
-        [gone], mode="append", schema=table.schema(), partition_by=["day"], commit_properties=once
-    )
+    (file,) = opened(marked, "run").files(["a"])
+    _removed_by_delta_rs(marked, file["path"], "a")
     assert rows(marked) == [("a", 1), ("b", 3)]
 
 
-def test_a_table_with_mapped_columns_or_unknown_features_is_refused(store: Store) -> None:
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["rowTracking"]}
-    newest = max(int(file.name[:20]) for file in _folder(store).glob("*.json"))
-    file = _folder(store) / f"{newest + 1:020d}.json"
+@pytest.mark.parametrize(("feature", "of_readers"), [("rowTracking", []), ("columnMapping", ["columnMapping"])])
+def test_a_table_with_unknown_features_is_refused(store: Store, feature: str, of_readers: list[str]) -> None:
+    features = {"readerFeatures": of_readers, "writerFeatures": [feature]}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    file = _folder(store) / f"{len(list(_folder(store).glob('*.json'))):020d}.json"
     file.write_text(json.dumps({"commitInfo": {"timestamp": 1}}) + "\n" + json.dumps({"protocol": protocol}) + "\n")
-    with pytest.raises(PlatformError, match="rowTracking"):
-        opened(store, "run")
-    features = {"readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]}
-    file.write_text(json.dumps({"commitInfo": {"timestamp": 1}}) + "\n" + json.dumps({"protocol": protocol | features}))
-    with pytest.raises(PlatformError, match="columnMapping"):
+    with pytest.raises(PlatformError, match=feature):
         opened(store, "run")
 
 
@@ -290,9 +267,9 @@ def _overwrites(root: str, worker: int) -> tuple[int, int]:
 
 def test_of_four_processes_that_replace_partitions_none_loses_one(tmp_path: Path) -> None:
     store = made(tmp_path / "lake")
-    found = at_once(_overwrites, tmp_path / "lake", 4)
-    assert all(done + refused == 15 and done >= 10 for done, refused in found), "own partitions never conflict"
-    assert DeltaTable(store.path(DATASET)).version() == sum(done for done, _ in found)
+    counts = at_once(_overwrites, tmp_path / "lake", 4)
+    assert all(done + refused == 15 and done >= 10 for done, refused in counts), "own partitions never conflict"
+    assert DeltaTable(store.path(DATASET)).version() == sum(done for done, _ in counts)
     by_day = collections.Counter(day for day, _ in rows(store))
     assert by_day == {"shared": 1, "p0": 1, "p1": 1, "p2": 1, "p3": 1}
     assert {("p0", 14), ("p1", 114), ("p2", 214), ("p3", 314)} <= set(rows(store))

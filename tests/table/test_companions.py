@@ -27,35 +27,26 @@ KEY = "a:b"
 @pytest.fixture
 def lake(lake_root: Path) -> Lake:
     """A companion with nothing to follow yet; its table expires transactions after a time."""
-    found = Lake(root=str(lake_root))
+    made = Lake(root=str(lake_root))
     DeltaTable.create(
-        found.path(BESIDE),
+        made.path(BESIDE),
         schema=pa.schema([("key", pa.string()), ("value", pa.int64())]),
         partition_by=["key"],
         configuration={companions.APPEARS_WITH: MAIN, "delta.setTransactionRetentionDuration": "interval 1 seconds"},
         raise_if_key_not_exists=False,
     )
-    return found
+    return made
 
 
-def commit(lake: Lake, number: int, **said: object) -> None:
+def commit(lake: Lake, number: int, **notes: object) -> None:
     """Commit to the main table a reference to one file of the companion."""
-    added = {
-        "path": f"key=a%3Ab/file-{number}.parquet",
-        "size": 1,
-        "partition_values": {"key": KEY},
-        "modification_time": 1,
-        "stats": json.dumps({"numRecords": number}),
-    }
+    path, stats = f"key=a%3Ab/file-{number}.parquet", json.dumps({"numRecords": number})
+    added = {"path": path, "size": 1, "partition_values": {"key": KEY}, "modification_time": 1, "stats": stats}
     info = {"commit_id": f"beside-{number}", "measures": {}, "partition_column": "key", "inputs": {}}
-    held = said or {"companions": {BESIDE: {"info": info, "added": [added], "partitions": [KEY]}}}
-    user_metadata = json.dumps({"commit_id": f"main-{number}", "measures": {}, **held})
-    write_deltalake(
-        lake.path(MAIN),
-        pa.table({"value": [number]}),
-        mode="overwrite",
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": user_metadata}),
-    )
+    notes = notes or {"companions": {BESIDE: {"info": info, "added": [added], "partitions": [KEY]}}}
+    user_metadata = json.dumps({"commit_id": f"main-{number}", "measures": {}, **notes})
+    properties = CommitProperties(custom_metadata={"userMetadata": user_metadata})
+    write_deltalake(lake.path(MAIN), pa.table({"value": [number]}), mode="overwrite", commit_properties=properties)
 
 
 def test_commits_are_followed_once_each_and_in_order(lake: Lake) -> None:
@@ -63,8 +54,8 @@ def test_commits_are_followed_once_each_and_in_order(lake: Lake) -> None:
         commit(lake, number)
     assert lake.row_counts(BESIDE, "key") == {KEY: 4}, "only the newest commit's file is there"
     assert lake.version(BESIDE) == lake.version(BESIDE) == 5
-    shown = [lake.row_counts(BESIDE, "key", companions.version_with(lake, BESIDE, version)) for version in range(5)]
-    assert shown == [{KEY: number} for number in range(5)]
+    counts = [lake.row_counts(BESIDE, "key", companions.version_with(lake, BESIDE, version)) for version in range(5)]
+    assert counts == [{KEY: number} for number in range(5)]
 
 
 def test_a_commit_without_the_companion_changes_nothing(lake: Lake) -> None:

@@ -16,7 +16,7 @@ from blogdata.contract.publication import Entry
 from blogdata.contract.schema import Partitioning
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
-from blogdata.table import companions, expiry, members, retired
+from blogdata.table import companions, expiry, members
 from blogdata.table.lake import Lake
 from blogdata.table.members import NONE_YET
 from published import publish
@@ -41,17 +41,15 @@ def balanced(lake: Lake, dataset: str, column: str) -> Mapping[str, Entry]:
 
 
 def info_of(rows: Mapping[str, int]) -> Mapping[str, object]:
+    measures = {key: {"rows": count, "accounted": count} for key, count in rows.items()}
+    nothing: dict[str, object] = {"accounts": {}, "reasons": [], "own_measures": [], "breakdowns": {}, "inputs": {}}
     return {
-        "commit_id": "c1",
+        "commit_id": "c",
         "started_at": 0.0,
         "partition_column": "week",
-        "measures": {key: {"rows": count, "accounted": count} for key, count in rows.items()},
-        "accounts": {},
-        "reasons": [],
-        "own_measures": [],
-        "breakdowns": {},
-        "inputs": {},
+        "measures": measures,
         "run": RUN,
+        **nothing,
     }
 
 
@@ -65,10 +63,8 @@ def test_a_week_leaves_the_pointer_and_its_table_goes_when_no_reader_needs_it(la
     assert (lines[WEEKS[0]].rows_out, lines[WEEKS[0]].reasons) == (0, {"expired": 2})
     assert (lines[WEEKS[1]].rows_out, lines[WEEKS[1]].reasons) == (2, {})
     assert lake.row_counts(DATASET, "week", version=0) == dict.fromkeys(WEEKS, 2), "earlier readers go on"
-    removed = retired.remove(lake, DATASET, keep=timedelta(days=7))
-    assert removed == [], "it was visible until now"
-    (gone,) = retired.remove(lake, DATASET, keep=timedelta(0))
-    assert gone.location == made[0].location
+    assert expiry.remove(lake, DATASET, keep=timedelta(days=7)) == {}, "it was visible until now"
+    assert list(expiry.remove(lake, DATASET, keep=timedelta(0))) == [made[0].location]
 
 
 def test_a_frozen_year_loses_one_week_and_keeps_the_others(lake: Lake) -> None:
@@ -76,7 +72,7 @@ def test_a_frozen_year_loses_one_week_and_keeps_the_others(lake: Lake) -> None:
     members.commit(lake, DATASET, NONE_YET, [year], info_of(dict.fromkeys(WEEKS, 1)))
     expiry.leave(lake, DATASET, "week", WEEKS[:1], run=RUN)
     assert [one.partitions for one in members.seen(lake, DATASET).visible] == [WEEKS[1:]]
-    assert retired.remove(lake, DATASET, keep=timedelta(0), now=NOON + timedelta(days=9)) == []
+    assert expiry.remove(lake, DATASET, keep=timedelta(0), now=NOON + timedelta(days=9)) == {}
 
 
 def test_companions_follow_and_lose_the_same_partitions(lake: Lake) -> None:

@@ -1,4 +1,7 @@
-"""A column with a reader is not removed, even if its lineage is hard to see or was not recorded."""
+"""A column with a reader is not removed, even if its lineage is hard to see or was not recorded.
+
+Pattern: Fine-Grained Tracker.
+"""
 
 from __future__ import annotations
 

@@ -41,6 +41,11 @@ def rows(spark: Any, *values: str) -> Any:
     return made.selectExpr("hour", "click", "1L AS stands_for", "'/' AS page")
 
 
+def numbered(spark: Any, count: int, *more: str, click: str = "id", tasks: int = 1) -> Any:
+    rows = spark.range(0, count, numPartitions=tasks)
+    return rows.selectExpr("'h' AS hour", f"{click} AS click", "1L AS stands_for", "'/' AS page", *more)
+
+
 def test_partitions_of_any_name_are_written_replaced_and_read(spark: Any, lake_root: Path) -> None:
     def write(run: str, *values: str) -> None:
         frame = rows(spark, *values)
@@ -63,14 +68,8 @@ def test_partitions_of_any_name_are_written_replaced_and_read(spark: Any, lake_r
 
 
 def test_the_conditions_and_statistics_of_the_table_are_kept(spark: Any, lake_root: Path) -> None:
-    frame = spark.range(0, 10, numPartitions=1).selectExpr(
-        "'2026' AS hour",
-        "id AS click",
-        "1L AS stands_for",
-        "'/' AS page",
-        "timestamp_micros(1767571200000000 + id * 1000001) AS moment",
-        "id % 2 = 0 AS even",
-    )
+    moment = "timestamp_micros(1767571200000000 + id * 1000001) AS moment"
+    frame = numbered(spark, 10, moment, "id % 2 = 0 AS even")
     aim = target(lake_root, "one", contract=TIMED)
     commit = overwrite_table(frame, aim, Provenance())
     assert commit.rows_out == 10
@@ -80,10 +79,8 @@ def test_the_conditions_and_statistics_of_the_table_are_kept(spark: Any, lake_ro
     log = Path(lake_root, "silver", "timed", "_delta_log", f"{commit.version:020d}.json").read_text()
     (add,) = [line["add"] for line in map(json.loads, log.splitlines()) if "add" in line]
     statistics = json.loads(add["stats"])
-    assert (statistics["minValues"], statistics["maxValues"]) == (
-        {"click": 0, "moment": "2026-01-05T00:00:00.000Z"},
-        {"click": 9, "moment": "2026-01-05T00:00:09.001Z"},
-    )
+    assert statistics["minValues"] == {"click": 0, "moment": "2026-01-05T00:00:00.000Z"}
+    assert statistics["maxValues"] == {"click": 9, "moment": "2026-01-05T00:00:09.001Z"}
     written = pq.read_metadata(Path(lake_root, "silver", "timed", add["path"]))
     assert statistics["numRecords"] == written.num_rows == 10
     wrong = frame.withColumn("even", F.expr("click < 5"))
@@ -92,14 +89,9 @@ def test_the_conditions_and_statistics_of_the_table_are_kept(spark: Any, lake_ro
     assert [(item.rule, item.found) for item in refused.value.violations] == [("generated.even", 4)]
 
 
-def test_files_that_lack_counted_rows_are_not_committed(
-    spark: Any, lake_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frame = spark.range(0, 10, numPartitions=2).selectExpr(
-        "'h' AS hour", "id AS click", "1L AS stands_for", "'/' AS page"
-    )
-    aim = target(lake_root, "one", contract=PLAIN)
-    with monkeypatch.context() as patch:
+def test_files_that_lack_counted_rows_are_not_committed(spark: Any, lake_root: Path) -> None:
+    frame, aim = numbered(spark, 10, tasks=2), target(lake_root, "one", contract=PLAIN)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("blogdata.table.observed.files_below", lambda *given, **how: files_below(*given, **how)[1:])
         with pytest.raises(TransientError, match="written files have") as refused:
             overwrite_partitions(frame, aim, ["h"], Provenance())
@@ -114,9 +106,7 @@ def test_repeated_keys_are_found(spark: Any, lake_root: Path, monkeypatch: pytes
     monkeypatch.setattr("blogdata.table.observed.FEW", few)
     nested = Column(name="place", type="STRUCT<x: BIGINT>", description="Where")
     contract = replace(PLAIN, columns=(*PLAIN.columns, nested), key=("click", "place"))
-    frame = spark.range(5).selectExpr(
-        "'h' AS hour", "id % 2 AS click", "1L AS stands_for", "'/' AS page", "named_struct('x', id % 2) AS place"
-    )
+    frame = numbered(spark, 5, "named_struct('x', id % 2) AS place", click="id % 2")
     for keys, name in ((("click",), "unique.click"), (("click", "place"), "unique.click+place")):
         with pytest.raises(AuditFailed) as refused:
             overwrite_partitions(frame, target(lake_root, name, replace(contract, key=keys)), ["h"], Provenance())

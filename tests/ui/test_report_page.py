@@ -60,14 +60,18 @@ def clicked(driver: Chrome, selector: str) -> None:
     evaluated(driver, f"document.querySelector({selector!r}).click()")
 
 
+def resize(driver: Chrome, width: int) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == SMALLEST}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [SMALLEST, 800, 1400])
 def test_the_page_fits_every_width_and_an_accessibility_checker_finds_nothing(
     driver: Chrome, page: Path, width: int, theme: str
 ) -> None:
     """Axe's rules, including best practices: the period that is shown first, another one, and all expandable parts."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == SMALLEST}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    resize(driver, width)
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     driver.get(page.as_uri())
@@ -89,8 +93,7 @@ def test_the_page_fits_every_width_and_an_accessibility_checker_finds_nothing(
 
 
 def test_a_phone_shows_views_visits_and_visitors_of_each_page(driver: Chrome, page: Path) -> None:
-    size = {"width": SMALLEST, "height": 900, "deviceScaleFactor": 1, "mobile": True}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    resize(driver, SMALLEST)
     driver.get(page.as_uri())
     cells = evaluated(
         driver,

@@ -47,22 +47,20 @@ PEOPLE = [
 
 @pytest.mark.parametrize(("category", "agents"), OF_CATEGORY.items())
 def test_crawlers_have_a_category(category: str, agents: list[str]) -> None:
-    assert {agent: crawlers.installed().category(agent) for agent in agents} == dict.fromkeys(agents, category)
+    assert {agent: crawlers.category(agent) for agent in agents} == dict.fromkeys(agents, category)
 
 
 @pytest.mark.parametrize("agent", PEOPLE)
 def test_people_have_none(agent: str) -> None:
-    assert crawlers.installed().category(agent) is None
+    assert crawlers.category(agent) is None
 
 
 def test_no_page_view_of_a_log_is_of_an_agent_that_a_list_names() -> None:
     found = [oracle_logs.request_of(line.decode("utf-8", "replace")) for line in blog_log.lines_of_a_log()]
     agents = {fields["agent"].strip()[1:-1] for fields in found if isinstance(fields, dict)} | {*blog_log.AGENTS}
     assert len(agents) > 300
-    assert {agent for agent in agents if crawlers.installed().category(agent)} == {
-        *filter(oracle_filters.is_crawler, agents)
-    }
-    left = [agent for agent in agents if crawlers.installed().category(agent) is None]
+    assert {agent for agent in agents if crawlers.category(agent)} == {*filter(oracle_filters.is_crawler, agents)}
+    left = [agent for agent in agents if crawlers.category(agent) is None]
     detect = crawlerdetect.CrawlerDetect()
     assert [agent for agent in left if crawleruseragents.is_crawler(agent) or detect.is_crawler(agent)] == []
 
@@ -80,5 +78,5 @@ def test_lists_are_identified_by_the_versions_of_their_packages_and_by_the_table
 def test_an_agent_made_to_be_slow_is_not() -> None:
     begin = time.perf_counter()
     for agent in ("a-" * 50_000, "Java" * 10_000, "Gecko.1" * 10_000):
-        crawlers.installed().category(agent)
+        crawlers.category(agent)
     assert time.perf_counter() - begin < 2

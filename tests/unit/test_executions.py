@@ -36,8 +36,8 @@ def test_the_derived_state_equals_the_tables_versions(steps: list[str | int]) ->
     assert tuple(line.partition for line in applied(marks)) == versions[-1]
     newest = {line.partition: line.version for line in marks}
     contained_at = {line.partition: line.version for line in applied(marks)}
-    is_applied = {key for key, line in state(marks).items() if line.applied}
-    assert is_applied == {key for key, version in newest.items() if contained_at.get(key) == version}
+    now = {execution for execution, _, is_applied in state(marks) if is_applied}
+    assert now == {key for key, version in newest.items() if contained_at.get(key) == version}
 
 
 def test_too_many_executions_are_replayed_only_when_named() -> None:

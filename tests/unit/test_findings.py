@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.contract.publication import EXPIRED
 from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.ledger import faults
-from blogdata.ledger.event import EXPIRED, Event
+from blogdata.ledger.events import Event
 from blogdata.patterns.quality.offline_observer import Profile, event_of
 from blogdata.planning.clock import now
 from blogdata.planning.plan import Planner

@@ -50,7 +50,7 @@ SEEDS = [
 ]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(odd_lines.edited(SEEDS))
 def test_a_line_is_a_row_or_has_reasons(line: bytes) -> None:
     for reader, file, partition in FILES:
@@ -88,7 +88,7 @@ def times(draw: st.DrawFn) -> tuple[str, datetime]:
     return text, moment.replace(microsecond=int(fraction[:6].ljust(6, "0")))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_an_event_is_read_as_it_was_written(data: st.DataObject) -> None:
     wanted: dict[str, Any] = {

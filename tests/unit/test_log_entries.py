@@ -11,21 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import log_writers
 from assets.bronze.request_lines import LogLines
 from blogdata.landing.landed_persons import Identifiers, Reader
 from blogdata.landing.log_formats import formats
 from blogdata.landing.suppression_list import Suppressed
 from blogdata.operate.config import LogSettings
 from datasets.log_rows import FIREFOX, line
-from unit.test_log_formats import DECLARED as FORMATS
+from unit.test_log_formats import SAMPLES
 from unit.test_log_headers import SYSLOG
 from unit.test_request_lines import NAMES, WITHOUT_AGENT, rows_of
 
 AT = "2015-05-17T10:05:03.123456789Z"
-LINE = line()
-REQUEST = {"time": "17/May/2015:10:05:03 +0000", "status": "200", "bytes": "1", "referrer": "-", "agent": FIREFOX}
-DECLARED = LogSettings(formats=FORMATS)
+LINE, OF_SAMPLES = line(), "2022-10-03T19"
 JSON = json.dumps(
     {"msec": "1431857103", "ip": "10.0.0.1", "request": "GET /blog/a HTTP/1.1", "status": 200, "agent": FIREFOX}
 )
@@ -102,10 +99,10 @@ def test_the_parts_of_a_line_are_in_one_hour_whatever_stands_in_them() -> None:
 
 
 HEADERS, WAYS = ("", "\ufeff", "\0\0", *SYSLOG), ("bare", "docker", "shipped", "cri")
-DRAWN = st.tuples(*map(st.sampled_from, (log_writers.NAMES, HEADERS, WAYS, range(1, 100), (False, True))))
+DRAWN = st.tuples(*map(st.sampled_from, ([*SAMPLES], HEADERS, WAYS, range(1, 100), (False, True))))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(DRAWN, max_size=4), st.randoms(use_true_random=False))
 def test_the_lines_of_a_person_are_those_of_his_rows(drawn: list[Any], random: Random) -> None:
     """In whatever format, envelope and parts, also before a line that never ended."""
@@ -113,10 +110,10 @@ def test_the_lines_of_a_person_are_those_of_his_rows(drawn: list[Any], random: R
     for number, (name, header, way, at, never_ends) in enumerate(drawn):
         stream, login = random.choice([*queues]), f"login-{number}"
         address = random.choice((f"10.0.1.{number}", f"2001:db8::{number + 1}"))
-        text = log_writers.line_of(name, {**REQUEST, "address": address, "request": f"GET /{'b' * 300 * at} HTTP/1.1"})
+        text = SAMPLES[name].replace("203.0.113.9", address).replace("/a/", f"/{'b' * 300 * at}")
         text = text.replace(" - - [", f" - {login} [").replace('{"', f'{{"remote_user": "{login}", "', 1)
         persons[address] = login if login in text else ""
-        text = header * (rows_of([header + text], DECLARED)[0]["client"] == address) + text
+        text = header * (rows_of([header + text], hour=OF_SAMPLES)[0]["client"] == address) + text
         parts = [text] if way == "bare" else in_parts(text, "\n" if way == "docker" else "", stream=stream)
         parts = [cri("P", text[:-at], stream), cri("F", text[-at:], stream)] if way == "cri" else parts
         # Of what has begun only, what names the person.
@@ -126,11 +123,11 @@ def test_the_lines_of_a_person_are_those_of_his_rows(drawn: list[Any], random: R
     order = [stream for stream, queue in queues.items() for _ in queue]
     random.shuffle(order)
     whose, lines = zip(*(queues[stream].pop(0) for stream in order), strict=True) if order else ((), ())
-    rows = zip(rows_of(lines, DECLARED), whose, strict=True)
+    rows = zip(rows_of(lines, hour=OF_SAMPLES), whose, strict=True)
     assert all(row["client"] in (address, None) and not row["reasons"] for row, address in rows)
     for address, login in persons.items():
         for known in (Identifiers(addresses=frozenset({address})), Identifiers(logins=frozenset({login} - {""}))):
-            reader = Reader(Path("/landing/access_logs/a.log"), Path("/landing"), DECLARED)
+            reader = Reader(Path("/landing/access_logs/a.log"), Path("/landing"), LogSettings())
             gone = Suppressed.of(known, b"key").gone(reader, enumerate(map(str.encode, lines)))
             assert gone == {at for at, one in enumerate(whose) if one == address} or not known.values()
 

@@ -50,10 +50,10 @@ FORMS = ("10.0.0.1:4711", "::ffff:10.0.0.1", "[2001:DB8:0::1]:443", "2001:db8::1
 WITHOUT_AGENT = line().removesuffix(f' "-" "{FIREFOX}"')
 
 
-def rows_of(lines: Sequence[str | bytes], logs: LogSettings | None = None) -> list[dict[str, Any]]:
+def rows_of(lines: Sequence[str | bytes], logs: LogSettings | None = None, hour: str = HOUR) -> list[dict[str, Any]]:
     """Read the lines of a file."""
     # As it reaches a worker.
-    reader = pickle.loads(pickle.dumps(LogLines(logs or LogSettings()))).of_file("visits/a.log", HOUR)
+    reader = pickle.loads(pickle.dumps(LogLines(logs or LogSettings()))).of_file("visits/a.log", hour)
     raws = [one if isinstance(one, bytes) else one.encode() for one in lines]
     return [dict(zip(NAMES, reader(at, raw), strict=True)) for at, raw in enumerate(raws)]
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from alert_servers import Posted, web_server
+from blogdata.cli.main import app
 from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy
@@ -161,3 +165,25 @@ def test_a_damaged_record_is_an_error(home: Path) -> None:
     (home / "alerts.json").write_text('{"told": []}')
     with pytest.raises(PlatformError, match="record of alerts"):
         tell(home)
+
+
+def test_a_run_tells_what_status_shows(home: Path, hook: Posted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def typed(*arguments: str) -> Any:
+        return CliRunner().invoke(app, arguments)
+
+    monkeypatch.setenv("BLOGDATA_HOME", str(home))
+    channels(home, f'name = "hook"\naddress = "{hook.channel}"')
+    hook.answers = [(404, {})]
+    failed = typed("run", "--json")
+    assert (failed.exit_code, json.loads(failed.stdout)["ok"]) == (1, True)
+    assert "channel hook: " in failed.stderr
+    done = typed("run", "--json")
+    assert (done.exit_code, len(hook.bodies)) == (0, 1)
+    assert "alert messages sent: 1" in done.stderr
+    assert 'blogdata_findings{severity="warning"} 1.0' in typed("metrics").stdout
+    shown = typed("status")
+    assert "findings warning  1 to look at\n" in shown.stdout
+    assert "note     bronze.visits: overdue: " in shown.stdout
+    assert (shown.exit_code, len(hook.bodies)) == (0, 1)
+    land(deployment(home), "visits", "2026-01-05T03", {})
+    assert json.loads(typed("status", "--json").stdout)[-1]["state"] == "none"

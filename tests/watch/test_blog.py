@@ -46,19 +46,12 @@ def found(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Audien
 
 
 def test_periods_are_whole_days_and_the_rest(found: Audience) -> None:
-    assert [(each.name, each.first, each.last) for each in found.periods] == [
-        ("today", "2026-03-14T00", "2026-03-14T06"),
-        ("1", "2026-03-13T00", "2026-03-13T23"),
-        ("7", "2026-03-07T00", "2026-03-13T23"),
-        ("28", "2026-02-14T00", "2026-03-13T23"),
-        ("all", "2026-01-05T00", "2026-03-14T06"),
-    ]
-    assert [each.compared for each in found.periods] == [
-        ("2026-03-07T00", "2026-03-07T06"),
-        ("2026-03-06T00", "2026-03-06T23"),
-        ("2026-02-28T00", "2026-03-06T23"),
-        ("2026-01-17T00", "2026-02-13T23"),
-        None,
+    assert [(period.name, period.first, period.last, period.compared) for period in found.periods] == [
+        ("today", "2026-03-14T00", "2026-03-14T06", ("2026-03-07T00", "2026-03-07T06")),
+        ("1", "2026-03-13T00", "2026-03-13T23", ("2026-03-06T00", "2026-03-06T23")),
+        ("7", "2026-03-07T00", "2026-03-13T23", ("2026-02-28T00", "2026-03-06T23")),
+        ("28", "2026-02-14T00", "2026-03-13T23", ("2026-01-17T00", "2026-02-13T23")),
+        ("all", "2026-01-05T00", "2026-03-14T06", None),
     ]
 
 

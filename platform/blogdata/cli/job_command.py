@@ -107,12 +107,12 @@ def _run(settings: Settings, name: str, run_config: Mapping[str, Any], *, as_jso
         say_json(
             {
                 "ok": outcome.ok,
-                "result": {key: _plain(value) for key, value in result.told.items()},
+                "result": {key: _plain(value) for key, value in result.metadata.items()},
                 "problems": outcome.problems,
             }
         )
     else:
-        _show(result.told)
+        _show(result.metadata)
         for problem in outcome.problems:
             console.print(problem.removeprefix(f"do_{name}: "), style="red")
     if not outcome.ok:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,12 +76,13 @@ def simulate(
             where="blogdata land simulate",
             next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --hours 1 for a further hour",
         )
+    today = datetime.now(timezone.utc)
     spec = SimulationSpec(
         days=days,
         visits_per_day=visits_per_day,
         seed=seed,
         # The same command continues tomorrow what is interrupted today.
-        start=begin.date() if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
+        start=begin.date() if begin else simulator.begin_of(target) or (today - timedelta(days=days)).date(),
         faults=load_faults(faults) if faults else FaultRates(),
         ads=ads,
     )
@@ -223,21 +224,14 @@ def _make_writable(target: Path) -> None:
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigurationError(
-            what=f"the landing zone cannot be written: {error.strerror}",
-            where=str(target),
-            next_step="name a folder that you may write",
-        ) from error
+        what, step = f"the landing zone cannot be written: {error.strerror}", "name a folder that you may write"
+        raise ConfigurationError(what=what, where=str(target), next_step=step) from error
 
 
 def _landing(given: Path | None) -> Path:
     from blogdata.operate.config import load
 
     return given or load().landing
-
-
-def _today() -> date:
-    return datetime.now(timezone.utc).date()
 
 
 @contextmanager

@@ -17,8 +17,7 @@ from assets.bronze.request_lines import LogLines
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.landing import log_formats
-from blogdata.landing.landed_bytes import content
-from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.landed_formats import DAMAGED, content
 from blogdata.landing.log_declarations import HEADER, compile_columns
 from blogdata.landing.log_splitter import oldest_first
 from blogdata.landing.passthrough_replicator import LandOutcome, Replicated, land, spooled
@@ -128,28 +127,23 @@ def _formats_in(file: Path, logs: LogSettings) -> list[str]:
 
 
 def _no_access_log(file: Path, reason: str, lines: Sequence[str]) -> ConfigurationError:
-    for header in (line for line in lines if line.startswith(HEADER)):
-        if field := compile_columns("", header).lacks:
-            return ConfigurationError(
-                what=f"no line at its beginning can be read: no column, or more than one, is the {field} of a request: "
-                f"{header}",
-                where=str(file),
-                next_step="have the server log date, time, c-ip, cs-method, cs-uri-stem and sc-status, each once",
-            )
+    headers = ((compile_columns("", line).lacks, line) for line in lines if line.startswith(HEADER))
+    lacking = next((header for header in headers if header[0]), None)
     misfit = re.fullmatch(r"not_(\w+)_log:(.+)", reason)
-    if misfit is None:
-        what, next_step = f"the first one is rejected: {reason}", "name a log of requests since 2000, in UTF-8"
+    if lacking is not None:
+        what = "no column, or more than one, is the {} of a request: {}".format(*lacking)
+        step = "have the server log date, time, c-ip, cs-method, cs-uri-stem and sc-status, each once"
+    elif misfit is None:
+        what, step = f"the first one is rejected: {reason}", "name a log of requests since 2000, in UTF-8"
     else:
-        what = f"the first one is nearest to the format {misfit[1]}, but " + (
-            "goes on after its last field" if misfit[2] == "end" else f"its {misfit[2]} does not fit"
-        )
-        next_step = (
+        why = "goes on after its last field" if misfit[2] == "end" else f"its {misfit[2]} does not fit"
+        what = f"the first one is nearest to the format {misfit[1]}, but {why}"
+        step = (
             f"name a log in one of the formats {', '.join(log_formats.NAMES)}, with times that tell their offset from "
             "UTC, or declare its own in blogdata.toml: [logs] format = '...'"
         )
-    return ConfigurationError(
-        what=f"no line at its beginning can be read: {what}", where=str(file), next_step=next_step
-    )
+    what = f"no line at its beginning can be read: {what}"
+    return ConfigurationError(what=what, where=str(file), next_step=step)
 
 
 def _error(error: PlatformError | OSError, log: NamedLog) -> PlatformError:

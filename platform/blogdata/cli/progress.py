@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -12,15 +11,6 @@ from blogdata.contract.publication import PARTITION_ROWS, ROWS, ROWS_ADDED
 from blogdata.operate.dagster_internals import SerializableErrorInfo
 from blogdata.runs.checks import WAITING
 
-
-@dataclass(kw_only=True)
-class _Published:
-    rows: int = 0
-    seconds: float = 0.0
-    landed: str | None = None
-    """What has landed, in place of rows that are published."""
-
-
 _LANDED = (("new", "rows"), ("rows", "rows"), ("lines", "lines"))
 """Figure of an asset of the landing zone to what it counts; the first one that is there."""
 
@@ -28,11 +18,11 @@ _LANDED = (("new", "rows"), ("rows", "rows"), ("lines", "lines"))
 class RunProgress:
     def __init__(self, screen: Screen, outcome: Outcome) -> None:
         self.interrupted = False
-        self.told: dict[str, Any] = {}
+        self.metadata: dict[str, Any] = {}
         """Metadata of the outputs and materializations."""
         self._screen = screen
         self.outcome = outcome
-        self._published: dict[str, _Published] = {}
+        self._published: dict[str, dict[str, Any]] = {}
 
     def see(self, event: dg.DagsterEvent) -> None:
         if event.event_type == dg.DagsterEventType.STEP_START:
@@ -41,7 +31,7 @@ class RunProgress:
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialized(event)
         elif event.event_type == dg.DagsterEventType.STEP_OUTPUT:
-            self.told |= event.step_output_data.metadata
+            self.metadata |= event.step_output_data.metadata
         elif event.event_type == dg.DagsterEventType.STEP_SUCCESS:
             self._show_published()
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
@@ -57,26 +47,25 @@ class RunProgress:
 
     def _materialized(self, event: dg.DagsterEvent) -> None:
         materialization = event.step_materialization_data.materialization
-        figures = materialization.metadata
-        self.told |= figures
-        published = self._published.setdefault(".".join(materialization.asset_key.path), _Published())
+        figures, name = materialization.metadata, ".".join(materialization.asset_key.path)
+        self.metadata |= figures
+        step = self._published.setdefault(name, {"dataset": name, "rows": 0, "seconds": 0.0})
         if materialization.asset_key.path[0] == "landing":
-            counted = [f"{_figure(figures[name]):,.0f} {what}" for name, what in _LANDED if name in figures]
-            published.landed = counted[0] if counted else "done"
+            counted = [f"{_figure(figures[key]):,.0f} {what}" for key, what in _LANDED if key in figures]
+            step["landed"] = counted[0] if counted else "done"
             return
-        written = next((figures[name] for name in (ROWS_ADDED, PARTITION_ROWS, ROWS) if name in figures), None)
-        published.rows += int(_figure(written))
-        published.seconds = _figure(figures.get("seconds"))
+        written = next((figures[key] for key in (ROWS_ADDED, PARTITION_ROWS, ROWS) if key in figures), None)
+        step["rows"] += int(_figure(written))
+        step["seconds"] = round(_figure(figures.get("seconds")), 2)
 
     def _show_published(self) -> None:
-        for dataset, published in self._published.items():
-            if published.landed is not None:
-                self.outcome.steps.append({"dataset": dataset, "rows": 0, "seconds": 0.0, "landed": published.landed})
-                self._screen.print(f"  {dataset:<{DATASET}} {published.landed:>17} landed")
+        for dataset, step in self._published.items():
+            self.outcome.steps.append(step)
+            if "landed" in step:
+                self._screen.print(f"  {dataset:<{DATASET}} {step['landed']:>17} landed")
                 continue
-            rows, seconds = published.rows, published.seconds
+            rows, seconds = step["rows"], step["seconds"]
             self.outcome.rows += rows
-            self.outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
             rate = f" {rows / seconds:>10,.0f} rows/s" if rows and seconds else ""
             self._screen.print(f"  {dataset:<{DATASET}} {rows:>12,} rows {seconds:>7.1f} s{rate}")
 

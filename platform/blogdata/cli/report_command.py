@@ -40,7 +40,7 @@ def report(
     if not figures.has_anything:
         console.print(NOTHING_PUBLISHED)
         return
-    file = out or _page(settings)
+    file = out or settings.home / FILE
     core.write(figures, file)
     console.print(str(file))
 
@@ -53,14 +53,10 @@ def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
 
             figures = _computed(settings)
             if figures.has_anything:
-                core.write(figures, _page(settings))
+                core.write(figures, settings.home / FILE)
     except Exception as error:  # noqa: BLE001 - whatever it is, what the run has published stays published
         return [f"the report was not made: {error}"]
     return []
-
-
-def _page(settings: Settings) -> Path:
-    return settings.home / FILE
 
 
 def _computed(settings: Settings, days: int | None = None) -> Report:

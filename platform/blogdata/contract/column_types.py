@@ -77,10 +77,7 @@ def parse_fields(text: str) -> tuple[Field, ...]:
 
 
 def of_delta(schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    return tuple(
-        Field(name=field["name"], type=_of_delta(field["type"]), nullable=field["nullable"])
-        for field in schema["fields"]
-    )
+    return tuple(Field(field["name"], _of_delta(field["type"]), field["nullable"]) for field in schema["fields"])
 
 
 def _of_delta(given: Any) -> DataType:

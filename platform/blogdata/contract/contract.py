@@ -89,18 +89,10 @@ class Reach(Protocol):
     """The mapping between the partitions of a dataset and those of its input, in both directions."""
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Find the partitions below that are stale: they have not read the current state of the input.
-
-        Returns:
-            Stale partition to a text for the input state it lacks; the text changes only when that state does.
-        """
+        """Map the stale partitions below to a text for the input state that they lack, which changes only with that."""
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Find the partitions below that have read the wanted partitions above.
-
-        Returns:
-            Partition below to the partition above that it has read; an empty text stands for the whole input.
-        """
+        """Map the partitions below to the wanted partition above that they have read; empty: the whole input."""
 
 
 @runtime_checkable
@@ -113,101 +105,93 @@ class Sliced(Protocol):
 
 @dataclass(frozen=True)
 class Read:
-    """An input of a dataset.
-
-    Args:
-        fields: What the producer of a landed table has announced to send; empty for a dataset.
-        columns: Columns of a dataset that its reader takes outside Spark's plan, which then names none of them; None:
-            column lineage knows which are read.
-        optional: Whether the reader is computed without it too, as long as it has never come.
-    """
+    """An input of a dataset."""
 
     dataset: str
     reach: Reach
     fields: tuple[Field, ...] = ()
+    """What the producer of a landed table has announced to send; empty for a dataset."""
     columns: tuple[str, ...] | None = None
+    """Columns of a dataset that its reader takes outside Spark's plan, which then names none of them; None: column
+    lineage knows which are read."""
     optional: bool = False
+    """Whether the reader is computed without it too, as long as it has never come."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contract:
-    """What is promised about one dataset.
-
-    Args:
-        key: Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity.
-        reads: Its inputs; those of a companion are in the contract of its main dataset.
-        view: Spark SQL over its inputs, named as `layer.table`, whose result the table is (Dataset Materializer);
-            empty: no single statement computes it.
-        rows_in: What a partition has to account for, in words; empty: the rows of its first input.
-        stands_for: SQL aggregate: how many rows of the layer above the written rows account for.
-        reasons: SQL aggregates, by reason: how many of these are not rows of this table.
-        left_out: Reasons that the steps of the dataset state in their accounts instead, each with its description;
-            `filtered.*` stands for all with that prefix. It may also describe reasons of `reasons`.
-        parts: How many partitions of the inputs make one of these complete, e.g. hours of a day, counted by the measure
-            `parts`; the measure `parts_expected` overrides it for a partition. None: it is not gathered from others.
-        max_share: Largest share, 0 to 1, of its input rows that may end in this dataset; None: no limit. A larger share
-            fails a blocking check, after the rows have been stored.
-        references: Rows of other datasets that its rows refer to; audited after the publication.
-        profiled: Columns whose distribution of values is followed after the publication (Offline Observer), without
-            personal ones: their values would be stored with the profiles.
-        statistics: Columns with file statistics for data skipping; each one costs on every write.
-        freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
-        feeds: Datasets that read its change feed, which is kept then (Dataset Materializer).
-        shared: Whether consumers get a view of it; not the state from which a dataset continues.
-        consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
-        paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
-            from roles that see no persons.
-        adds_up: Columns within which its counts add up to a total that it has, too.
-        anonymous: No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too.
-    """
+    """What is promised about one dataset."""
 
     dataset: str
     description: str
     owner: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
+    """Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity."""
     partitioning: Partitioning | None = None
     reads: tuple[Read, ...] = ()
+    """Its inputs; those of a companion are in the contract of its main dataset."""
     runs: Runs = field(default_factory=Runs)
     write: Write = field(default_factory=Replace)
     view: str = ""
+    """Spark SQL over its inputs, named as `layer.table`, whose result the table is (Dataset Materializer); empty: no
+    single statement computes it."""
     rules: tuple[RowRule, ...] = ()
     audits: tuple[Audit, ...] = ()
     rows_in: str = ""
+    """What a partition has to account for, in words; empty: the rows of its first input."""
     stands_for: str = "count(1)"
+    """SQL aggregate: how many rows of the layer above the written rows account for."""
     reasons: Mapping[str, str] = field(default_factory=dict)
+    """SQL aggregates, by reason: how many of these are not rows of this table."""
     left_out: Mapping[str, str] = field(default_factory=dict)
+    """Reasons that the steps of the dataset state in their accounts instead, each with its description; `filtered.*`
+    stands for all with that prefix. It may also describe reasons of `reasons`."""
     measures: Mapping[str, str] = field(default_factory=dict)
     breakdowns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parts: int | None = None
+    """How many partitions of the inputs make one of these complete, e.g. hours of a day, counted by the measure
+    `parts`; the measure `parts_expected` overrides it for a partition. None: it is not gathered from others."""
     max_share: float | None = None
+    """Largest share, 0 to 1, of its input rows that may end in this dataset; None: no limit. A larger share fails a
+    blocking check, after the rows have been stored."""
     references: tuple[Reference, ...] = ()
+    """Rows of other datasets that its rows refer to; audited after the publication."""
     profiled: tuple[str, ...] = ()
+    """Columns whose distribution of values is followed after the publication (Offline Observer), without personal ones:
+    their values would be stored with the profiles."""
     statistics: tuple[str, ...] = ()
+    """Columns with file statistics for data skipping; each one costs on every write."""
     buckets: Buckets | None = None
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None
+    """Hours after the end of a partition by which it is published; None: no promise."""
     watch: Watch = field(default_factory=Watch)
     feeds: tuple[str, ...] = ()
+    """Datasets that read its change feed, which is kept then (Dataset Materializer)."""
     shared: bool = True
+    """Whether consumers get a view of it; not the state from which a dataset continues."""
     consumers: tuple[str, ...] = ()
+    """Teams that use it outside of the lineage, as `team:name`; they are told before it changes."""
     retention_days: int = 730
     migrations: tuple[Migration, ...] = ()
     wide: Wide | None = None
     encrypted: Encrypted | None = None
     paths: tuple[str, ...] = ()
+    """Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden from roles
+    that see no persons."""
     tells: tuple[Telling, ...] = ()
     anonymous: bool = False
+    """No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too."""
     adds_up: tuple[str, ...] = ()
+    """Columns within which its counts add up to a total that it has, too."""
 
     def __post_init__(self) -> None:
         idle = [column.name for column in self.columns if not column.answers] if ANSWERS in self.patterns else []
         if idle:
-            raise ConfigurationError(
-                what=f"no question needs these columns: {', '.join(idle)}",
-                where=self.dataset,
-                next_step="leave them out, or declare the question as `answers` of each",
-            )
+            what = f"no question needs these columns: {', '.join(idle)}"
+            next_step = "leave them out, or declare the question as `answers` of each"
+            raise ConfigurationError(what=what, where=self.dataset, next_step=next_step)
 
     @property
     def promise(self) -> timedelta | None:
@@ -289,6 +273,5 @@ class Contract:
 
     @property
     def ddl(self) -> str:
-        return ", ".join(
-            f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'}" for column in self.columns
-        )
+        required = {True: "", False: " NOT NULL"}
+        return ", ".join(f"`{column.name}` {column.type}{required[column.nullable]}" for column in self.columns)

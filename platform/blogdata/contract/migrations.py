@@ -96,10 +96,9 @@ def both(frame: DataFrame, contract: Contract) -> DataFrame:
 
 def refuse_return(table: DeltaTable, contract: Contract) -> None:
     """Refuse a column that was removed from the table: values of the removed one would show."""
-    removed = set(table.metadata().configuration.get(REMOVED, "").split(",")) - {
-        field.name for field in table.schema().fields
-    }
-    back = sorted(removed & {column.name for column in contract.columns})
+    removed = set(table.metadata().configuration.get(REMOVED, "").split(","))
+    added = {column.name for column in contract.columns} - {field.name for field in table.schema().fields}
+    back = sorted(removed & added)
     if back:
         raise ConfigurationError(
             what=f"{', '.join(back)} was removed from this table, and its files still have the values",

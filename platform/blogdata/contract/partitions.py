@@ -93,9 +93,8 @@ def ends_of(part: str, grain: Grain) -> tuple[str, str]:
     first, dots, last = part.strip().partition("..")
     begins, ends = _covered(first, grain)[0], _covered(last if dots else first, grain)[-1]
     if ends < begins:
-        raise ConfigurationError(
-            what=f"'{part.strip()}' ends before it begins", where="partition", next_step=f"write {last}..{first}"
-        )
+        what = f"'{part.strip()}' ends before it begins"
+        raise ConfigurationError(what=what, where="partition", next_step=f"write {last}..{first}")
     return begins, ends
 
 

@@ -28,35 +28,24 @@ def require_subjects(contracts: Iterable[Contract]) -> None:
             raise ConfigurationError(
                 what=f"it is not declared whom these columns identify: {', '.join(undecided)}",
                 where=contract.dataset,
-                next_step="declare `subject` for each of them, or use `fact` of quality/contracts/columns.py for what "
-                "leads to nobody",
+                next_step="declare `subject` for each of them; `fact` of quality/contracts/columns.py leads to nobody",
             )
 
 
 def visible(contract: Contract) -> tuple[str, ...]:
-    """List the columns a consumer may see (not personal) and build on (not technical), in the contract's order.
-
-    Args:
-        contract: Contract of the dataset; technical columns are visible if they belong to its key or partition it. A
-            dataset that is not shared has none.
-    """
-    if not contract.shared:
-        return ()
-    needed = {*contract.key, contract.partition_column}
-    return tuple(
-        column.name
-        for column in contract.columns
-        if not column.personal and (column.name in needed or column.name not in TECHNICAL)
-    )
+    """List the columns a consumer may see (not personal) and build on (not technical, but for keys), in order."""
+    hidden = TECHNICAL - {*contract.key, contract.partition_column}
+    columns = contract.columns if contract.shared else ()
+    return tuple(column.name for column in columns if not column.personal and column.name not in hidden)
 
 
 def consumer_view(frame: DataFrame, contract: Contract) -> DataFrame:
-    """Hide the columns a consumer must not see (personal) or must not build on (technical)."""
-    shown = [name for name in visible(contract) if name in frame.columns]
-    if not shown:
+    """Hide the columns that a consumer must not see, or must not build on."""
+    names = [name for name in visible(contract) if name in frame.columns]
+    if not names:
         raise ConfigurationError(
             what="the dataset has no columns for consumers: each is personal or technical, or it is not shared",
             where=contract.dataset,
             next_step="classify the columns a consumer may see, or do not offer a view of this dataset",
         )
-    return frame.select(*[f"`{name}`" for name in shown])
+    return frame.select(*[f"`{name}`" for name in names])

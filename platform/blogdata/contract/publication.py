@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 WHOLE_TABLE = ""
 """Partition key of a table without a partition column."""
 EXPIRED = "expired"
-"""Reason of rows that left a table because their retention has ended; also their name in a commit's metadata."""
+"""Reason of rows that left a table because their retention has ended; also their name in commits and the event log."""
 ROWS, PARTITION_ROWS = "dagster/row_count", "dagster/partition_row_count"
 """What Dagster calls the rows of a whole dataset, which its pages show as such, and those of a partition."""
 ROWS_ADDED = "rows_added"
@@ -33,53 +33,35 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """The execution a commit belongs to, for a table that is executed by period.
-
-    Args:
-        restores: Earlier version into whose rows it is merged, -1 for none; None: those of `onto`.
-    """
+    """The execution a commit belongs to, for a table that is executed by period."""
 
     period: str
     onto: int
     restores: int | None = None
+    """Earlier version into whose rows it is merged, -1 for none; None: those of `onto`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Added:
-    """How a publication only added rows to a partition, beside those that an earlier one had published.
-
-    Args:
-        after: Version since which the partition had those rows.
-        times: How often rows were added since the partition was written whole.
-        rewritten: The commit wrote all of the partition: with the same rows, for those who read it by slices.
-    """
+    """How a publication only added rows to a partition, beside those that an earlier one had published."""
 
     after: int
+    """Version since which the partition had those rows."""
     rows_before: int
     slices: Sequence[str]
     times: int
+    """How often rows were added since the partition was written whole."""
     rewritten: bool = False
+    """The commit wrote all of the partition: with the same rows, for those who read it by slices."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One line of the ledger: a partition of a dataset as one commit published it.
-
-    Args:
-        partition: For a table that is executed by period, the period.
-        seconds: Duration of the whole commit.
-        restored: Earlier version that an execution which ran again was merged into.
-        appended: Only the rows that the commit added are counted, not all of the partition.
-        makes_stale: Partitions of the dataset that became stale by the commit.
-        judged_by: Versions of what else decided about the rows, such as a list of crawlers.
-        contract: Digest of the contract under which it was published.
-        added: The commit only added rows to the partition; all figures are of the whole partition nevertheless.
-        committed_at: None if it was read from the commit and not from the event log.
-        expired: Rows that left the table because its retention has ended; None while they are kept.
-    """
+    """One line of the ledger: a partition of a dataset as one commit published it."""
 
     dataset: str
     partition: str
+    """For a table that is executed by period, the period."""
     version: int
     rows_in: int
     rows_out: int
@@ -90,15 +72,24 @@ class Entry:
     run_id: str = ""
     landed: str | None = None
     seconds: float = 0.0
+    """Duration of the whole commit."""
     restored: int | None = None
+    """Earlier version that an execution which ran again was merged into."""
     appended: bool = False
+    """Only the rows that the commit added are counted, not all of the partition."""
     makes_stale: Sequence[str] = ()
+    """Partitions of the dataset that became stale by the commit."""
     judged_by: Mapping[str, str] = field(default_factory=dict)
+    """Versions of what else decided about the rows, such as a list of crawlers."""
     code_version: str = ""
     contract: str = ""
+    """Digest of the contract under which it was published."""
     added: Added | None = None
+    """The commit only added rows to the partition; all figures are of the whole partition nevertheless."""
     committed_at: datetime | None = None
+    """None if it was read from the commit and not from the event log."""
     expired: int | None = None
+    """Rows that left the table because its retention has ended; None while they are kept."""
 
     def after(self, earlier: Entry) -> Entry:
         """Return this line with the counts of an earlier one added; the measures stay this line's own."""
@@ -231,14 +222,9 @@ COMPACTED = "compacted"
 
 
 def keeps_rows(commit: Mapping[str, Any]) -> bool:
-    """Return whether a commit, by its `commitInfo`, changes no row.
-
-    It is a compaction or a vacuum, freezes members of a table, or notes that files of retired ones are removed.
-    """
-    metadata = commit.get("userMetadata")
-    return commit.get("operation") in _ROWS_KEPT or any(
-        _parsed(metadata, name) is not None for name in (COMPACTED, "frozen", "removed")
-    )
+    """Return whether a commit, by its `commitInfo`, changes no row: it compacts, vacuums, freezes or removes files."""
+    notes = [_parsed(commit.get("userMetadata"), name) for name in (COMPACTED, "frozen", "removed")]
+    return commit.get("operation") in _ROWS_KEPT or any(note is not None for note in notes)
 
 
 def parse(user_metadata: str | None) -> dict[str, Any] | None:

@@ -33,20 +33,17 @@ class Clock(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """When partitions of a dataset run automatically.
-
-    Args:
-        at: When a period that has ended runs even if its inputs are incomplete; None: never.
-        lookback: Number of partitions before the newest one that late rows still change; older ones are final unless a
-            person runs them again. None: late rows change any partition.
-        judged_by: Dataset of dead letters whose `max_share` limits the rejected rows of an arrival. Above the limit,
-            the partitions that the arrival touches wait for a person. None: no partition waits.
-    """
+    """When partitions of a dataset run automatically."""
 
     on: On = On.INPUT
     at: Clock | None = None
+    """When a period that has ended runs even if its inputs are incomplete; None: never."""
     lookback: int | None = None
+    """Number of partitions before the newest one that late rows still change; older ones are final unless a person runs
+    them again. None: late rows change any partition."""
     judged_by: str | None = None
+    """Dataset of dead letters whose `max_share` limits the rejected rows of an arrival. Above the limit, the partitions
+    that the arrival touches wait for a person. None: no partition waits."""
 
     def __post_init__(self) -> None:
         assert self.on is not On.DEADLINE or self.at, "a dataset that runs at its deadline declares `at`"

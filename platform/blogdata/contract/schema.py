@@ -64,20 +64,7 @@ NOBODY = Subject(whose=Whose.NOBODY, how=None)
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Spark SQL type, whether it may be null, whom it identifies, and who may see it.
-
-    Args:
-        subject: Whom it identifies, and how. None: a number or a mark, which leads to nobody; a contract has to
-            declare it for columns of all other types.
-        masked: Who looks for faults sees the first sign and the domain of its e-mail addresses: a***@example.com.
-        generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
-            that was created without it stays without it. None: the value is whatever is written.
-        default: SQL expression over the older columns that fills it in the rows of a table that is older than it, once,
-            when it is added. None: it is null there.
-        sourceless: Why its values are computed from no column, such as "counts rows". None: column lineage names its
-            sources.
-        answers: The question that needs it; None: it is not said. A dataset that repeats what others say has to.
-    """
+    """One column: its Spark SQL type, whether it may be null, whom it identifies, and who may see it."""
 
     name: str
     description: str
@@ -85,12 +72,20 @@ class Column:
     type: str
     nullable: bool = True
     subject: Subject | None = None
+    """Whom it identifies, and how. None: a number or a mark, which leads to nobody; a contract has to declare it for
+    columns of all other types."""
     classification: Classification = Classification.INTERNAL
     masked: bool = False
+    """Who looks for faults sees the first sign and the domain of its e-mail addresses: a***@example.com."""
     generated: str | None = None
+    """SQL expression over other columns that computes its value; Delta refuses any other value. A table that was
+    created without it stays without it."""
     default: str | None = None
+    """SQL expression that fills it in older rows, once, when it is added. None: it is null there."""
     sourceless: str | None = None
+    """Why its values are computed from no column, such as "counts rows"."""
     answers: str | None = None
+    """The question that needs it. A dataset that repeats what others say declares one for each column."""
 
     @property
     def undecided(self) -> bool:
@@ -115,13 +110,10 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Buckets:
-    """Rows with the same value of a column have the same bucket (Bucket).
-
-    Args:
-        column: INT column with the bucket, from 0; null where the value is.
-    """
+    """Rows with the same value of a column have the same bucket (Bucket)."""
 
     column: str
+    """INT column with the bucket, from 0; null where the value is."""
     of: str
     number: int
 
@@ -148,13 +140,10 @@ class Failed(str, Enum):
 
 @dataclass(frozen=True)
 class Audit:
-    """A condition each written partition satisfies as a whole.
-
-    Args:
-        name: Its name; datasets that share it have the same condition, and a person lifts it for all of them.
-    """
+    """A condition each written partition satisfies as a whole."""
 
     name: str
+    """Its name; datasets that share it have the same condition, and a person lifts it for all of them."""
     expression: str
     description: str
     failed: Failed = Failed.REFUSES
@@ -162,19 +151,16 @@ class Audit:
 
 @dataclass(frozen=True)
 class Reference:
-    """Rows that must exist in another dataset.
-
-    Args:
-        columns: Own column to the column it refers to; a row in which any of its own is null refers to nothing.
-    """
+    """Rows that must exist in another dataset."""
 
     dataset: str
     columns: Mapping[str, str]
+    """Own column to the column it refers to; a row in which any of its own is null refers to nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Telling:
-    """Rows whose values are those of a column of another dataset: of few visitors, they tell what that one hides."""
+    """Rows whose values are those of a column of another dataset: of few visitors, they reveal what that one hides."""
 
     rows: str
     column: Column
@@ -212,21 +198,18 @@ class Partitioning:
 
 @dataclass(frozen=True, kw_only=True)
 class Migration:
-    """The retirement of a column: for a grace period both it and its successor are written, then it is removed.
-
-    Args:
-        new: The column that replaces it; None if none of the dataset does.
-        new_from_old: SQL expression of the new column; empty: the same values.
-        old_from_new: SQL expression of the old column until the table has lost it, unless the asset still computes it;
-            empty: the same values, or null if nothing replaces it.
-    """
+    """The retirement of a column: for a grace period both it and its successor are written, then it is removed."""
 
     old: str
     since: date
     grace: timedelta
     new: str | None = None
+    """The column that replaces it; None if none of the dataset does."""
     new_from_old: str = ""
+    """SQL expression of the new column; empty: the same values."""
     old_from_new: str = ""
+    """SQL expression of the old column until the table has lost it, unless the asset still computes it; empty: the same
+    values, or null without a successor."""
 
     @property
     def ends(self) -> date:

@@ -20,41 +20,32 @@ class Layer(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """New data comes regularly (Flow Interruption Detector).
-
-    Args:
-        every: Longest time without data; None: learned from the dataset's own pauses.
-        event_time: Column of the event time, with file statistics; only for :attr:`Layer.DATA`.
-    """
+    """New data comes regularly (Flow Interruption Detector)."""
 
     every: timedelta | None = None
+    """Longest time without data; None: learned from the dataset's own pauses."""
     layer: Layer = Layer.METADATA
     event_time: str | None = None
+    """Column of the event time, with file statistics; only for :attr:`Layer.DATA`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Skew:
-    """Partitions have about as many rows as comparable earlier ones (Skew Detector).
-
-    Args:
-        tolerance: Largest relative deviation from the expected rows, 0 to 1; twice as many rows count like half as
-            many. None: the volume is not compared.
-        among: Name of the breakdown whose counts should be about as even as before; None: no keys are compared.
-    """
+    """Partitions have about as many rows as comparable earlier ones (Skew Detector)."""
 
     tolerance: float | None = 0.5
+    """Largest relative deviation from the expected rows, 0 to 1; twice as many rows count like half as many. None: the
+    volume is not compared."""
     among: str | None = None
+    """Name of the breakdown whose counts should be about as even as before; None: no keys are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lag:
-    """The dataset has read what is there (Lag Detector).
-
-    Args:
-        within: Longest time that input waits to be read; None: the `freshness_hours` of the contract.
-    """
+    """The dataset has read what is there (Lag Detector)."""
 
     within: timedelta | None = None
+    """Longest time that input waits to be read; None: the `freshness_hours` of the contract."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +64,5 @@ class Watch:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        names = {
-            "Flow Interruption Detector": self.flow,
-            "Skew Detector": self.skew,
-            "Lag Detector": self.lag,
-            "SLA Misses Detector": self.sla,
-        }
-        return tuple(name for name, spec in names.items() if spec is not None)
+        kinds = {"Flow Interruption": self.flow, "Skew": self.skew, "Lag": self.lag, "SLA Misses": self.sla}
+        return tuple(f"{kind} Detector" for kind, spec in kinds.items() if spec is not None)

@@ -10,17 +10,14 @@ from blogdata.contract.partitions import Grain
 
 @dataclass(frozen=True, kw_only=True)
 class Slices:
-    """Slices of an input: rows that come in a later slice change no row that was computed before they came.
-
-    Args:
-        of: The input, as `layer.table`; its reach tells which slices came (`came`).
-        column: Column of the input with the slice of a row, STRING; slices come in the order of their keys.
-        most: How often rows are added to a partition until it is replaced whole, so that its files stay few.
-    """
+    """Slices of an input: rows that come in a later slice change no row that was computed before they came."""
 
     of: str
+    """The input, as `layer.table`; its reach tells which slices came (`came`)."""
     column: str
+    """Column of the input with the slice of a row, STRING; slices come in the order of their keys."""
     most: int = 8
+    """How often rows are added to a partition until it is replaced whole, so that its files stay few."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,29 +47,23 @@ class Copy:
 
 @dataclass(frozen=True, kw_only=True)
 class Sorted:
-    """The order of the rows of final partitions: rows that are near in any of some columns lie in the same files.
-
-    Args:
-        by: The columns, each with file statistics; without these their order lets no reader skip a file.
-        file_bytes: Size of a file, in bytes. Smaller ones let readers skip more, and cost more to open. A partition
-            that is not twice as large stays as it was written.
-    """
+    """The order of the rows of final partitions: rows that are near in any of some columns lie in the same files."""
 
     by: tuple[str, ...]
+    """The columns, each with file statistics; without these their order lets no reader skip a file."""
     file_bytes: int = 1024**2
+    """Size of a file, in bytes. Smaller ones let readers skip more, and cost more to open. A partition that is not
+    twice as large stays as it was written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByPeriod:
-    """Each partition is a table of its own behind one name (Fast Metadata Cleaner).
-
-    Args:
-        kept: How long a replaced table is kept; no reader may use one version for longer.
-        frozen: How the rows of frozen years are sorted; None: as they were written. It promises nothing about rows.
-    """
+    """Each partition is a table of its own behind one name (Fast Metadata Cleaner)."""
 
     kept: timedelta
+    """How long a replaced table is kept; no reader may use one version for longer."""
     frozen: Sorted | None = field(default=None, repr=False)
+    """How the rows of frozen years are sorted; None: as they were written. It promises nothing about rows."""
     slices: Slices | None = field(default=None, repr=False)
 
 
@@ -92,23 +83,16 @@ class Append:
 
 @dataclass(frozen=True, kw_only=True)
 class Serve:
-    """Partitions are delivered to a database, which replaces the tables of the inputs in one transaction.
-
-    Args:
-        without: Columns, as `layer.table.column`, that are not served: those of datasets that retire them.
-    """
+    """Partitions are delivered to a database, which replaces the tables of the inputs in one transaction."""
 
     schema: str
     without: tuple[str, ...] = ()
+    """Columns, as `layer.table.column`, that are not served: those of datasets that retire them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """Rows of the input are sent to a partner one by one, those of a key in the order of their times.
-
-    Args:
-        pseudonyms: Columns of the payload that are sent as tokens (Pseudo-Anonymizer); the key always is.
-    """
+    """Rows of the input are sent to a partner one by one, those of a key in the order of their times."""
 
     key: str
     at: str
@@ -116,6 +100,7 @@ class Feed:
     payload: tuple[str, ...]
     unless: str
     pseudonyms: tuple[str, ...] = ()
+    """Columns of the payload that are sent as tokens (Pseudo-Anonymizer); the key always is."""
 
 
 Write = Replace | Merge | InOrder | Copy | ByPeriod | AppearsWith | Append | Serve | Feed

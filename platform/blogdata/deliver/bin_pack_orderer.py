@@ -2,19 +2,15 @@
 
 Problem: one request per record is slow, and a bulk request may be taken in part. If it has two records of a key and the
 first one fails, its retry arrives after the second one.
-
 How it works: a :class:`BinPacker` makes bins, one after another. A bin is the content of one bulk request, and has at
 most one record of each key, the next one: whatever part of it is taken, no record can overtake another one of its key.
 A failed record is in the next bin again, and the next record of its key is not before it was taken; other keys go on.
 Keys with the most records left come first, so there are as few bins as possible.
-
 The trap: order within one execution only. Records are numbered in an outbox before they are sent, and what has no
 answer is sent again first, under the same numbers. A second trap is a key with most of the records: its bins are nearly
 empty, and take as long as single calls.
-
 When not to use it: if the target takes requests as a whole or not at all, if records have no key, or if there are so
 few that single calls do (FIFO Orderer).
-
 Source: Data Engineering Design Patterns, ch. 5.
 """
 

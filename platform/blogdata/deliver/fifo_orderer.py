@@ -1,16 +1,12 @@
 """FIFO Orderer: records are forwarded in their order, each acknowledged before the next one.
 
 Problem: records have to be forwarded in their order and as soon as possible, without buffers and bins.
-
 How it works: a :class:`Fifo` gives one record per request, the next one after the answer. What failed is sent again
 before anything else.
-
 The trap: FIFO is not exactly once. A record may be taken and its answer lost, and then it is sent twice; so each record
 is numbered in an outbox before it is sent, and sent again under its number. The second trap is requests in flight: two
 of one key at once, and the retry of the first one arrives after the second.
-
 When not to use it: for many records of many keys, when requests are slow; Bin Pack Orderer needs far fewer.
-
 Source: Data Engineering Design Patterns, ch. 5.
 """
 

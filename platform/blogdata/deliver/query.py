@@ -250,7 +250,7 @@ def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> Dat
             continue
         newest = None if moment is None else version_at(lake, dataset, moment)
         marks = [mark for mark in EventLog(lake).history(dataset) if newest is None or mark.version <= newest]
-        rows += [(dataset, line.execution, line.version, line.applied) for line in executions.state(marks).values()]
+        rows += [(dataset, *line) for line in executions.state(marks)]
     return spark.createDataFrame(rows, "dataset STRING, execution STRING, table_version BIGINT, applied BOOLEAN")
 
 

@@ -13,12 +13,10 @@ from blogdata.contract.publication import PARTITION_ROWS, kept
 from blogdata.contract.writes import Serve
 from blogdata.deliver import transactional_sink
 from blogdata.deliver.served_dataset import ServedDataset, requested
-from blogdata.deliver.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery, SinkRoles
+from blogdata.deliver.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.ledger.deliveries import record_deliveries
 from blogdata.ledger.events import EventLog
-from blogdata.operate import postgres
-from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.planning.snapshot import input_not_published
 from blogdata.runs.checks import LEDGER
 from blogdata.runs.computation import Context, access_of, log_event
@@ -26,13 +24,6 @@ from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.retries import failed, joined
 from blogdata.runs.step import InputChanged
 from blogdata.table.lake import Lake
-
-ROLES = SinkRoles(
-    owner=postgres.OWNER,
-    writer=postgres.WRITER,
-    readers={Role(name): f"{postgres.PREFIX}{name}" for name in postgres.READERS},
-)
-"""Who owns, writes and reads the tables of the deployment's own server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +89,7 @@ class Sink(ServedDataset):
         parts = [_served_table(access, contract, partition, without) for contract in self.served]
         delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
         with context.resources.postgres.connection() as connection:
-            return transactional_sink.deliver(connection, self.schema, delivery, ROLES)
+            return transactional_sink.deliver(connection, self.schema, delivery)
 
     def _note(self, context: Context, connection: psycopg.Connection) -> None:
         """Log the missing events of served partitions, including deliveries of other runs."""

@@ -1,16 +1,13 @@
 """A relational database as the sink of a Transactional Writer: a partition of several tables in one transaction.
 
-How it works: the rows are copied in batches by COPY, within one transaction that first deletes the partition's old
-rows. Before the commit, the rows of the partition are counted and compared with the ledger. A `publications` table,
-written in the same transaction, records which versions of which datasets are served. It makes a retry a no-op, even if
-the first attempt was committed but never confirmed, and it prevents older versions from replacing newer ones. A batch
-counts as served only if all of its tables have a line: if one was dropped together with its lines, all are served
-again. Versions are compared within one table, identified by its id: the versions of a rebuilt table start again, and
-replace whatever its predecessor has served.
+How it works: one transaction deletes the partition's rows, copies the new ones by COPY, and compares their count with
+the ledger. It also writes into the table `publications` which versions of which datasets are served: so a retry is a
+no-op, even of an attempt that was committed and never confirmed, and no older version replaces a newer one. A delivery
+counts only if all of its tables have a line. Versions are compared within one table, by its id: a rebuilt table
+replaces whatever its predecessor has served.
 
-Any text can be served. PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL). It also limits
-index entries to 2704 bytes, so a table has a primary key only if its key has no text besides the partition: the audit
-of the dataset has counted repeated keys.
+PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL), and limits index entries to 2704 bytes, so
+a table has a primary key only if its key has no text besides the partition: the audit has counted repeated keys.
 
 The trap: one transaction per task. Each is all or nothing, but a job that is retried has already committed some of
 them.
@@ -31,12 +28,15 @@ from blogdata.contract.schema import Column
 from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.ledger.deliveries import Served
+from blogdata.operate import postgres
 from blogdata.patterns.security.fine_grained_accessor_for_tables import RIGHTS, Role, grants
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PUBLICATIONS = "publications"
+LOGINS = {Role(name): f"{postgres.PREFIX}{name}" for name in postgres.READERS}
+"""Who reads the tables of the deployment's own server."""
 _MARK = "rights "
 _TYPES = {
     "STRING": sql.SQL("text"),
@@ -79,26 +79,17 @@ class SinkDelivery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinkRoles:
-    owner: str
-    writer: str
-    readers: Mapping[Role, str]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Receipt:
     batch_id: str
     rows: Mapping[str, int]
     repeated: bool
 
 
-def deliver(
-    connection: psycopg.Connection, schema: str, delivery: SinkDelivery, roles: SinkRoles | None = None
-) -> Receipt:
+def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> Receipt:
     """Replace a partition of several tables in one transaction.
 
-    If the connection is the writer's of some roles, tables are the owner's, and the readers get their rights. Of any
-    other one tables are its own, and nothing is granted.
+    If the connection is the writer's of the deployment's own server, tables are the owner's, and the readers get their
+    rights. Of any other one tables are its own, and nothing is granted.
 
     Raises:
         psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
@@ -108,12 +99,12 @@ def deliver(
             _alone(connection, schema)
             contracts = [part.contract for part in delivery.parts]
             login = connection.execute("SELECT session_user").fetchone()
-            if roles is None or login != (roles.writer,):
-                _make(connection, schema, contracts)
-            else:
-                connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.owner)))
-                _make(connection, schema, contracts)
-                _grant(connection, schema, contracts, roles)
+            is_writer = login == (postgres.WRITER,)
+            if is_writer:
+                connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(postgres.OWNER)))
+            _make(connection, schema, contracts)
+            if is_writer:
+                _grant(connection, schema, contracts)
         with connection.transaction():
             _alone(connection, f"{schema}/{delivery.partition}")
             if _is_served(connection, schema, delivery):
@@ -134,12 +125,12 @@ def deliver(
     return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=False)
 
 
-def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles) -> None:
+def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract]) -> None:
     tables = [*(contract.name for contract in contracts), PUBLICATIONS]
     # Table by table: the schema may have views of somebody else, which the owner may not grant.
-    writes = [f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}"."{name}" TO "{roles.writer}"' for name in tables]
-    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{roles.writer}"', *writes]
-    for role, login in roles.readers.items():
+    writes = [f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}"."{name}" TO "{postgres.WRITER}"' for name in tables]
+    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{postgres.WRITER}"', *writes]
+    for role, login in LOGINS.items():
         statements += grants(contracts, schema, role, login)
         if RIGHTS[role].technical:
             statements.append(f'GRANT SELECT ON "{schema}"."{PUBLICATIONS}" TO "{login}"')
@@ -158,7 +149,7 @@ def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Cont
         "SELECT obj_description(oid, 'pg_class'), has_table_privilege(%s::name, oid, 'INSERT') "
         f"FROM (SELECT {table}::oid AS oid FROM unnest(%s::text[]) AS name) AS tables"
     )
-    if set(connection.execute(query.encode(), [roles.writer, schema, tables]).fetchall()) == {(mark, True)}:
+    if set(connection.execute(query.encode(), [postgres.WRITER, schema, tables]).fetchall()) == {(mark, True)}:
         return
     for statement in statements:
         connection.execute(statement.encode())

@@ -1,7 +1,6 @@
 """Errors that tell a person what happened, where, and what to do next.
 
-Every fault of the platform is one subclass of :class:`PlatformError`. Whether running the same work again can
-help is part of the class (``transient``), so retry policies never guess from a message.
+Whether running the same work again can help is part of the class (``transient``): no retry guesses from a message.
 """
 
 from __future__ import annotations
@@ -15,11 +14,7 @@ from blogdata.errors.remedies import Diagnose, Remedy, ShowRights
 
 
 class PlatformError(Exception):
-    """A fault with its place and its remedy; its texts can be shown anywhere as they are.
-
-    Args:
-        next_step: What the reader can do about it; a :class:`Remedy` has actions of the platform.
-    """
+    """A fault with its place and its remedy; its texts can be shown anywhere as they are."""
 
     transient: ClassVar[bool] = False
     """True when the same work may succeed if it is simply run again."""
@@ -60,15 +55,8 @@ class ConfigurationError(PlatformError):
 
 class DiskFull(PlatformError):
     def __init__(self, where: str) -> None:
-        super().__init__(
-            what="the disk is full",
-            where=where,
-            next_step=Remedy(
-                "free space (see it by ",
-                Diagnose(),
-                ") and run it again; what was published stays, and a partition is published whole or not at all",
-            ),
-        )
+        freed = Remedy("free space (see it by ", Diagnose(), ") and run it again; what was published stays")
+        super().__init__(what="the disk is full", where=where, next_step=freed)
 
 
 _FEW = 20
@@ -81,19 +69,16 @@ def refuse_unknown(given: Sequence[str], known: Iterable[str], *, where: str, ki
     unknown = sorted(set(given) - set(names))
     if unknown:
         too_many = kind == "dataset" and len(names) > _FEW
-        there = Remedy("see all of them: ", ShowRights()) if too_many else Remedy(f"choose from: {', '.join(names)}")
-        raise ConfigurationError(
-            what=f"no {kind} is called {', '.join(unknown)}",
-            where=where,
-            next_step=Remedy(similar(unknown, names), there),
-        )
+        choice = Remedy("see all of them: ", ShowRights()) if too_many else f"choose from: {', '.join(names)}"
+        next_step = Remedy(similar(unknown, names), choice)
+        raise ConfigurationError(what=f"no {kind} is called {', '.join(unknown)}", where=where, next_step=next_step)
 
 
-def similar(unknown: Sequence[str], there: Sequence[str]) -> str:
+def similar(unknown: Sequence[str], known: Sequence[str]) -> str:
     """Return the beginning of a next step: the names that were probably meant, or nothing."""
     from difflib import get_close_matches
 
-    close = [match for name in unknown for match in get_close_matches(name, there, n=1, cutoff=0.8)]
+    close = [match for name in unknown for match in get_close_matches(name, known, n=1, cutoff=0.8)]
     return f"did you mean {', '.join(close)}? Otherwise " if close else ""
 
 

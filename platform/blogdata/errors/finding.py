@@ -21,11 +21,7 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something about a dataset that holds now and that a person should know.
-
-    Args:
-        partition: The partition concerned; None: the dataset as a whole.
-    """
+    """Something about a dataset that holds now and that a person should know."""
 
     source: str
     dataset: str
@@ -34,6 +30,7 @@ class Finding:
     what: str
     remedy: Remedy
     partition: str | None = None
+    """The partition concerned; None: the dataset as a whole."""
 
     @property
     def title(self) -> str:

@@ -1,9 +1,8 @@
 """What an error of a library says, without the values that it quotes.
 
-Spark's message on a broken constraint holds the row, on a failed cast the value; PostgreSQL's has the row and the key,
-Arrow's and Python's the text that is no number. Stored or sent, such a message takes a person's login or address into
-the event log, Dagster's storage, a mail. So no message of a library is kept: what is, are names that somebody gave to
-a part of the schema (an error's condition, a constraint, a column, a table, a type), which no row can choose.
+Messages of Spark, PostgreSQL, Arrow and Python quote rows, keys and values: stored or sent, they take a person's login
+or address into the event log, Dagster's storage, a mail. So only names of parts of the schema are kept (an error's
+condition, a constraint, a column, a table, a type), which no row can choose.
 """
 
 from __future__ import annotations
@@ -25,10 +24,7 @@ _FRAMES = 4
 
 
 def unquoted(error: BaseException) -> str:
-    """Return what an error of a library is about: its kind and the parts of the schema it names, and no value.
-
-    One of the platform is returned as it is.
-    """
+    """Return what an error of a library is about: its kind and the parts of the schema it names, and no value."""
     if isinstance(error, PlatformError):
         return error.what
     if isinstance(error, OSError) and error.strerror:
@@ -43,10 +39,12 @@ def unquoted(error: BaseException) -> str:
 def unforeseen(error: BaseException) -> PlatformError:
     """Return the error of the platform for one that nothing expects: its kind and where it was raised, no value."""
     every = traceback.extract_tb(error.__traceback__)
-    frames = [frame for frame in every if _is_own(frame.filename)] or every
+    # Compiled modules name relative files.
+    ours = [frame for frame in every if frame.filename.startswith("/") and "site-packages" not in frame.filename]
+    frames = [f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno}" for frame in (ours or every)[-_FRAMES:]]
     return PlatformError(
         what=f"an unforeseen error: {unquoted(error)}",
-        where=" < ".join(f"{_short(frame.filename)}:{frame.lineno}" for frame in reversed(frames[-_FRAMES:])) or "?",
+        where=" < ".join(reversed(frames)) or "?",
         next_step="run it again; if it repeats, report it with these lines; Spark's own log, in services/spark of the "
         "deployment's folder, may say more",
     )
@@ -58,8 +56,8 @@ def _kind(error: BaseException) -> str:
         return f"{name}, SQLSTATE {code}"
     if not hasattr(error, "getCondition"):
         return name
-    found = _CONDITION.search(str(error))
-    return str(_called(error, "getCondition") or (found[1] if found else name))
+    match = _CONDITION.search(str(error))
+    return str(_called(error, "getCondition") or (match[1] if match else name))
 
 
 def _named(error: BaseException) -> str:
@@ -67,20 +65,11 @@ def _named(error: BaseException) -> str:
     names = {name: given[name] for name in _SPARK if name in given} if isinstance(given, Mapping) else {}
     if (diagnosis := getattr(error, "diag", None)) is not None:
         names = {name.removesuffix("_name"): getattr(diagnosis, name) for name in _POSTGRES}
-    if not names and hasattr(error, "getCondition") and (found := _NAMED.search(str(error))):
-        return found[1] or found[2]
+    if not names and hasattr(error, "getCondition") and (match := _NAMED.search(str(error))):
+        return match[1] or match[2]
     return ", ".join(f"{name}: {value}" for name, value in names.items() if value)
 
 
 def _called(error: BaseException, name: str) -> Any:
     method = getattr(error, name, None)
     return method() if callable(method) else None
-
-
-def _is_own(file: str) -> bool:
-    # Compiled modules name relative files.
-    return file.startswith("/") and "site-packages" not in file
-
-
-def _short(file: str) -> str:
-    return "/".join(file.split("/")[-2:])

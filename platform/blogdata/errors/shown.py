@@ -1,8 +1,8 @@
 r"""Makes texts fit to be shown: one function for each medium.
 
-Pages, agents, referrers, names of landed files: others choose these texts, and someone reads them on a terminal, in a
-log or in a mail. Shown raw, an escape sequence rewrites the terminal, a line feed forges the next line, and a character
-that turns the direction of writing hides what a name is. Here such characters become visible, as `\x1b` or `\u202e`.
+Others choose texts such as pages, agents and names of files. Shown raw, an escape sequence rewrites the terminal,
+a line feed forges the next line, and a character that turns the direction of writing hides what a name is. Here such
+characters become visible, as `\x1b` or `\u202e`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def json_text(value: Any) -> str:
     """Return a value as JSON; characters that cannot be shown are escaped, so it has the same value everywhere."""
     written = json.dumps(value, indent=2, default=str, ensure_ascii=False)
     # Line feeds are the indentation's: within a text JSON has escaped them.
-    return _HIDDEN.sub(lambda found: found[0] if found[0] == "\n" else json.dumps(found[0])[1:-1], written)
+    return _HIDDEN.sub(lambda match: match[0] if match[0] == "\n" else json.dumps(match[0])[1:-1], written)
 
 
 def markdown(text: str) -> str:
     """Return a text as preformatted Markdown, in which nothing is markup."""
-    return "\n".join(f"{INDENT}{each}" for each in block(text).split("\n"))
+    return "\n".join(f"{INDENT}{row}" for row in block(text).split("\n"))
 
 
-def _escape(found: re.Match[str]) -> str:
-    sign = found[0]
+def _escape(match: re.Match[str]) -> str:
+    sign = match[0]
     return _SHORT.get(sign) or sign.encode("unicode_escape", "surrogatepass").decode()

@@ -38,14 +38,14 @@ def client_of(address: str, forwarded: str | None, proxies: tuple[str, ...]) -> 
     `forwarded` is `X-Forwarded-For` or `Forwarded` as logged; `proxies` as of
     :class:`blogdata.operate.config.LogSettings`.
     """
-    found = _hop(address)
+    client = _hop(address)
     words = _QUOTE.sub("", forwarded).split(",") if proxies and forwarded not in (None, "", "-") else []
-    while words and found is not None and (found in proxies if found == UNIX_SOCKET else in_networks(found, proxies)):
+    while words and client and (client in proxies if client == UNIX_SOCKET else in_networks(client, proxies)):
         further = _hop(_forwarded_for(words.pop().strip(" ")))
         if further is None or not (further == UNIX_SOCKET or is_address(further)):
             break
-        found = further
-    return None if found == UNIX_SOCKET else found
+        client = further
+    return None if client == UNIX_SOCKET else client
 
 
 def normal_form(text: str) -> str | None:
@@ -86,8 +86,8 @@ def _forwarded_for(word: str) -> str:
     """Read the address of an element of `Forwarded`; one of `X-Forwarded-For` is an address itself."""
     if "=" not in word:
         return word
-    found = _FORWARDED_FOR.search(word.lower())
-    return found[1] if found else ""
+    match = _FORWARDED_FOR.search(word.lower())
+    return match[1] if match else ""
 
 
 def _hop(text: str) -> str | None:
@@ -98,7 +98,7 @@ def _ipv6(text: str) -> str | None:
     if "%" in text:
         return None
     try:
-        found = IPv6Address(text)
+        address = IPv6Address(text)
     except ValueError:
         return None
-    return str(found.ipv4_mapped or found)
+    return str(address.ipv4_mapped or address)

@@ -58,10 +58,7 @@ def error_for_partition(
     """Return the error of a partition with too many rejected rows to be used downstream; None if it has not.
 
     One with fewer than :data:`LEAST_ROWS` rows is judged together with the small ones before it, and is never at fault
-    if its own share is accepted.
-
-    Args:
-        letters: Partition to its rejected rows, and to all of its rows.
+    if its own share is accepted. `letters` has the rejected rows of each partition, and all of its rows.
     """
     rejected_rows = rows = 0
     for first in sorted((key for key in letters if key <= partition), reverse=True):
@@ -108,18 +105,18 @@ class Correction:
 
     @property
     def arrival_hour(self) -> str:
-        found = self._hour_folder()
-        return f"{found[2]}T{found[3]}"
+        match = self._hour_folder()
+        return f"{match[2]}T{match[3]}"
 
     def _hour_folder(self) -> re.Match[str]:
-        found = _HOUR_FOLDER.match(self.source_file)
-        if found is None:
+        match = _HOUR_FOLDER.match(self.source_file)
+        if match is None:
             raise PlatformError(
                 what=f"'{self.source_file}' is not a file of an hour of arrival",
                 where="source_file",
                 next_step="take source_file and source_offset from the dead letter as they are",
             )
-        return found
+        return match
 
 
 def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
@@ -164,8 +161,8 @@ def land_corrections(
 
     After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
     """
-    corrections, there = _last_ones(corrections), set(dead)
-    unknown = sorted((one for one in corrections if one.position not in there), key=lambda one: one.position)
+    corrections, positions = _last_ones(corrections), set(dead)
+    unknown = [correction for correction in corrections if correction.position not in positions]
     if unknown:
         hour = f"{letters.partition_column} = '{unknown[0].arrival_hour}'"
         query = f"SELECT source_file, source_offset, reasons FROM {letters.dataset} WHERE {hour}"
@@ -206,7 +203,7 @@ def _require_hours(corrections: Sequence[Correction], landing: Path, convention:
             next_step="bring all files of its hour back first: the hour is computed again from what is landed there, "
             "and would consist of the corrections alone",
         )
-    unflagged = [one for one in corrections if not (landing / one.folder / FLAG).is_file()]
+    unflagged = [correction for correction in corrections if not (landing / correction.folder / FLAG).is_file()]
     # Without flags it is enough that the hour has been published, which its dead letters prove.
     if unflagged and convention == "flag":
         raise PlatformError(

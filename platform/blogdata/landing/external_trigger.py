@@ -1,20 +1,16 @@
 """External Trigger: an event from outside starts a run, once, and waits until it can.
 
 Problem: nobody can tell when the data will come. A schedule runs in vain most of the time, and late the rest of it.
-
 How it works: each event waits as a file of its own in the landing zone, in the folder :data:`FOLDER`. A sender writes
 the file itself, under a hidden name first, or makes an HTTP call with a token
 (`blogdata.cli.event_route`), which is answered once the file is on the disk (:func:`keep`). A sensor
 requests a run for each file and removes the file once that run exists; the event's context goes into the run's tags and
 commits. The run key is the event's source and id: delivered again, it starts no second run. A file that is no event
 (:func:`read`) is moved into :data:`REFUSED`, beside its reason.
-
 The trap: a trigger that is only a ping: without its event nobody knows why a run took place, and one that was answered
 and then lost in memory is never sent again. And trust: an event selects declared datasets, whose stale partitions are
 computed; nothing in it is opened or executed.
-
 When not to use it: for data that come regularly, or from a producer that cannot notify; then a Readiness Marker.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 
@@ -32,6 +28,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from blogdata.errors import PlatformError, shown, similar
 from blogdata.files import write_atomically
+from blogdata.landing.in_place_overwriter import sync
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.readiness_marker import is_data
 
@@ -84,8 +81,8 @@ def parse(body: bytes, datasets: Collection[str]) -> TriggerEvent:
     try:
         event = TriggerEvent.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        problems = [f"{'.'.join(map(str, one['loc'])) or 'the event'}: {one['msg']}" for one in found[:5]]
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        problems = [f"{'.'.join(map(str, fault['loc'])) or 'the event'}: {fault['msg']}" for fault in errors[:5]]
         raise _refused(shown.line("; ".join(problems))[:500], _EXAMPLE) from error
     if unknown := sorted({*event.datasets} - {*datasets}):
         raise _refused(
@@ -104,26 +101,22 @@ def keep(event: TriggerEvent, landing: Path) -> None:
     write_atomically(folder / f"{name}{SUFFIX}", event.model_dump_json().encode())
     # The file's name, too, is on the disk before its sender is answered.
     for entered in (folder, landing):
-        descriptor = os.open(entered, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(entered)
 
 
 def waiting(landing: Path) -> dict[Path, float]:
     """List the files of waiting events, the oldest first, with the times they were written; links are none."""
     folder = landing / FOLDER
     require_within([folder, folder / REFUSED], landing)
-    found: dict[Path, float] = {}
+    files: dict[Path, float] = {}
     if folder.is_dir():
         with os.scandir(folder) as entries:
             for entry in entries:
                 if is_data(entry.name) and entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
                     # Its run may come into being meanwhile, and it is removed.
                     with suppress(FileNotFoundError):
-                        found[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime
-    return dict(sorted(found.items(), key=itemgetter(1)))
+                        files[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime
+    return dict(sorted(files.items(), key=itemgetter(1)))
 
 
 def read(file: Path, datasets: Collection[str]) -> TriggerEvent:

@@ -2,18 +2,14 @@
 
 Problem: a small reference table records neither what changed nor when. Comparing row by row costs more than reading all
 of it, and a table that is emptied and refilled is empty for every reader in between.
-
 How it works: the whole source replaces the whole table in one commit (Data Overwrite, or a Proxy that keeps every
 load): a reader sees yesterday's rows or today's, and time travel still returns yesterday's. Before anything is
 replaced, :func:`guard` compares the number of rows with the last load. The rows of a table of a database are read at
 one state of it and land as a JSON file, with the flag last (:func:`land`), so all that holds for delivered files holds
 for them, and memory does not grow with the table.
-
 The trap: a source that has just been emptied, or is being written, loads without an error, and empties every join
 downstream. The guard reports both counts and leaves the decision to a person.
-
 When not to use it: for sources that grow without bound or are too large for one load; use an Incremental Loader there.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 
@@ -29,7 +25,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.files import alone, hidden
 from blogdata.landing import table_rows
-from blogdata.landing.landed_bytes import same_bytes
+from blogdata.landing.landed_formats import same_bytes
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.readiness_marker import is_data, mark
 
@@ -117,8 +113,8 @@ def land(
 
 
 def _require_no_others(target: Path) -> None:
-    there = target.parent.iterdir() if target.parent.is_dir() else ()
-    if others := sorted(path.name for path in there if is_data(path.name) and path != target):
+    entries = target.parent.iterdir() if target.parent.is_dir() else ()
+    if others := sorted(path.name for path in entries if is_data(path.name) and path != target):
         raise ConfigurationError(
             what=f"the day has files of another producer: {', '.join(others[:3])}",
             where=str(target.parent),

@@ -3,20 +3,16 @@
 Problem: every backfill and replay reads landed files again, so a person who was deleted from the tables alone comes
 back. Text files cannot delete a row: a file has to be written anew, and whoever is killed while writing it over has
 neither the old nor the new one.
-
 How it works: a line that is to go is overwritten by as many bytes of filler (:func:`overwrite`). The new file is
 written beside the old one, flushed to the disk, and takes its name in one step. A line of filler is no row any more
 (:mod:`blogdata.landing.lines`): it is counted as `erased`, and not read. All tables that were computed from it are
 computed again, by the plan that knows what is stale; nothing is patched.
-
 The trap: removing the bytes. All lines behind would move, and with them everything that is known by its place in a
 file: ids of visits in access logs, corrections of dead letters, the account of each file. And what is overwritten
 cannot be brought back: what decides about lines is shown before. Requests are better collected, since a file is read
 and written as a whole, for one line as for thousands.
-
 When not to use it: on a file that a process keeps open to append to, since what it writes after the rename goes into a
 file without a name. Where all personal data lie in one small table, delete there (Vertical Partitioner).
-
 Source: "Data Engineering Design Patterns", ch. 7.
 """
 
@@ -47,16 +43,10 @@ Goes = Callable[[Iterator[tuple[int, bytes]]], Iterable[int]]
 
 
 def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda _: None) -> int:
-    """Overwrite lines of a file by filler of the same length, all of them or none.
+    """Overwrite lines of a file by filler of the same length, all of them or none; return their number.
 
     The file, of a link the target, keeps its compression, permissions and name. Killed at any moment, this leaves it as
     it was or as it will be, and perhaps a hidden one beside it, which the next call replaces.
-
-    Returns:
-        Number of lines that were overwritten now; lines that are filler already are not asked about.
-
-    Raises:
-        OSError: The file cannot be read; or another of :data:`blogdata.landing.landed_formats.DAMAGED`.
     """
     target = file.resolve()
     state = _state(target)
@@ -108,8 +98,8 @@ def sync(path: Path) -> None:
 
 
 def _state(file: Path) -> tuple[int, int, int]:
-    found = file.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:

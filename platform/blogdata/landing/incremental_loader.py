@@ -2,7 +2,6 @@
 
 Problem: a table grows without bound, and reading all of it each time costs more each time. It has a column with the
 time at which a row was written or changed.
-
 How it works: a window is an hour or a day, half-open: a row at the instant between two windows is in the later one
 only. The condition is sent to the server (:func:`load`), which needs an index of the column not to read the whole
 table; a backfill of an old window reads that window. All windows of a load are read at one state of the database. The
@@ -17,13 +16,10 @@ transaction that stays open for longer, the rows come when their window is loade
 Rows whose time is null, `-infinity` or still to come land apart, once each, to be dead-lettered (:data:`UNTIMED`).
 Those before the first window are counted. Soft deletes travel as another line; hard deletes are unseen, as a row that
 is gone cannot be read.
-
 The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
 committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
-
 When not to use it: if rows are changed without a new time, or hard deletes must be seen; then Change Data Capture, or a
 Full Loader if the table is small.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 
@@ -168,8 +164,8 @@ class _Loading:
 
     def windows(self, lines: Iterator[tuple[str, bytes]], keys: Sequence[str]) -> None:
         """Land what is new in each window; `lines` are in the order of the windows."""
-        for key, own in groupby(lines, key=lambda row: row[0]):
-            self.window(key, [line for _, line in own])
+        for key, rows in groupby(lines, key=lambda row: row[0]):
+            self.window(key, [line for _, line in rows])
         for key in keys:
             # Rows that have left a window since a crash between their file and its flag.
             if key not in self.rows and self._files(key, "-"):
@@ -178,7 +174,7 @@ class _Loading:
     def window(self, key: str, lines: Sequence[bytes], part: str = "-") -> None:
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
-        left -= Counter(_digest(line) for each in files for _, line in kept_lines(each))
+        left -= Counter(_digest(line) for file in files for _, line in kept_lines(file))
         new = []
         # The newest of equal rows are the new ones, which makes no difference.
         for line in reversed(lines):
@@ -222,9 +218,9 @@ class _Loading:
     def _files(self, key: str, part: str) -> list[Path]:
         # Rows without a time may have landed in any window.
         folder = _folder_of(None if part == UNTIMED else key, self.table.grain)
-        found = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
+        files = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
         # Somebody's copy of a file, `-1-old`, is none of them.
-        return sorted((file for file in found if _number(file).isdecimal()), key=lambda file: int(_number(file)))
+        return sorted((file for file in files if _number(file).isdecimal()), key=lambda file: int(_number(file)))
 
 
 def _folder_of(key: str | None, grain: Grain) -> str:

@@ -24,10 +24,6 @@ import msgspec
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
 """The first time that an event may have."""
-# What the standard library parses in each version of Python.
-_USUAL = re.compile(
-    r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{3}(?:\d{3})?)?[+-](?:0\d|1[0-7]):[0-5]\d", re.ASCII
-)
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d)(?:(:\d\d)(?:[.,](\d+))?)?(?:Z|([+-])(\d\d)(?::?([0-5]\d))?)", re.ASCII
 )
@@ -100,11 +96,11 @@ def reader(fields: tuple[Field, ...]) -> Callable[[int, bytes], Read]:
     return read
 
 
-def values_of(found: Mapping[str, object], fields: Sequence[Field]) -> Read:
+def values_of(document: Mapping[str, object], fields: Sequence[Field]) -> Read:
     """Read the values of the fields of an object; the reasons of types come before those of times."""
     reasons: list[str] = []
     unreadable: list[str] = []
-    objects: dict[str, Mapping[str, object]] = {"": found}
+    objects: dict[str, Mapping[str, object]] = {"": document}
 
     def inside(path: str) -> Mapping[str, object]:
         if path not in objects:
@@ -139,21 +135,6 @@ def values_of(found: Mapping[str, object], fields: Sequence[Field]) -> Read:
     return values, (*reasons, *unreadable)
 
 
-def object_of(raw: bytes) -> dict[str, Any] | str:
-    """Return the object that a line is, with each number a :class:`Number`, or the reason why it is none."""
-    text = text_of(raw)
-    if text is None:
-        return unreadable_line(raw)
-    if _depth(raw) <= DEEPEST:
-        try:
-            found = _JSON.decode(text)
-            return found if isinstance(found, dict) else "not_json"
-        except ValueError:
-            pass
-    line = text.strip(_BLANK)
-    return "truncated" if line.startswith('{"') and not line.endswith("}") else "not_json"
-
-
 def text_of(raw: bytes) -> str | None:
     """Return the text of a line; None if :func:`unreadable_line` has a reason."""
     if len(raw) > MAX_BYTES or not raw.strip():
@@ -171,8 +152,18 @@ def unreadable_line(raw: bytes) -> str:
 
 
 def _judged(raw: bytes, fields: Sequence[Field]) -> Read:
-    found = object_of(raw)
-    return ((None,) * len(fields), (found,)) if isinstance(found, str) else values_of(found, fields)
+    """Read a line with each number a :class:`Number`, for all reasons to reject it."""
+    nothing, text = (None,) * len(fields), text_of(raw)
+    if text is None:
+        return nothing, (unreadable_line(raw),)
+    if _depth(raw) <= DEEPEST:
+        try:
+            document = _JSON.decode(text)
+            return values_of(document, fields) if isinstance(document, dict) else (nothing, ("not_json",))
+        except ValueError:
+            pass
+    line = text.strip(_BLANK)
+    return nothing, ("truncated" if line.startswith('{"') and not line.endswith("}") else "not_json",)
 
 
 def _struct(above: str, fields: Sequence[Field]) -> type[msgspec.Struct]:
@@ -248,12 +239,10 @@ def iso_time(text: str) -> datetime | None:
 
 def _unusual_time(text: str) -> datetime | None:
     try:
-        if _USUAL.fullmatch(text):
-            return datetime.fromisoformat(text).astimezone(timezone.utc)
-        found = _ISO.fullmatch(text)
-        if found is None:
+        match = _ISO.fullmatch(text)
+        if match is None:
             return None
-        minute, second, fraction, sign, hours, minutes = found.groups()
+        minute, second, fraction, sign, hours, minutes = match.groups()
         fraction = (fraction or "")[:6].ljust(6, "0")
         time = datetime.fromisoformat(f"{minute}{second or ':00'}.{fraction}+00:00")
         if sign is None:

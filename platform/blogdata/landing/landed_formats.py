@@ -1,18 +1,24 @@
-"""Opens a file for its decompressed content: its first bytes determine the compression, never its name."""
+"""Reads files as decompressed bytes: the first bytes of a file determine its compression, never its name."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
+import os
 import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, cast
 
+from blogdata.files import sha256_of
+
 BLOCK = 1 << 20
+LONGEST_NAME = 255
+"""Length of a file's name that file systems take, bytes."""
 MARK = b"\xef\xbb\xbf"
 """The UTF-8 byte order mark."""
 XZ_MEMORY = 128 << 20
@@ -128,3 +134,27 @@ class _Streams(io.RawIOBase):
     def close(self) -> None:
         self._stored.close()
         super().close()
+
+
+def digested(file: IO[bytes], count: int, digest: hashlib._Hash | None = None) -> int:
+    """Read on by a number of bytes, which are added to a digest; return how many there were."""
+    taken = 0
+    while taken < count and (block := file.read(min(BLOCK, count - taken))):
+        if digest is not None:
+            digest.update(block)
+        taken += len(block)
+    return taken
+
+
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """Cut a file's name to a number of bytes; a digest of the whole name then keeps it distinct."""
+    whole = os.fsencode(name)
+    if len(whole) <= longest:
+        return name
+    digest = hashlib.sha256(whole).hexdigest()[:8]
+    return f"{whole[: longest - len(digest) - 1].decode(errors='ignore')}-{digest}"
+
+
+def same_bytes(file: Path, other: Path) -> bool:
+    """Return whether two files have the same bytes; False if the second one does not exist."""
+    return other.exists() and file.stat().st_size == other.stat().st_size and sha256_of(file) == sha256_of(other)

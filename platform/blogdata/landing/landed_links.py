@@ -15,8 +15,6 @@ from pathlib import Path
 from blogdata.errors import PlatformError, shown
 
 _OUT = "leads out of the landing zone, to"
-_NOWHERE = "leads to what does not exist:"
-_ROUND = "leads to a folder that it lies in:"
 
 
 class LinkRefused(PlatformError):
@@ -35,17 +33,11 @@ class Obstacle:
         return shown.line(f"{self.path} {self.why}")
 
     def refusal(self) -> PlatformError:
-        if self.is_link:
-            return LinkRefused(
-                what=f"a link {self.why}",
-                where=self.path,
-                next_step="nothing was read through it, and what it belongs to is not published; put the data "
-                "themselves into its place, under a hidden name that is then renamed, or remove the link",
-            )
-        return PlatformError(
-            what=f"an entry of the landing zone {self.why}",
+        entry = "a link" if self.is_link else "an entry of the landing zone"
+        return (LinkRefused if self.is_link else PlatformError)(
+            what=f"{entry} {self.why}",
             where=self.path,
-            next_step="what it belongs to is not published; make it readable, give it another name, or remove it",
+            next_step="what it belongs to is not published; put data that can be read in its place, or remove it",
         )
 
 
@@ -53,12 +45,14 @@ def stray(link: str | os.PathLike[str], zone: str) -> Obstacle | None:
     """Return a link if it must not be followed."""
     target, path = os.path.realpath(link), os.fspath(link)
     if not _within(target, zone):
-        return Obstacle(path=path, why=f"{_OUT} {target}", is_link=True)
-    if not Path(target).exists():
-        return Obstacle(path=path, why=f"{_NOWHERE} {target}", is_link=True)
-    if _within(os.path.realpath(Path(path).parent), target):
-        return Obstacle(path=path, why=f"{_ROUND} {target}", is_link=True)
-    return None
+        why = _OUT
+    elif not Path(target).exists():
+        why = "leads to what does not exist:"
+    elif _within(os.path.realpath(Path(path).parent), target):
+        why = "leads to a folder that it lies in:"
+    else:
+        return None
+    return Obstacle(path=path, why=f"{why} {target}", is_link=True)
 
 
 def leading_out(file: Path, landing: Path) -> Obstacle | None:

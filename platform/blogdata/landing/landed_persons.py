@@ -99,19 +99,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """Whom a line names.
-
-    Args:
-        words: The same for what stands anywhere in it; an entry here is a person's only if the person is known.
-        at: When the event happened or the user registered; None if that cannot be read.
-        logged: When the request was logged, for access logs. Nobody returns by it: a log that lands again is known by
-            its landed copy only if the same lines of it go.
-    """
+    """Whom a line names by its fields, and by words that stand anywhere in it."""
 
     fields: Values
     words: Values
     at: float | None
+    """When the event happened or the user registered."""
     logged: float | None = None
+    """When the request was logged. Nobody returns by it: a log is known again only if the same lines of it go."""
 
 
 def kind_of(file: Path, landing: Path) -> Kind:
@@ -131,7 +126,8 @@ class Reader:
         known = formats(logs.formats, logs.zone)
         self._log = known.of_log() if self._kind is Kind.LOG else None
         # The key of the user in an object that is declared.
-        of_own = {str(path[-1]).lower(): "logins" for one in known.objects for path in one.paths.get("user", ())}
+        users = (path for log_format in known.objects for path in log_format.paths.get("user", ()))
+        of_own = {str(path[-1]).lower(): "logins" for path in users}
         self._names = {Kind.USERS: OF_USERS, Kind.EVENTS: FIELDS, Kind.LOG: {**_OF_LOGS, **of_own}}[self._kind]
         keys = "|".join(map(re.escape, {**_OF_LOGS, **OF_USERS, **of_own}))
         self._field = re.compile(_FIELD.format(keys), re.IGNORECASE)
@@ -169,18 +165,17 @@ class Reader:
         if self._kind is not Kind.LOG:
             return self._of_json(raw, text)
         assert self._log is not None
-        body, found = body_of(bare_line(text)), self._log.read(text, within=True)
+        body, request = body_of(bare_line(text)), self._log.read(text, within=True)
         if body.lstrip().startswith("{"):
             return self._of_json(body, text)
-        users = [form for one in self._log.users(text) for form in _forms(one)]
+        users = [form for user in self._log.users(text) for form in _forms(user)]
         words = _words(
             text, logins=(*chain(*map(_before_time, _forms(body))), *chain(*map(_of_user, users))), is_log=True
         )
         # Also a name, or an address of IPv6 with a port behind it, as that of a line that was cut off may be.
         cut = {word.rpartition(":")[0] for word in words["addresses"] if word.count(":") > 2}
-        client = (
-            cut if isinstance(found, Misfit) else {found[1]["address"]} if found[1].keys() > {"time"} else set[str]()
-        )
+        has_client = not isinstance(request, Misfit) and request[1].keys() > {"time"}
+        client = cut if isinstance(request, Misfit) else {request[1]["address"]} if has_client else set[str]()
         words = {**words, "addresses": words["addresses"] | client}
         return Named(fields={}, words=words, at=None, logged=_logged(text))
 
@@ -188,9 +183,9 @@ class Reader:
         names = self._names
         pairs: list[tuple[str, Any]] = []
 
-        def kept(found: list[tuple[str, Any]]) -> _Object:
-            pairs.extend(found)
-            return _Object(value for _, value in found)
+        def kept(members: list[tuple[str, Any]]) -> _Object:
+            pairs.extend(members)
+            return _Object(value for _, value in members)
 
         whole = isinstance(_parsed(raw, kept), _Object)
         plain = dict(pair for pair in pairs if isinstance(pair[1], str))
@@ -200,10 +195,8 @@ class Reader:
                 _parsed(value, kept)
         if not whole:
             # A value with an escape is found once more without it.
-            found = [
-                (name, text or number) for form in _forms(text) for name, text, number in self._field.findall(form)
-            ]
-            pairs += [pair for pair in found if "\\" not in pair[1]]
+            matches = (match for form in _forms(text) for match in self._field.findall(form))
+            pairs += [(name, value or number) for name, value, number in matches if "\\" not in value]
             names = {**OF_USERS, **names}
         fields = _fields(pairs, names, _CADDYS_LOGIN if self._kind is Kind.LOG else {})
         times = {Kind.USERS: (REGISTERED,), Kind.EVENTS: _TIMES, Kind.LOG: _TIMES_OF_LOGS}[self._kind]
@@ -236,22 +229,22 @@ class Reader:
 
 
 def _fields(pairs: list[tuple[str, Any]], *names: Mapping[str, str]) -> Values:
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    values: defaultdict[str, set[str]] = defaultdict(set)
     for name, value in pairs:
         for what in {known[name.lower()] for known in names if name.lower() in known}:
-            found[what].update({*_texts(value)} - {""})
-    return {what: frozenset(values) for what, values in found.items()}
+            values[what].update({*_texts(value)} - {""})
+    return {what: frozenset(values) for what, values in values.items()}
 
 
 def _texts(value: object) -> Iterator[str]:
     """Return the texts and whole numbers that a value is, or that are anywhere in it."""
     left = [value]
     while left:
-        one = left.pop()
-        if isinstance(one, list):
-            left += one
-        elif isinstance(one, str | int) and not isinstance(one, bool):
-            yield str(one)
+        item = left.pop()
+        if isinstance(item, list):
+            left += item
+        elif isinstance(item, str | int) and not isinstance(item, bool):
+            yield str(item)
 
 
 def _parsed(text: str | bytes, kept: Callable[[list[tuple[str, Any]]], _Object]) -> object:
@@ -283,7 +276,7 @@ def _words(text: str, *, logins: tuple[str, ...] | None, is_log: bool = False) -
 def _before_time(text: str) -> tuple[str, ...]:
     """Return what may be the login in a log line: before its time or its first quoted field, also of several words."""
     before = re.split(r'[\["]', text, maxsplit=1)[0].rstrip()
-    starts = [found.start() for found in re.finditer(r"\S+", before)][-_MOST_NAMES:]
+    starts = [match.start() for match in re.finditer(r"\S+", before)][-_MOST_NAMES:]
     quoted = _QUOTED_LOGIN.match(text)
     return (*before.split(), *(before[start:] for start in starts), *(quoted.groups() if quoted else ()))
 
@@ -297,8 +290,8 @@ def _forms(text: str) -> Iterator[str]:
     """Return a text as it is, without JSON's and servers' escapes, and without percent escapes besides."""
     yield text
     if "\\" in text:
-        text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).replace("\\/", "/").replace('\\"', '"')
-        text = _OCTETS.sub(lambda found: bytes.fromhex(found[0].replace("\\x", "")).decode("utf-8", "replace"), text)
+        text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text).replace("\\/", "/").replace('\\"', '"')
+        text = _OCTETS.sub(lambda match: bytes.fromhex(match[0].replace("\\x", "")).decode("utf-8", "replace"), text)
         yield text
     if "%" in text:
         yield unquote(text)
@@ -306,14 +299,14 @@ def _forms(text: str) -> Iterator[str]:
 
 def _logged(line: str) -> float | None:
     """Return when a log line was written; a date without a time may be of its URL, its login or its host."""
-    if found := _CLF.search(line):
+    if match := _CLF.search(line):
         try:
             # Without an offset, the earliest instant that it may be.
-            return datetime.strptime(found[1] + (found[2] or " +1400"), "%d/%b/%Y:%H:%M:%S %z").timestamp()
+            return datetime.strptime(match[1] + (match[2] or " +1400"), "%d/%b/%Y:%H:%M:%S %z").timestamp()
         except ValueError:
             return None
-    found = _ISO.search(line)
-    return _time(found[1]) if found else None
+    match = _ISO.search(line)
+    return _time(match[1]) if match else None
 
 
 def _time(text: object) -> float | None:

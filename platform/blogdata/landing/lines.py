@@ -1,12 +1,10 @@
-"""Reads the lines of landed files, each with the byte at which it begins, as a DataFrame of what its reader finds.
+"""Reads the lines of landed files into a DataFrame, each with the byte at which it begins.
 
-Problem: Spark's own file sources take paths as patterns, leave out names that look temporary, decode lines, and break
-them at more than line feeds. To find a row again, its file's exact name, its offset and its exact bytes are needed.
-How it works: files are opened by their exact names and decompressed by their content. The lines of a plain file belong
-to the byte range in which they begin, so that a large file is read by several tasks. Spark's Python workers read them,
-and need this project in their environment.
-The trap: a task for each file. A thousand small files are a few tasks. And to read few lines in the client, and send
-them: while workers wait for work (:mod:`.worker_daemon`) that takes longer, whether they are 200 lines or 40,000.
+Spark's own file sources take paths as patterns, leave out names that look temporary, decode lines, and break them at
+more than line feeds; a row is found again only by its file's exact name, its offset and its bytes. So Spark's Python
+workers, which need this project in their environment, open files by their names and decompress them by their content.
+A line of a plain file belongs to the byte range in which it begins: several tasks read a large file, and one task reads
+many small ones.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import pyarrow as pa
 from blogdata.errors import PlatformError
 from blogdata.landing.landed_formats import DAMAGED, MARK, content, extension, stored_as
 from blogdata.landing.landed_links import leading_out, require_within
-from blogdata.landing.records import LineReader, Values
+from blogdata.landing.records import LineReader
 from blogdata.table.store_faults import landed_unreadable, landed_vanished
 
 if TYPE_CHECKING:
@@ -133,24 +131,19 @@ def kept_lines(file: Path) -> Iterator[tuple[int, bytes]]:
 def read(
     spark: SparkSession, root: Path, files: Mapping[str, Sequence[Path]], reader: LineReader, bounds: Bounds = Bounds()
 ) -> DataFrame:
-    """Read files, by partition; the columns are those of :data:`POSITION` and of the reader; erased lines are no rows.
-
-    Raises:
-        LinkRefused: A file lies behind a link that leads out of the landing zone.
-        LandedFileVanished: A file no longer exists; transient.
-    """
+    """Read files, by partition, into the columns of :data:`POSITION` and of the reader; erased lines are no rows."""
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    require_within((file for found in files.values() for file in found), root)
+    every = [file for listed in files.values() for file in listed]
+    require_within(every, root)
     work = Work(root=root, reader=reader, longest=bounds.longest_line)
     tasks = _tasks(root, files)
     schema = from_arrow_schema(work.schema)
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_of_tasks, work, tasks), schema)
     # A new table would name the collation of strings that come from workers.
-    frame = frame.select(*(F.col(one.name).cast(one.dataType.simpleString()).alias(one.name) for one in schema))
-    first = next((file for found in files.values() for file in found), root)
-    return frame.alias(f"{_LANDED}{first.parent}")
+    frame = frame.select(*(F.col(field.name).cast(field.dataType.simpleString()).alias(field.name) for field in schema))
+    return frame.alias(f"{_LANDED}{(every or [root])[0].parent}")
 
 
 def read_listed(
@@ -188,8 +181,12 @@ class Work:
                         offsets, raws = zip(*batch, strict=True)
                         places = [pa.repeat(pa.scalar(text), len(batch)) for text in (piece.file, piece.partition)]
                         position = [pa.array(raws, pa.binary()), pa.array(offsets, pa.int64()), *places]
-                        found = _columns([read_line(*line) for line in batch], self.reader.schema)
-                        yield pa.record_batch([*position, *found], self.schema)
+                        values = zip(*(read_line(*line) for line in batch), strict=True)
+                        columns = [
+                            pa.array(column, type_)
+                            for column, type_ in zip(values, self.reader.schema.types, strict=True)
+                        ]
+                        yield pa.record_batch([*position, *columns], self.schema)
 
 
 def _of_tasks(
@@ -222,11 +219,6 @@ def _named_for_spark() -> Iterator[None]:
         raise OSError(f"error while reading file {address}. {error.__cause__!r}") from None
 
 
-def _columns(values: Sequence[Values], schema: pa.Schema) -> list[pa.Array]:
-    found = zip(*values, strict=True) if values else ((),) * len(schema)
-    return [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
-
-
 def _taken(rows: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     taken, size = list[tuple[int, bytes]](), 0
     for line in rows:
@@ -238,18 +230,15 @@ def _taken(rows: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
 
 
 def _is_inside(file: Path, root: Path) -> bool:
-    """Return whether to open a file: links and pipes may have come to its place after it was listed.
-
-    One that is gone is opened, for the error that names it.
-    """
+    """Return whether to open a file: a link or pipe may have taken its place since; one that is gone is named then."""
     return leading_out(file, root) is None and (file.is_file() or not file.exists())
 
 
 def _tasks(root: Path, files: Mapping[str, Sequence[Path]]) -> list[list[Piece]]:
     """Group pieces of files to tasks of about the same work; a large plain file without headers is several pieces."""
     tasks, left = list[list[Piece]]([[]]), _TASK_BYTES
-    for partition, found in files.items():
-        for file in found:
+    for partition, listed in files.items():
+        for file in listed:
             name = str(file.relative_to(root))
             with faults_of(file):
                 stored, is_packed = file.stat().st_size, stored_as(file) is not None

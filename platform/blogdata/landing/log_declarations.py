@@ -119,20 +119,19 @@ def declaration_in(text: str) -> str:
         return text
     # nginx joins all strings of a `log_format`; Apache's `LogFormat` has one, and perhaps a quoted name.
     strings = re.findall(_STRING, text, re.DOTALL)[: None if text.startswith("log_") else 1]
-    return re.sub(r"\\(['\"\\\n])", lambda escaped: escaped[1].strip("\n"), "".join(one[1:-1] for one in strings))
+    return re.sub(r"\\(['\"\\\n])", lambda escaped: escaped[1].strip("\n"), "".join(string[1:-1] for string in strings))
 
 
-def compile_text(name: str, declaration: str, *, own: bool = False) -> TextFormat | ColumnFormat:
+def compile_text(name: str, declaration: str, *, is_declared: bool = False) -> TextFormat | ColumnFormat:
     """Compile nginx's string (`$remote_addr - …`), Apache's (`%h %l …`, its quotes escaped or not) or a `#Fields` line.
 
-    Args:
-        own: Whether it is the deployment's own: a host that comes first may then be an address.
+    In a format that the deployment declares, a host that comes first may be an address.
     """
     if declaration.startswith(HEADER):
-        found = compile_columns(name, declaration)
-        if found.lacks:
-            raise _lacks(declaration, found.lacks)
-        return found
+        columns = compile_columns(name, declaration)
+        if columns.lacks:
+            raise _lacks(declaration, columns.lacks)
+        return columns
     literals, tokens = _parts(declaration)
     fields = _fields_of(tokens)
     _require(declaration, fields)
@@ -157,7 +156,7 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> TextForma
             pattern, after = _USER_BEFORE_TIME, "["
         captured = f"({pattern})" if field in CAPTURED else pattern
         if field == "address":
-            captured = (_NO_SECOND_NAME if fields[0] == "host" and not own else "") + f"({_LIST})?{captured}"
+            captured = (_NO_SECOND_NAME if fields[0] == "host" and not is_declared else "") + f"({_LIST})?{captured}"
             groups.append(LISTED)
         groups += [field] if field in CAPTURED else []
         # What closes a field belongs to it: without it the field is cut off.
@@ -167,7 +166,7 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> TextForma
     # What follows the last field that is needed may be missing: servers have added fields over the years.
     last, pattern = steps[-1]
     steps[-1] = (last, f"(?:{pattern})?" if last == "rest" else pattern + re.escape(literals[-1].rstrip()))
-    guards = {**_GUARDS, ("host", "address"): _DECLARED_HOST_FIRST} if own else _GUARDS
+    guards = {**_GUARDS, ("host", "address"): _DECLARED_HOST_FIRST} if is_declared else _GUARDS
     if not literals[0] and literals[1] in (" ", ":"):
         first, pattern = steps[0]
         steps[0] = first, guards.get((fields[0], fields[1]), "") + pattern
@@ -214,13 +213,13 @@ def columns_of(header: str) -> tuple[str, ...]:
 
 def compile_object(name: str, declaration: str) -> JsonFormat:
     """Compile an object as the server's configuration has it, with variables or directives as values."""
-    quoted = _UNQUOTED.sub(lambda found: f'"{found[1]}"' if found[1] else found[0], declaration.replace('\\"', '"'))
+    quoted = _UNQUOTED.sub(lambda match: f'"{match[1]}"' if match[1] else match[0], declaration.replace('\\"', '"'))
     try:
         document = json.loads(quoted)
     except ValueError as error:
         raise unusable(declaration, f"it is not one JSON object: {error}") from error
-    found = [(path, _VARIABLE.fullmatch(value)) for path, value in _leaves(document)]
-    places = [(_known(variable[1] or variable[2]), path) for path, variable in found if variable]
+    variables = [(path, _VARIABLE.fullmatch(value)) for path, value in _leaves(document)]
+    places = [(_known(variable[1] or variable[2]), path) for path, variable in variables if variable]
     # A path as it was asked for, before what the server has made of it.
     places.sort(key=lambda place: _RANKS.get(place[0], len(_RANKS)))
     paths: dict[str, tuple[tuple[str | int, ...], ...]] = {}

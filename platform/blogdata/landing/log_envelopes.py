@@ -74,8 +74,8 @@ def entry_of(line: str) -> Entry | None:
     """Return the entry that a line is: `2022-10-03T19:59:42.123Z stdout F …`, `{"log": "…\\n", "stream": …}`."""
     if line[:1] in ("\0", MARK):
         line = _unmarked(line)
-    if line[4:5] == "-" and (found := _ENTRY.match(line)):
-        return Entry(found[2], line[found.end() :].rstrip("\r\n"), found[3] == "F", found[1])
+    if line[4:5] == "-" and (match := _ENTRY.match(line)):
+        return Entry(match[2], line[match.end() :].rstrip("\r\n"), match[3] == "F", match[1])
     document = document_in(line) if line[:1] == "{" and '"log"' in line else None
     if document is None or not _NEEDED <= document.keys() <= _KNOWN or not isinstance(document["log"], str):
         return None
@@ -114,8 +114,8 @@ def bare_line(line: str) -> str:
 
 def body_of(line: str) -> str:
     """Remove what syslog or what shows the logs of containers writes before a line."""
-    found = _BEFORE.match(line)
-    return line[found.end() :] if found else line
+    header = _BEFORE.match(line)
+    return line[header.end() :] if header else line
 
 
 def _unmarked(line: str) -> str:

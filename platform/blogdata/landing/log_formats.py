@@ -11,7 +11,6 @@ HAProxy, "Configuration Manual", section 8.2.3 (HTTP log format); Microsoft, "Az
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache, lru_cache
@@ -65,69 +64,32 @@ TEXTS = {
 """The named formats of text; `$request_time` and `%D` are both a number."""
 _RARE = ("traefik", "ingress_nginx", "alb", "s3", "haproxy", "cloudfront", "iis")
 """Those that a line which fits none is nearer to only if it has more of their fields."""
-OBJECTS: Mapping[str, Mapping[str, str]] = {
-    "caddy": {
-        "address": "request.client_ip request.remote_ip request.remote_addr",
-        "time": "ts",
-        "method": "request.method",
-        "target": "request.uri",
-        "status": "status",
-        "bytes": "size",
-        "host": "request.host",
-        "forwarded": "request.headers.X-Forwarded-For.0",
-        "referrer": "request.headers.Referer.0",
-        "agent": "request.headers.User-Agent.0",
-    },
-    "traefik_json": {
-        "address": "ClientHost",
-        "time": "StartUTC StartLocal time",
-        "method": "RequestMethod",
-        "target": "RequestPath",
-        "status": "DownstreamStatus",
-        "bytes": "DownstreamContentSize",
-        "host": "RequestHost",
-        "forwarded": "request_X-Forwarded-For",
-        "referrer": "request_Referer",
-        "agent": "request_User-Agent",
-    },
-    "nginx_json": {
-        "address": "remote_addr remote_ip remote_address client_ip clientip client ip",
-        "time": "time_local time_iso8601 msec @timestamp timestamp time ts date",
-        "request": "request request_line",
-        "method": "request_method method",
-        "target": "request_uri uri path url",
-        "query": "args query_string",
-        "status": "status status_code response",
-        "bytes": "body_bytes_sent bytes_sent bytes size",
-        "host": "host http_host server_name vhost",
-        "forwarded": "http_x_forwarded_for x_forwarded_for xff",
-        "referrer": "http_referrer http_referer referrer referer",
-        "agent": "http_user_agent user_agent useragent agent",
-    },
-    "azure": {
-        "address": "properties.clientIp properties.clientIP",
-        "time": "time timeStamp timestamp properties.time",
-        "method": "properties.httpMethod",
-        "target": "properties.requestUri",
-        "query": "properties.requestQuery",
-        "status": "properties.httpStatusCode properties.httpStatus",
-        "bytes": "properties.responseBytes properties.sentBytes",
-        "host": "properties.hostName properties.originalHost properties.host",
-        "referrer": "properties.referer properties.referrer",
-        "agent": "properties.userAgent",
-    },
-    "google": {
-        "address": "httpRequest.remoteIp",
-        "time": "timestamp",
-        "method": "httpRequest.requestMethod",
-        "target": "httpRequest.requestUrl",
-        "status": "httpRequest.status",
-        "bytes": "httpRequest.responseSize",
-        "referrer": "httpRequest.referer",
-        "agent": "httpRequest.userAgent",
-    },
+OBJECTS = {
+    "caddy": "address=request.client_ip|request.remote_ip|request.remote_addr time=ts method=request.method"
+    " target=request.uri status=status bytes=size host=request.host"
+    " forwarded=request.headers.X-Forwarded-For.0 referrer=request.headers.Referer.0"
+    " agent=request.headers.User-Agent.0",
+    "traefik_json": "address=ClientHost time=StartUTC|StartLocal|time method=RequestMethod target=RequestPath"
+    " status=DownstreamStatus bytes=DownstreamContentSize host=RequestHost"
+    " forwarded=request_X-Forwarded-For referrer=request_Referer agent=request_User-Agent",
+    "nginx_json": "address=remote_addr|remote_ip|remote_address|client_ip|clientip|client|ip"
+    " time=time_local|time_iso8601|msec|@timestamp|timestamp|time|ts|date request=request|request_line"
+    " method=request_method|method target=request_uri|uri|path|url query=args|query_string"
+    " status=status|status_code|response bytes=body_bytes_sent|bytes_sent|bytes|size"
+    " host=host|http_host|server_name|vhost forwarded=http_x_forwarded_for|x_forwarded_for|xff"
+    " referrer=http_referrer|http_referer|referrer|referer"
+    " agent=http_user_agent|user_agent|useragent|agent",
+    "azure": "address=properties.clientIp|properties.clientIP time=time|timeStamp|timestamp|properties.time"
+    " method=properties.httpMethod target=properties.requestUri query=properties.requestQuery"
+    " status=properties.httpStatusCode|properties.httpStatus"
+    " bytes=properties.responseBytes|properties.sentBytes"
+    " host=properties.hostName|properties.originalHost|properties.host"
+    " referrer=properties.referer|properties.referrer agent=properties.userAgent",
+    "google": "address=httpRequest.remoteIp time=timestamp method=httpRequest.requestMethod"
+    " target=httpRequest.requestUrl status=httpRequest.status bytes=httpRequest.responseSize"
+    " referrer=httpRequest.referer agent=httpRequest.userAgent",
 }
-"""The named formats of objects: the places of each field, the first one that has a value counts."""
+"""The named formats of objects: each field with its places, of which the first one that has a value counts."""
 NAMES = (*TEXTS, *OBJECTS)
 OWN = "declared"
 """The name of every format that the deployment declares."""
@@ -169,11 +131,7 @@ class Misfit:
 
 @dataclass(frozen=True, kw_only=True)
 class LogFormats:
-    """What reads lines, in the order in which it is tried: text and columns, those that are declared first; objects.
-
-    Args:
-        zone: That of times without an offset.
-    """
+    """What reads lines, in the order in which it is tried; `zone` is that of times without an offset."""
 
     declared: tuple[TextFormats | ColumnFormat, ...]
     readers: tuple[TextFormats | ColumnFormat, ...]
@@ -216,8 +174,8 @@ class LogReader:
         if body is not bare or body[:1] == "#":
             # What looks like that of a container, or a comment, may be declared to begin a line.
             for reader in self._formats.declared:
-                if (found := reader.read(bare)) is not None:
-                    return found
+                if (request := reader.read(bare)) is not None:
+                    return request
         if body[:1] == "{":
             return self._object(body)
         if body[:1] == MARK:
@@ -227,8 +185,8 @@ class LogReader:
                 self.begin(body)
             return COMMENT, {}
         for reader in self._readers:
-            if (found := reader.read(body)) is not None:
-                return found
+            if (request := reader.read(body)) is not None:
+                return request
         return self._nearest(body)
 
     def joined(self, entry: Entry, place: int = 0) -> tuple[tuple[str, Fields] | Misfit, list[Written]]:
@@ -244,19 +202,19 @@ class LogReader:
             is_long = len(whole.text) > MAX_BYTES
             self.begun[entry.stream] = alone if is_long else whole
             return (COMMENT, {"time": entry.time}), [begun] * is_long
-        found = self._whole(whole.text)
+        request = self._whole(whole.text)
         if not begun.places:
-            return found, [whole]
+            return request, [whole]
         by_itself = self._whole(entry.text)
-        asked, by_end = self._asked(found), self._asked(by_itself)
+        asked, by_end = self._asked(request), self._asked(by_itself)
         # The end of a line that was cut before or within its address looks like a line, too.
         if by_end and not (asked[1:] == by_end[1:] and is_end_of(asked[0], by_end[0])):
             return by_itself, [begun, alone]
-        return found, [whole] if asked else [whole, alone]
+        return request, [whole] if asked else [whole, alone]
 
-    def _asked(self, found: tuple[str, Fields] | Misfit) -> list[str]:
+    def _asked(self, read: tuple[str, Fields] | Misfit) -> list[str]:
         """Return the fields of :data:`REQUIRED`; none if a line is no request."""
-        fields = {} if isinstance(found, Misfit) else found[1]
+        fields = {} if isinstance(read, Misfit) else read[1]
         is_one = fields.get("address", "-") != "-" and time_of(fields["time"], self._formats.zone) is not None
         return [fields[name] for name in REQUIRED] if is_one else []
 
@@ -268,34 +226,35 @@ class LogReader:
         """Take a `#Fields` line for that of the lines below."""
         self.header = header
         columns = columns_of(header)
-        own = any(isinstance(one, ColumnFormat) and one.all_columns == columns for one in self._formats.declared)
-        of_log = compile_columns(OWN if own else "cloudfront" if EDGE in columns else "iis", header)
-
-        def stays(one: TextFormats | ColumnFormat) -> bool:
-            # Several logs may be in one file: a line of text is none of columns. A header that lacks a field reads no
-            # line, and is what columns are declared for.
-            if isinstance(one, TextFormats):
-                return True
-            return of_log.lacks is not None and one.name == OWN and len(one.all_columns) == len(columns)
-
-        self._readers = (of_log, *filter(stays, self._formats.readers))
+        declared = [reader for reader in self._formats.declared if isinstance(reader, ColumnFormat)]
+        is_own = any(reader.all_columns == columns for reader in declared)
+        of_log = compile_columns(OWN if is_own else "cloudfront" if EDGE in columns else "iis", header)
+        # Several logs may be in one file: a line of text is none of columns. A header that lacks a field reads no
+        # line, and is what columns are declared for.
+        stays = [
+            reader
+            for reader in self._formats.readers
+            if isinstance(reader, TextFormats)
+            or (of_log.lacks is not None and reader.name == OWN and len(reader.all_columns) == len(columns))
+        ]
+        self._readers = (of_log, *stays)
 
     def users(self, line: str) -> list[str]:
         """Return what a line has for the user by each format that is declared, and by the header above it."""
         bare = bare_line(line)
-        own = [one for reader in self._readers for one in reader.formats if one.name == OWN or self.header]
-        return [one.user(body) for one in own for body in {bare, body_of(bare)}]
+        formats = (log_format for reader in self._readers for log_format in reader.formats)
+        known = [log_format for log_format in formats if log_format.name == OWN or self.header]
+        return [log_format.user(body) for log_format in known for body in {bare, body_of(bare)}]
 
     def hour_of(self, line: bytes) -> str | None:
         """Read the UTC hour in which a line was logged, such as `2026-01-31T05`; None if it has no readable time.
 
-        Where the time is in brackets, as in most formats, only the beginning of a line is parsed, up to the time stamp:
-        a request or user agent that is truncated or full of invalid bytes does not affect the time.
+        Where the time is in brackets, only the beginning of a line is read: it may be truncated behind its time.
         """
         text, zone = line.decode(errors="replace"), self._formats.zone
         entry = entry_of(text)
-        found = None if entry else _BRACKETED.match(body_of(bare_line(text)))
-        time = _stamp(found[1], None) if found else None
+        stamp = None if entry else _BRACKETED.match(body_of(bare_line(text)))
+        time = _stamp(stamp[1], None) if stamp else None
         if time is None:
             read = self.joined(entry)[0] if entry else self.read(text)
             if isinstance(read, tuple):
@@ -310,25 +269,22 @@ class LogReader:
         if document is None:
             return Misfit(format="nginx_json", field="object")
         best, nearest = -1, Misfit(format="", field="")
-        for one in self._formats.objects:
-            fields = one.read(document)
+        for log_format in self._formats.objects:
+            fields = log_format.read(document)
             lacking = [field for field in REQUIRED if not fields.get(field)]
             if not lacking:
                 # Half of a surrogate pair has no UTF-8.
-                return one.name, {name: text.encode(errors="replace").decode() for name, text in fields.items()}
+                return log_format.name, {name: text.encode(errors="replace").decode() for name, text in fields.items()}
             if len(REQUIRED) - len(lacking) > best:
-                best, nearest = len(REQUIRED) - len(lacking), Misfit(format=one.name, field=lacking[0])
+                best, nearest = len(REQUIRED) - len(lacking), Misfit(format=log_format.name, field=lacking[0])
         return nearest
 
     def _nearest(self, body: str) -> Misfit:
-        best, nearest = (0, False, 0), Misfit(format="combined", field="address")
-        for log_format in (one for reader in self._readers for one in reader.formats):
-            fits, count, field = log_format.misfit(body)
-            # Formats with the same beginning: the first one is the most common one.
-            if fits and (fits, log_format.name not in _RARE, count) > best:
-                best = fits, log_format.name not in _RARE, count
-                nearest = Misfit(format=log_format.name, field=field)
-        return nearest
+        formats = (log_format for reader in self._readers for log_format in reader.formats)
+        misfits = [(*log_format.misfit(body), log_format.name) for log_format in formats]
+        # Of formats with the same beginning the first one, which is the most common one.
+        fits, _, field, name = max(misfits, key=lambda misfit: (misfit[0], misfit[3] not in _RARE, misfit[1]))
+        return Misfit(format=name, field=field) if fits else Misfit(format="combined", field="address")
 
 
 def time_of(text: str, zone: tzinfo | None = None) -> datetime | None:
@@ -351,9 +307,9 @@ def time_of(text: str, zone: tzinfo | None = None) -> datetime | None:
 @lru_cache(maxsize=4096)
 def _stamp(text: str, zone: tzinfo | None) -> datetime | None:
     """Cached, as the lines of a second share it."""
-    if not (found := _STAMP.fullmatch(text)):
+    if not (match := _STAMP.fullmatch(text)):
         return None
-    day, month, year, hour, minute, second, fraction, sign, hours, minutes = found.groups()
+    day, month, year, hour, minute, second, fraction, sign, hours, minutes = match.groups()
     if sign is None and zone is None:
         return None
     offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
@@ -377,22 +333,24 @@ def _stamp(text: str, zone: tzinfo | None) -> datetime | None:
 @cache
 def formats(declared: tuple[str, ...] = (), zone: str = "UTC") -> LogFormats:
     """Compile the formats that a deployment reads."""
-    own = [declaration_in(one) for one in declared]
-    texts = [compile_text(OWN, one, own=True) for one in own if not one.startswith("{")]
-    of_own = tuple(TextFormats([one]) if isinstance(one, TextFormat) else one for one in texts)
+    texts = [declaration_in(text) for text in declared]
+    of_own = [compile_text(OWN, text, is_declared=True) for text in texts if not text.startswith("{")]
     named = [compile_text(name, declaration) for name, declaration in TEXTS.items()]
-    of_text = TextFormats([one for one in named if isinstance(one, TextFormat)])
+    readers = tuple(TextFormats([text]) if isinstance(text, TextFormat) else text for text in of_own)
+    of_text = TextFormats([text for text in named if isinstance(text, TextFormat)])
+    objects = (compile_object(OWN, text) for text in texts if text.startswith("{"))
     return LogFormats(
-        declared=of_own,
-        readers=(*of_own, of_text, *(one for one in named if isinstance(one, ColumnFormat))),
-        objects=(*(compile_object(OWN, one) for one in own if one.startswith("{")), *map(_of_paths, OBJECTS)),
+        declared=readers,
+        readers=(*readers, of_text, *(columns for columns in named if isinstance(columns, ColumnFormat))),
+        objects=(*objects, *map(_of_paths, OBJECTS)),
         zone=ZoneInfo(zone),
     )
 
 
 def _of_paths(name: str) -> JsonFormat:
+    places = {field: paths.split("|") for field, _, paths in (part.partition("=") for part in OBJECTS[name].split())}
     paths = {
-        field: tuple(tuple(int(key) if key.isdecimal() else key for key in path.split(".")) for path in places.split())
-        for field, places in OBJECTS[name].items()
+        field: tuple(tuple(int(key) if key.isdecimal() else key for key in path.split(".")) for path in of_field)
+        for field, of_field in places.items()
     }
     return JsonFormat(name=name, paths=paths)

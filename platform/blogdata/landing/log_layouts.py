@@ -42,8 +42,7 @@ _COLUMNS = {
 class TextFormat:
     """A log format of text: the fields of a line in order, each with the expression up to its end.
 
-    Args:
-        groups: The fields that the expressions capture, in the order of their groups.
+    `groups` are the fields that the expressions capture, in the order of their groups.
     """
 
     name: str
@@ -58,8 +57,8 @@ class TextFormat:
         """Return how many fields of a request a line has before its first field that does not fit, how many of any
         kind, and the name of that field, or `end`."""
         nested, marks = self._nested
-        found = nested.match(body)
-        count = marks.index(found.lastindex) + 1 if found and found.lastindex else 0
+        match = nested.match(body)
+        count = marks.index(match.lastindex) + 1 if match and match.lastindex else 0
         # Any word fits a field that is not read, and any text what was forwarded: they tell less.
         fits = sum(field in CAPTURED and field != "forwarded" for field, _ in self.steps[:count])
         return fits, count, self.steps[count][0] if count < len(self.steps) else "end"
@@ -67,8 +66,8 @@ class TextFormat:
     def user(self, body: str) -> str:
         """Return what a line has for the user, with the text before it; of one that is cut off behind it as well."""
         nested, marks = self._nested
-        found = nested.match(body)
-        ends = [0, *(found.end(mark) for mark in marks)] if found else []
+        match = nested.match(body)
+        ends = [0, *(match.end(mark) for mark in marks)] if match else []
         places = (at for at, (field, _) in enumerate(self.steps, start=1) if field == "user")
         return " ".join(body[ends[at - 1] : ends[at]] for at in places if ends and ends[at] > 0)
 
@@ -92,23 +91,24 @@ class TextFormats:
         self.formats = formats
         self._groups = 0
         self._ends: dict[int, tuple[str, tuple[tuple[str, int], ...]]] = {}
-        self._line = re.compile(self._expression([(one, one.expressions, ()) for one in formats]), re.ASCII)
+        begun = [(log_format, log_format.expressions, ()) for log_format in formats]
+        self._line = re.compile(self._expression(begun), re.ASCII)
 
     def read(self, body: str) -> tuple[str, dict[str, str]] | None:
         """Return the name of the format that a line fits, and its fields; None if it fits none."""
-        found = self._line.fullmatch(body)
-        if found is None:
+        match = self._line.fullmatch(body)
+        if match is None:
             return None
-        assert found.lastindex is not None
-        name, groups = self._ends[found.lastindex]
-        fields = {field: text for field, at in groups if (text := found[at]) is not None}
+        assert match.lastindex is not None
+        name, groups = self._ends[match.lastindex]
+        fields = {field: text for field, at in groups if (text := match[at]) is not None}
         return name, fields if fields.keys() <= _WHOLE else composed(fields)
 
     def _expression(self, begun: Sequence[_Begun]) -> str:
         """Build the expression for what is left of formats, each with the numbers of its groups so far."""
         alternatives: dict[str, list[_Begun]] = {}
-        for one, steps, numbers in begun:
-            alternatives.setdefault(steps[0] if steps else _END, []).append((one, steps[1:], numbers))
+        for log_format, steps, numbers in begun:
+            alternatives.setdefault(steps[0] if steps else _END, []).append((log_format, steps[1:], numbers))
         built = []
         for step, same in alternatives.items():
             first = self._groups + 1
@@ -119,9 +119,8 @@ class TextFormats:
                 built.append(step)
             else:
                 further = range(first, self._groups + 1)
-                built.append(
-                    step + self._expression([(one, steps, (*numbers, *further)) for one, steps, numbers in same])
-                )
+                left = [(log_format, steps, (*numbers, *further)) for log_format, steps, numbers in same]
+                built.append(step + self._expression(left))
         return f"(?:{'|'.join(built)})"
 
 
@@ -134,10 +133,7 @@ _END = r"()\Z"
 class ColumnFormat:
     """A log format of columns: by tabulators in a line that has one, else by spaces.
 
-    Args:
-        all_columns: Their names; lines may end behind the last one that is read.
-        taken: Each field to the place of its column.
-        lacks: A field of a request that no column has, so that no line can be read.
+    `taken` has the place of the column of each field; `lacks` is a field that no column has: no line can be read.
     """
 
     name: str
@@ -214,19 +210,19 @@ class JsonFormat:
 
     def read(self, document: object) -> dict[str, str]:
         """Return the fields that an object has."""
-        found = dict.fromkeys(self._dashes, "-")
+        match = dict.fromkeys(self._dashes, "-")
         for field, paths in self.paths.items():
             for path in paths:
                 if (text := _text_at(document, path)) is not None:
-                    found[field] = text
+                    match[field] = text
                     # Without a value here, a later place may have one.
                     if text not in ("", "-"):
                         break
         # Apache's directive for the time has brackets, also where it is a value of an object.
-        found["time"] = found.get("time", "").strip("[]")
+        match["time"] = match.get("time", "").strip("[]")
         # Traefik's ClientHost is the whole list that was forwarded, if one was.
-        before, comma, address = found.get("address", "").rpartition(",")
-        return composed({"forwarded": before, **found, "address": address.removeprefix(" ")} if comma else found)
+        before, comma, address = match.get("address", "").rpartition(",")
+        return composed({"forwarded": before, **match, "address": address.removeprefix(" ")} if comma else match)
 
     @cached_property
     def _dashes(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from blogdata.contract.partitions import Grain
 from blogdata.errors import PlatformError
 from blogdata.files import write_whole
-from blogdata.landing.landed_bytes import LONGEST_NAME, content, digested, shortened
+from blogdata.landing.landed_formats import LONGEST_NAME, content, digested, shortened
 from blogdata.landing.readiness_marker import start_of_key
 
 PROGRESS = ".replicated"
@@ -30,22 +30,19 @@ _OFFSET = re.compile(rf"-(?:{STAMP}-)?(\d{{12}})\.log(?:\.part)?")
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """Progress of a log: its complete lines, and possibly an incomplete last line in a part of its own.
-
-    Args:
-        covered: Bytes of the (decompressed) log that were taken as complete lines.
-        hour: Hour of the last complete line; None without one.
-        header: The `#Fields` line above what is appended later; empty if there is none.
-        erased_sha256: Digest of these bytes as they will be when lines that are being erased are; None if none are.
-    """
+    """Progress of a log, whose incomplete last line is a part of its own."""
 
     covered: int
+    """Decompressed bytes that were taken as complete lines."""
     sha256: str
     hour: str | None
+    """That of the last complete line."""
     source_size: int
     source_mtime_ns: int
     header: str
+    """The `#Fields` line above what is appended later."""
     erased_sha256: str | None = None
+    """Digest of the bytes taken once the lines that are being erased are."""
 
     @property
     def digests(self) -> tuple[str, ...]:
@@ -80,8 +77,8 @@ def is_done(log: Path) -> bool:
 
 
 def parts(landing: Path, prefix: str, *, since: str = "") -> list[tuple[int, Path]]:
-    found = _in_hours(landing, f"{prefix}-*.log*", since)
-    matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in found]
+    paths = _in_hours(landing, f"{prefix}-*.log*", since)
+    matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in paths]
     return sorted((int(match[1]), path) for match, path in matches if match is not None)
 
 
@@ -114,16 +111,16 @@ def _read(file: Path) -> Taken | None:
     if not file.is_file():
         return None
     try:
-        found = _TAKEN.validate_json(file.read_bytes(), strict=True)
+        taken = _TAKEN.validate_json(file.read_bytes(), strict=True)
     except ValidationError:
         return None
-    is_hour = found.hour is None or start_of_key(found.hour, Grain.HOUR) is not None
-    return found if is_hour and found.covered >= 0 else None
+    is_hour = taken.hour is None or start_of_key(taken.hour, Grain.HOUR) is not None
+    return taken if is_hour and taken.covered >= 0 else None
 
 
 def _others(log: Path) -> Iterator[tuple[int, str, str]]:
-    own = file_of(log)
-    for file in own.parent.glob("*.json"):
-        taken = None if file == own else _read(file)
+    progress = file_of(log)
+    for file in progress.parent.glob("*.json"):
+        taken = None if file == progress else _read(file)
         if taken is not None and taken.covered:
             yield from ((taken.covered, sha256, file.stem) for sha256 in taken.digests)

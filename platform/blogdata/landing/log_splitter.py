@@ -21,8 +21,7 @@ from blogdata.contract.partitions import Grain, between, following, key_of
 from blogdata.errors import PlatformError
 from blogdata.files import hidden
 from blogdata.landing import log_progress
-from blogdata.landing.landed_bytes import BLOCK, LONGEST_NAME, content, digested, same_bytes, skip
-from blogdata.landing.landed_formats import DAMAGED
+from blogdata.landing.landed_formats import BLOCK, DAMAGED, LONGEST_NAME, content, digested, same_bytes
 from blogdata.landing.landed_links import Obstacle, leading_out, require_within, stray
 from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_formats import LogFormats, LogReader
@@ -129,11 +128,11 @@ def split_by_hour(
     taken = (taken_at or now).astimezone(timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
     try:
         return _split(log_file, landing, known, now, taken)
-    except OSError as error:
+    except DAMAGED as error:
         raise PlatformError(
-            what=f"the log cannot be split into hours: {error.strerror}",
-            where=printable(error.filename or str(log_file)),
-            next_step="make room, or remove what is in the way; it is tried again by each run",
+            what=f"the log cannot be split into hours: {getattr(error, 'strerror', None) or error}",
+            where=printable(getattr(error, "filename", None) or str(log_file)),
+            next_step="land an undamaged copy, make room, or remove what is in the way; it is tried again by each run",
         ) from error
 
 
@@ -144,26 +143,19 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
     before = log_progress.parts(landing, prefix, since=since)
     # What is appended later sorts later, however soon after a call, and with however many others, a log is split again.
     stamps = [part[2] for _, path in before if (part := re.fullmatch(PART, path.name))]
-    try:
-        status = log.stat()
-        if taken is None and not before:
-            log_progress.require_new(log)
-        start, digest = taken.covered if taken else 0, hashlib.sha256()
-        end, size = _survey(log, taken, digest)
-        hour = since or _first_hour(log, known, newest) or newest
-    except DAMAGED as error:
-        raise PlatformError(
-            what=f"the log cannot be read to its end: {error}",
-            where=str(log),
-            next_step="land an undamaged copy of it, or a decompressed one",
-        ) from error
+    status = log.stat()
+    if taken is None and not before:
+        log_progress.require_new(log)
+    start, digest = taken.covered if taken else 0, hashlib.sha256()
+    end, size = _survey(log, taken, digest)
+    hour = since or _first_hour(log, known, newest) or newest
     taken_at = max([taken_at, *stamps])
     run = _Run(prefix=prefix, landing=landing, log=known.of_log(), newest=newest, hour=hour, stamp=taken_at)
     if taken and taken.header:
         run.log.begin(taken.header)
     run.starts = {offset for offset, _ in before}
     with content(log) as file:
-        skip(file, start)
+        digested(file, start)
         run.write(file, start, end, digest)
         settled, header = run.hour if end > start else since or None, run.log.header
         run.write(file, end, size, ending=UNENDED)

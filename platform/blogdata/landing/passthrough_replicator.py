@@ -2,18 +2,14 @@
 
 Problem: the same data is needed elsewhere, exactly as it is. A copy that parses and rewrites the data changes it: `1.0`
 becomes `1`, keys change their order, one of two equal keys is lost.
-
 How it works: bytes are copied to a hidden name and hashed on the way (:func:`replicate`, :func:`land`). The copy is
 read back and compared, and only then renamed. `log_splitter` replicates an access log into the hours in which its lines
 were logged: its parts concatenated by offset are the log again, but for the `#Fields` line repeated above a part.
-
 The trap: a log grows while it is read and is rotated when it is full. A last line without a line feed becomes a part of
 its own, which makes way for the whole line; a log whose replicated bytes have changed is refused. Rotation gives a log
 another name, and its name to another log, at any moment: :func:`land` knows a log by its beginning, never by its name.
 A single wrong time must not move lines to another period: times in the future are ignored, and hours never go back.
-
 When not to use it: where personal data may not be copied; then a Transformation Replicator removes it on the way.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 
@@ -31,9 +27,8 @@ from pathlib import Path
 from typing import IO, Literal
 
 from blogdata.errors import ConfigurationError, PlatformError, TransientError
-from blogdata.files import alone, hidden
-from blogdata.landing.landed_bytes import BLOCK, checksum, content, digested, opened, shortened
-from blogdata.landing.landed_formats import DAMAGED
+from blogdata.files import alone, hidden, sha256_of
+from blogdata.landing.landed_formats import BLOCK, DAMAGED, content, digested, shortened
 from blogdata.landing.landed_links import leading_out, require_within
 
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
@@ -63,7 +58,7 @@ def replicate(source: Path, target: Path) -> Replica:
 
 def _copied(source: Path, partial: Path) -> Replica:
     taken, size = hashlib.sha256(), 0
-    with opened(source) as reading, partial.open("wb") as writing:
+    with source.open("rb") as reading, partial.open("wb") as writing:
         before = os.fstat(reading.fileno())
         while block := reading.read(BLOCK):
             writing.write(block)
@@ -72,7 +67,7 @@ def _copied(source: Path, partial: Path) -> Replica:
         writing.flush()
         os.fsync(writing.fileno())
         unchanged = _still_begins(reading, before, size, taken.hexdigest())
-    if checksum(partial) != taken.hexdigest():
+    if sha256_of(partial) != taken.hexdigest():
         raise TransientError(
             what="the copy does not read back as what was copied",
             where=f"{source} -> {partial}",
@@ -120,7 +115,6 @@ def land(
     is replaced. `prepare` may overwrite lines of a new copy before it is compared with the landed ones.
     """
     require_within([folder], folder.parent)
-    opened(source).close()
     # What begins with one of these is hidden, and would never be split.
     target = folder / ((name or source.name).lstrip("._") or "log")
     with alone(folder):
@@ -148,12 +142,10 @@ def land(
 def _known(log: Path, folder: Path) -> tuple[LandOutcome, Path] | None:
     """Find the landed copy that has all of a log, or else the longest that is its beginning, decompressed."""
     compared = ((_compared(log, copy), copy) for copy in sorted(folder.iterdir()) if copy.name[0] not in "_.")
-    found = [(*relation, copy) for relation, copy in compared if relation is not None]
-    if not found:
-        return None
+    relations = [(*relation, copy) for relation, copy in compared if relation is not None]
     order: list[LandOutcome] = ["same", "beginning", "grown"]
-    outcome, _, copy = min(found, key=lambda one: (order.index(one[0]), -one[1]))
-    return outcome, copy
+    nearest = min(relations, key=lambda relation: (order.index(relation[0]), -relation[1]), default=None)
+    return nearest and (nearest[0], nearest[2])
 
 
 def _compared(log: Path, copy: Path) -> tuple[LandOutcome, int] | None:
@@ -174,7 +166,7 @@ def _compared(log: Path, copy: Path) -> tuple[LandOutcome, int] | None:
                     return ("grown" if len(block) > len(other) else "beginning", common) if common else None
                 if len(block) < size:
                     break
-    except (ConfigurationError, *DAMAGED):
+    except DAMAGED:
         return None
     return ("same", common) if common else None
 

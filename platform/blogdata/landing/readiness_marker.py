@@ -1,20 +1,16 @@
 """Readiness Marker: a consumer starts when a partition is complete, never on half of it.
 
 Problem: a folder with files does not show whether more will come.
-
 How it works: either (a) the producer writes the flag `_SUCCESS` as its last step, or (b), for producers that write no
 flag, by convention a partition is complete once a later one has data and it was not written to for :data:`QUIET`.
 :func:`scan` derives both from the names, sizes and times of files alone. A partition's fingerprint is that of its
 delivery, so a consumer that stores it starts once. Each entry of a folder is a data file, hidden (its name begins with
 `_` or `.`), or an obstacle that holds the partition and is named; files may lie in folders, such as Spark's
 `part.json/`.
-
 The trap: nothing enforces the flag. Files that came after it, data whose flag never comes (:func:`overdue`) and a
 missing partition between others (:func:`gaps`) are detected here and have to be reported. Convention (b) never
 completes the newest partition, and treats a skipped one as complete.
-
 When not to use it: for a producer that appends all day, or one that can start the consumer itself (External Trigger).
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 
@@ -55,10 +51,7 @@ DEEPEST = 8
 class LandedFile:
     """A data file of a partition, or its flag.
 
-    Args:
-        mtime_ns: When it was last written, nanoseconds since 1970; a copier may preserve the time of the original.
-        ctime_ns: When its content, its name or anything else about it was last changed here, so when it came; nobody
-            can set it.
+    `mtime_ns` may be that of the original, if a copier preserves it; `ctime_ns`, which nobody can set, is when it came.
     """
 
     name: str
@@ -89,17 +82,16 @@ def irregular(file: Path) -> Obstacle | None:
 
 def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:
     """List the entries of a landed table that lie in no partition, by path: they are not read."""
-    found = []
-    # A folder that cannot be listed is an obstacle of its partitions.
+    paths = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if not is_data(entry.name) or (entry.is_symlink() and stray(entry, zone)):
                 continue
             if not entry.name.startswith(prefixes[0]) or not entry.is_dir():
-                found.append(printable(entry.path))
+                paths.append(printable(entry.path))
             elif len(prefixes) > 1:
-                found += astray(entry.path, zone, prefixes[1:])
-    return sorted(found)
+                paths += astray(entry.path, zone, prefixes[1:])
+    return sorted(paths)
 
 
 def _walk(folder: str, zone: str, above: tuple[str, ...] = ()) -> Iterator[LandedFile | Obstacle]:
@@ -149,22 +141,16 @@ class Lack(str, Enum):
     """Convention (b): no later partition has data."""
     QUIET = "quiet"
     """Convention (b): a file came, or was changed, within the last minutes."""
-    LINK = "link"
-    """It contains, or is, a link that is not followed, such as one that leads out of the landing zone."""
     ENTRY = "entry"
-    """It contains, or is, something that cannot be read, such as a folder without permission."""
+    """It contains, or is, an obstacle: what cannot be read, or a link that leads out of the landing zone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LandedPartition:
-    """A partition as found in the landing zone.
+    """A partition in the landing zone.
 
-    Args:
-        key: `2026-01-31T05` or `2026-01-31`. Shorter if a refused entry stands in place of a day of hours
-            (`2026-01-31`) or of the whole table (empty).
-        files: Its data files, sorted by name, those in its folders too, without what is refused.
-        fingerprint: Changes when a file is added, removed or rewritten, unless the rewrite preserves size and time; a
-            publication records it.
+    The key, `2026-01-31T05` or `2026-01-31`, is shorter if an obstacle stands in place of all of a day or of the table.
+    The fingerprint changes when a file is added, removed or rewritten, unless the rewrite preserves size and time.
     """
 
     key: str
@@ -186,10 +172,7 @@ def _digest(text: str) -> str:
 
 
 def is_published(partition: Arrival, recorded: str | None) -> bool:
-    """Return whether a publication was made from the files of a partition, by their names, sizes and times.
-
-    What a table that is written whole has recorded begins with the key and a colon.
-    """
+    """Return whether a publication was made from these files; a whole table records the key and a colon before."""
     return (recorded or "").removeprefix(f"{partition.key}:") == partition.fingerprint
 
 
@@ -232,11 +215,13 @@ def scan(
 ) -> list[LandedPartition]:
     """Read all partitions of a landed table, a folder of the landing zone, in order."""
     zone = os.path.realpath(table.parent)
-    found = [
+    partitions = [
         _refused(key, place) if isinstance(place, Obstacle) else _partition(key, place, zone)
         for key, place in _folders(table, grain, since, zone)
     ]
-    return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
+    return (
+        partitions if convention == "flag" else _apply_next_exists(partitions, grain, now or datetime.now(timezone.utc))
+    )
 
 
 def mark(folder: Path) -> None:
@@ -247,10 +232,7 @@ def mark(folder: Path) -> None:
 def overdue(
     partitions: Iterable[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta
 ) -> list[LandedPartition]:
-    """Find the partitions that have data but are not complete after their deadline.
-
-    Under convention (b), one that is still being written to is not included: it becomes complete by itself.
-    """
+    """Find the partitions with data that are not complete after their deadline, without those still written to."""
     return [
         partition
         for partition in partitions
@@ -261,14 +243,12 @@ def overdue(
 
 
 def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta) -> list[str]:
-    """List the keys of the partitions missing between existing ones after their deadline.
-
-    Without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
-    """
-    there = [one.key for one in partitions if (one.files or one.links or one.ready) and start_of_key(one.key, grain)]
-    hidden = tuple(one.key for one in partitions if one.links and not start_of_key(one.key, grain))
+    """List the missing partitions between others, without those of a longer gap and those that a link may contain."""
+    known = [partition for partition in partitions if partition.files or partition.links or partition.ready]
+    keys = [partition.key for partition in known if start_of_key(partition.key, grain)]
+    hidden = tuple(partition.key for partition in known if partition.links and not start_of_key(partition.key, grain))
     absent: list[str] = []
-    for before, after in pairwise(there):
+    for before, after in pairwise(keys):
         if start_of(after, grain) - start_of(before, grain) <= LONGEST_GAP + grain.length:
             absent += between(following(before, grain), after, grain)[:-1]
     return [key for key in absent if _is_due(key, grain, now, deadline) and not key.startswith(hidden)]
@@ -289,13 +269,14 @@ def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
     return () if flag is None else tuple(file for file in partition.files if file.ctime_ns > flag.ctime_ns)
 
 
-def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
+def _apply_next_exists(partitions: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
     # A partition in the future, such as one of the year 2099, does not count as a successor.
-    times = [one.key for one in found if one.files and (start := start_of_key(one.key, grain)) and start <= now]
+    starts = {partition.key: start_of_key(partition.key, grain) for partition in partitions if partition.files}
+    times = [key for key, start in starts.items() if start and start <= now]
     last = max(times, default="")
     quiet_since = int((now - QUIET).timestamp() * 1e9)
     completed = []
-    for partition in found:
+    for partition in partitions:
         lacks = partition.lacks
         if lacks is Lack.FLAG and partition.key >= last:
             lacks = Lack.SUCCESSOR
@@ -331,7 +312,7 @@ def _folders(table: Path, grain: Grain, since: str, zone: str) -> Iterator[tuple
 
 
 def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, str | Obstacle]]:
-    found: list[tuple[str, str | Obstacle]] = []
+    children: list[tuple[str, str | Obstacle]] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -339,19 +320,19 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, str | 
                     continue
                 link = stray(entry, zone) if entry.is_symlink() else None
                 if link is not None or entry.is_dir():
-                    found.append((printable(entry.name[len(prefix) :]), link or entry.path))
+                    children.append((printable(entry.name[len(prefix) :]), link or entry.path))
     except FileNotFoundError:
         return []
     except OSError as error:
         return [("", unreadable(folder, error))]
-    return sorted(found, key=lambda child: child[0])
+    return sorted(children, key=lambda child: child[0])
 
 
 def _refused(key: str, entry: Obstacle) -> LandedPartition:
     return LandedPartition(
         key=key,
         folder=Path(entry.path),
-        lacks=Lack.LINK if entry.is_link else Lack.ENTRY,
+        lacks=Lack.ENTRY,
         files=(),
         links=(entry,),
         fingerprint=_digest(str(entry)),
@@ -376,15 +357,9 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
     return LandedPartition(
         key=key,
         folder=Path(folder),
-        lacks=_lack(links, flag),
+        lacks=Lack.ENTRY if links else Lack.FLAG if flag is None else None,
         files=tuple(files),
         links=tuple(links),
         fingerprint=_digest("\n".join(known)),
         flag=flag,
     )
-
-
-def _lack(refused: Sequence[Obstacle], flag: LandedFile | None) -> Lack | None:
-    if refused:
-        return Lack.LINK if any(entry.is_link for entry in refused) else Lack.ENTRY
-    return Lack.FLAG if flag is None else None

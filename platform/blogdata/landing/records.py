@@ -47,8 +47,4 @@ class LineReader(ABC):
 
     @abstractmethod
     def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
-        """Begin a file, by its name relative to the landing zone and the key of its partition.
-
-        Returns:
-            What reads its lines, in their order, by byte offset and bytes without the line feed.
-        """
+        """Return what reads the lines of a file in their order, by byte offset and bytes without the line feed."""

@@ -28,10 +28,7 @@ class LandedFileRefused(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class LandedSize:
-    """Lines of a file, and its decompressed bytes, counted as if the last line ended in a line feed, too.
-
-    A UTF-8 byte order mark at the start is not counted. Erased lines count as lines.
-    """
+    """Lines of a file, erased ones as well, and its bytes without a mark and as if the last line had a line feed."""
 
     lines: int
     bytes: int
@@ -128,8 +125,8 @@ def judge_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -
 
 def measure_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -> list[LandedSize]:
     sizes = []
-    for found in judge_all(files, root, bounds):
-        if isinstance(found, PlatformError):
-            raise found
-        sizes.append(found)
+    for size in judge_all(files, root, bounds):
+        if isinstance(size, PlatformError):
+            raise size
+        sizes.append(size)
     return sizes

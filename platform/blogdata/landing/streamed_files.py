@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,11 +70,9 @@ class StreamedFiles:
     def unread(self, checkpoint: Checkpoint, landing: Path) -> list[Path]:
         """List the landed files that no committed batch contains, without Spark."""
         read = checkpoint.every_file() - set(checkpoint.unfinished())
-        return sorted(file for file in self._files(landing) if str(file) not in read)
-
-    def _files(self, landing: Path) -> Iterator[Path]:
-        for hour in scan(landing / self.table, Grain.HOUR):
-            yield from (hour.folder / file.name for file in hour.files if file.name.endswith(self.suffixes))
+        hours = scan(landing / self.table, Grain.HOUR)
+        files = (hour.folder / file.name for hour in hours for file in hour.files if file.name.endswith(self.suffixes))
+        return sorted(file for file in files if str(file) not in read)
 
     def batch_files(
         self, checkpoint: Checkpoint, batch: int, landing: Path, bounds: Bounds, *, at: int = 0
@@ -118,10 +116,10 @@ def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
 
 
 def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigures]]:
-    found: dict[str, dict[str, FileFigures]] = defaultdict(dict)
+    figures: dict[str, dict[str, FileFigures]] = defaultdict(dict)
     for file in files:
-        found[file.hour][file.name] = file.size.of_rows
-    return dict(found)
+        figures[file.hour][file.name] = file.size.of_rows
+    return dict(figures)
 
 
 def arrival_hour(name: str) -> str | None:

@@ -16,8 +16,7 @@ from pathlib import Path
 from blogdata.files import locked
 from blogdata.landing import in_place_overwriter, log_progress
 from blogdata.landing.in_place_overwriter import Goes
-from blogdata.landing.landed_bytes import digested
-from blogdata.landing.landed_formats import content
+from blogdata.landing.landed_formats import content, digested
 from blogdata.landing.landed_persons import Reader
 from blogdata.landing.lines import Bounds, faults_of
 from blogdata.landing.log_splitter import LOGS
@@ -37,11 +36,7 @@ def splitting(settings: Settings) -> AbstractContextManager[None]:
 
 
 def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Mapping[Path, int]:
-    """Overwrite the lines of all persons on the suppression list in landed files; without anybody on it, read nothing.
-
-    Returns:
-        Each file that was changed, to the number of lines overwritten.
-    """
+    """Overwrite the lines of all persons on the suppression list in landed files; return their number by file."""
     if not files or SuppressionList.of(settings).suppressed() is None:
         return {}
     with locked(settings.home / LOCK):
@@ -57,15 +52,15 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
         ]
         # A hidden copy, of a log that is about to land, is not split.
         logs = [file for file in read if _log_of(file, landing) is not None and not file.name.startswith(".")]
-        found: dict[Path, int] = {}
+        counts: dict[Path, int] = {}
         with splitting(settings) if logs else nullcontext():
             for file in read:
                 goes, log = partial(suppressed.gone, Reader(file, landing, settings.logs)), _log_of(file, landing)
                 with faults_of(file):
                     if lines := in_place_overwriter.overwrite(file, goes) if log is None else _erase_in_log(log, goes):
-                        found[file] = lines
+                        counts[file] = lines
         known.let_in(suppressed.returned)
-    return found
+    return counts
 
 
 def _log_of(file: Path, landing: Path) -> Path | None:
@@ -89,7 +84,7 @@ def _erase_in_log(log: Path, goes: Goes) -> int:
             in_place_overwriter.sync(log_progress.file_of(log))
             in_place_overwriter.sync(log_progress.file_of(log).parent)
 
-    found = in_place_overwriter.overwrite(log, goes, before=note)
+    count = in_place_overwriter.overwrite(log, goes, before=note)
     noted = log_progress.read(log)
     if noted is not None and noted.erased_sha256 is not None and _digest(log, noted.covered) == noted.erased_sha256:
         renewed = replace(noted, sha256=noted.erased_sha256, erased_sha256=None)
@@ -97,7 +92,7 @@ def _erase_in_log(log: Path, goes: Goes) -> int:
             state = log.stat()
             renewed = replace(renewed, source_size=state.st_size, source_mtime_ns=state.st_mtime_ns)
         log_progress.write(log, renewed)
-    return found
+    return count
 
 
 def _digest(log: Path, covered: int) -> str:

@@ -55,11 +55,9 @@ class SuppressionList(SqliteStore):
         return cls(path=settings.home / FILE, settings=settings)
 
     def add(self, persons: Identifiers, at: float, registered: float | None = None) -> None:
-        """Add persons; on the disk when it returns. Whoever is there already is forgotten anew.
+        """Add persons, or forget them anew; on the disk when it returns.
 
-        Args:
-            at: When they were forgotten, seconds since 1970.
-            registered: The newest time at which any of them registered, by what has landed; None: unknown.
+        `at`: when they were forgotten, seconds since 1970; `registered`: the newest registration of them that landed.
         """
         # The file comes before the key: a key without a row says that the list was lost, or that this was cut off.
         with self.connected():
@@ -117,32 +115,28 @@ class Suppressed:
 
     @classmethod
     def of(cls, persons: Identifiers, key: bytes) -> Suppressed:
-        """Return what decides about the lines of persons who are not on a list yet, nor come back.
-
-        Args:
-            key: Any bytes.
-        """
+        """Return what decides about the lines of persons who are not on a list yet; the key is any bytes."""
         for_ever = Since(float("inf"), None)
         return cls(key=key, known=dict.fromkeys(_hashes(key, persons), for_ever))
 
     def gone(self, reader: Reader, lines: Iterable[tuple[int, bytes]]) -> set[int]:
         """Return the offsets of the lines of a file that go, all parts of a line together."""
         named, of_users = reader.named(lines), reader.is_of_users
-        return {offset for offsets, one in named if self.goes(one, is_of_users=of_users) for offset in offsets}
+        return {offset for offsets, line in named if self.goes(line, is_of_users=of_users) for offset in offsets}
 
     def goes(self, line: Named, *, is_of_users: bool) -> bool:
         at = line.logged if line.at is None else line.at
-        found = self._found(line.fields, at) | self._found(line.words, at)
-        if not found:
+        known = self._found(line.fields, at) | self._found(line.words, at)
+        if not known:
             return False
-        if is_of_users and line.at is not None and all(line.at > since.forgotten for since in found.values()):
-            self.returned.update({hashed: min(line.at, self.returned.get(hashed, line.at)) for hashed in found})
+        if is_of_users and line.at is not None and all(line.at > since.forgotten for since in known.values()):
+            self.returned.update({hashed: min(line.at, self.returned.get(hashed, line.at)) for hashed in known})
             return False
         return not all(
             (returned := self.returned.get(hashed, since.returned)) is not None
             and line.at is not None
             and line.at >= returned
-            for hashed, since in found.items()
+            for hashed, since in known.items()
         )
 
     def _found(self, values: Values, at: float | None) -> dict[bytes, Since]:
@@ -157,8 +151,8 @@ class Suppressed:
 
 
 def _hashes(key: bytes, persons: Identifiers) -> set[bytes]:
-    found = ((kind, value) for kind, values in persons.by_kind().items() for value in spelled(kind, values) if value)
-    return {_hashed(key, kind, value) for kind, value in found}
+    values = ((kind, value) for kind, values in persons.by_kind().items() for value in spelled(kind, values) if value)
+    return {_hashed(key, kind, value) for kind, value in values}
 
 
 def _hashed(key: bytes, kind: str, value: str) -> bytes:

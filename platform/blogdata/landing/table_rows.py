@@ -19,7 +19,6 @@ that would be read in part, by row-level security, is refused.
 A value that the database cannot compute or decode, such as `1 / 0` in a view or bytes that are no text, lands as an
 object with the SQLSTATE, which no field takes: its row is a dead letter that names the column. Such values are looked
 for only if a load fails, among ever fewer rows; a row is known by a digest of its columns that can be computed.
-
 Source: PostgreSQL, `setupConnection` of `pg_dump`.
 """
 
@@ -115,13 +114,13 @@ def snapshot(connection: psycopg.Connection, table: str) -> Iterator[None]:
         raise
     except psycopg.Error as error:
         # Messages about data quote values.
-        said = (
+        why = (
             f"a value of SQLSTATE {error.sqlstate}"
             if isinstance(error, psycopg.DataError)
             else error.diag.message_primary
         )
         raise ConfigurationError(
-            what=f"the database refuses the query: {said}",
+            what=f"the database refuses the query: {why}",
             where=f"table {table}, database {connection.info.dbname}, login {connection.info.user}",
             next_step=f"mend the table or view, or the rights of {connection.info.user}",
         ) from None
@@ -145,14 +144,14 @@ def describe(
     columns = [column for column in columns if column[0] in {*kinds, delta}]
     missing = sorted(kinds.keys() - {column[0] for column in columns})
     faults = [f"it lacks columns that are announced: {', '.join(missing)}"] if missing else []
-    for column, shown, base, *kind in columns:
+    for column, type_, base, *kind in columns:
         # Of a number or a text nobody knows what it means: 1 is not `true`. A date is no instant.
         if kinds.get(column) == "BOOLEAN" and base != "bool":
-            faults.append(f"{column} {shown}, which has to be boolean")
+            faults.append(f"{column} {type_}, which has to be boolean")
         elif base != "timestamptz" and (column == delta or (kinds[column] == "TIMESTAMP" and base not in _TEXTS)):
-            faults.append(f"{column} {shown}, which has to be timestamptz")
+            faults.append(f"{column} {type_}, which has to be timestamptz")
         elif not _is_adapted(base, *kind):
-            faults.append(f"{column} {shown}, which is not adapted")
+            faults.append(f"{column} {type_}, which is not adapted")
     if faults:
         raise ConfigurationError(
             what=f"the table cannot be loaded: {'; '.join(faults)}",
@@ -272,11 +271,11 @@ def _marked(connection: psycopg.Connection, table: SourceTable, where: sql.Compo
         # What the client would be sent.
         encoding = sql.Literal("SQL_ASCII" if _is_undeclared(connection) else "UTF8")
         value = sql.SQL("convert_to(to_json({})::text, {})").format(_column(table, name), encoding)
-        if found := dict(islice(states(value), _MOST + 1)):
-            table = replace(table, unreadable={**table.unreadable, name: found})
-        if len(found) > _MOST:
+        if refused := dict(islice(states(value), _MOST + 1)):
+            table = replace(table, unreadable={**table.unreadable, name: refused})
+        if len(refused) > _MOST:
             raise ConfigurationError(
-                what=f"more than {_MOST} values of the column {name} cannot be read, SQLSTATE {min(found.values())}",
+                what=f"more than {_MOST} values of the column {name} cannot be read, SQLSTATE {min(refused.values())}",
                 where=f"table {table.name}, database {connection.info.dbname}",
                 next_step="mend the column, or name a view in which it is null",
             )

@@ -2,7 +2,6 @@
 
 Problem: a partition is computed again from what has landed *now*. If a file was removed or cut off meanwhile, its
 published rows vanish, and every account adds up: there are as many rows as landed lines.
-
 How it works: when the files of a published partition have changed, the lines of each file are compared with its
 published rows. A file that is gone or has fewer lines is explained if
 
@@ -58,14 +57,14 @@ def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
 
 def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
     columns = ("source_file", "source_offset", "raw")
-    found = lake.columns(contract.dataset, columns, only=_only(contract, key))
-    for batch in found.to_batches(max_chunksize=_ROWS):
+    rows = lake.columns(contract.dataset, columns, only=_only(contract, key))
+    for batch in rows.to_batches(max_chunksize=_ROWS):
         yield from map(Line, *(batch.column(name).to_pylist() for name in columns))
 
 
 def published_sizes(lake: Lake, contract: Contract, key: str) -> dict[str, int]:
     names = lake.columns(contract.dataset, ("source_file",), only=_only(contract, key))["source_file"]
-    return {found["values"]: found["counts"] for found in names.value_counts().to_pylist()}
+    return {row["values"]: row["counts"] for row in names.value_counts().to_pylist()}
 
 
 def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
@@ -75,20 +74,12 @@ def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
 @dataclass(frozen=True, kw_only=True)
 class Loss:
     partition: str
-    published: Mapping[str, int]
-    landed: Mapping[str, int]
+    files: tuple[str, ...]
     lines: int
 
     def __str__(self) -> str:
-        names = [f"{_name(file)} {self._what(file)}" for file in sorted(self.published)]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        lines = "1 line" if self.lines == 1 else f"{self.lines} lines"
-        return f"{self.partition} ({lines}: {', '.join(names[:_NAMED])}{more})"
-
-    def _what(self, file: str) -> str:
-        if file not in self.landed:
-            return f"with {self.published[file]} is gone"
-        return f"has {self.landed[file]} of {self.published[file]}"
+        more = f" and {len(self.files) - _NAMED} more" if len(self.files) > _NAMED else ""
+        return f"{self.partition} ({self.lines} of {', '.join(map(_name, self.files[:_NAMED]))}{more})"
 
 
 def loss(
@@ -100,19 +91,16 @@ def loss(
     landed_lines: Callable[[], Iterable[Line]],
 ) -> Loss | None:
     """Find out what a partition lost since it was published; None if nothing, or if a file explains it."""
-    lacking = {
-        file: lines
-        for file, lines in published.items()
-        if landed.get(file, 0) < lines and not _is_replaced(file, landed)
-    }
+    fewer = (file for file, lines in published.items() if landed.get(file, 0) < lines)
+    lacking = sorted(file for file in fewer if not _is_replaced(file, landed))
     if not lacking or _is_delivered_anew(published, landed):
         return None
     lines = _vanished(lacking, published_lines(), landed_lines())
-    return Loss(partition=partition, published=lacking, landed=landed, lines=lines) if lines else None
+    return Loss(partition=partition, files=tuple(lacking), lines=lines) if lines else None
 
 
 def refusal(losses: Collection[Loss], *, where: str) -> PlatformError:
-    named = [str(one) for one in losses][:_NAMED]
+    named = [str(loss) for loss in losses][:_NAMED]
     more = f" and {len(losses) - _NAMED} more" if len(losses) > _NAMED else ""
     error = PlatformError(
         what=f"published lines are in no landed file any more: {'; '.join(named)}{more}",
@@ -121,7 +109,7 @@ def refusal(losses: Collection[Loss], *, where: str) -> PlatformError:
             "what was published stays; bring the files back, or if the lines are to go: ", Run(accept=ACCEPT_SIZE)
         ),
     )
-    error.partitions = frozenset(one.partition for one in losses)
+    error.partitions = frozenset(loss.partition for loss in losses)
     return error
 
 

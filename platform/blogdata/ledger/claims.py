@@ -1,8 +1,7 @@
 """Claims on partitions (`ops.partition_state`): one owner per partition, until it releases the claim or dies.
 
-A claim is a row of a small Delta table, and taking one is a compare-and-set: the commit that adds it names the version
-it has read, and fails if that is no longer the newest. A crash needs no cleanup: a claim whose owner is dead does not
-count, and the next owner of the partition replaces it.
+A claim is a row of a small Delta table, and taking one is a compare-and-set on its version. A crash needs no cleanup: a
+claim whose owner is dead does not count, and the next owner of the partition replaces it.
 """
 
 from __future__ import annotations
@@ -16,17 +15,13 @@ from datetime import datetime, timezone
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from blogdata.table import arrow
 from blogdata.table.lake import Lake
 from blogdata.table.store_faults import TRIES, contended
 
 PARTITION_STATE = "ops.partition_state"
-SCHEMA = pa.schema(
-    [
-        pa.field("dataset", pa.string(), nullable=False),
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("claimed_by", pa.string(), nullable=False),
-        pa.field("claimed_at", pa.timestamp("us", tz="UTC"), nullable=False),
-    ]
+SCHEMA = arrow.schema(
+    "dataset STRING NOT NULL, partition STRING NOT NULL, claimed_by STRING NOT NULL, claimed_at TIMESTAMP NOT NULL"
 )
 
 
@@ -57,20 +52,15 @@ class Claims:
         return self._claim(partitions, owner, free_too=False)
 
     def release(self, partitions: Iterable[str], owner: str) -> None:
-        freed = set(partitions)
-        self._change(
-            lambda claims: {
-                key: claim for key, claim in claims.items() if claim.owner != owner or claim.partition not in freed
-            }
-        )
+        freed = {(owner, key) for key in partitions}
+        self._change(lambda claims: {key: claim for key, claim in claims.items() if (claim.owner, key) not in freed})
 
     def _claim(self, partitions: Collection[str], owner: str, *, free_too: bool) -> list[str]:
         won: list[str] = []
 
         def change(claims: dict[str, Claim]) -> dict[str, Claim]:
-            won[:] = [
-                key for key in sorted(set(partitions)) if (claims[key].owner == owner if key in claims else free_too)
-            ]
+            wanted = sorted(set(partitions))
+            won[:] = [key for key in wanted if (claims[key].owner == owner if key in claims else free_too)]
             now = datetime.now(timezone.utc)
             return {**claims, **{key: Claim(partition=key, owner=owner, taken_at=now) for key in won}}
 

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from blogdata.ledger.event import Event
-from blogdata.ledger.events import EventLog
+from blogdata.ledger.events import Event, EventLog
 
 SERVED = "served"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """A partition of some datasets, delivered to a database in one transaction.
-
-    Args:
-        served_at: When the transaction began, UTC.
-        job: Job of the run; None if the run is no longer known.
-    """
+    """A partition of some datasets, delivered to a database in one transaction."""
 
     batch_id: str
     partition: str
@@ -32,42 +26,33 @@ class Served:
     rows: int
     run_id: str
     served_at: datetime
+    """When the transaction began, UTC."""
     job: str | None = None
+    """Job of the run; None if the run is no longer known."""
 
 
 def record_deliveries(
     events: EventLog, dataset: str, served: Iterable[Served], *, job_of: Callable[[str], str | None]
 ) -> None:
-    known = {each.batch_id for each in deliveries(events, dataset)}
-    events.append(
-        [
-            Event(
-                kind=SERVED,
-                identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{each.batch_id}")),
-                dataset=dataset,
-                partition=each.partition,
-                run_id=each.run_id,
-                rows_out=each.rows,
-                payload={
-                    "batch": each.batch_id,
-                    "inputs": dict(each.inputs),
-                    "rows": each.rows,
-                    "served_at": each.served_at.isoformat(),
-                    "job": job_of(each.run_id),
-                },
-            )
-            for each in served
-            if each.batch_id not in known
-        ]
-    )
+    known = {delivery.batch_id for delivery in deliveries(events, dataset)}
+    missing = []
+    for delivery in served:
+        if delivery.batch_id in known:
+            continue
+        payload = {"batch": delivery.batch_id, "inputs": dict(delivery.inputs), "rows": delivery.rows}
+        payload |= {"served_at": delivery.served_at.isoformat(), "job": job_of(delivery.run_id)}
+        event = Event(kind=SERVED, dataset=dataset, partition=delivery.partition, run_id=delivery.run_id)
+        identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{delivery.batch_id}"))
+        missing.append(replace(event, identity=identity, rows_out=delivery.rows, payload=payload))
+    events.append(missing)
 
 
 def deliveries(events: EventLog, dataset: str) -> list[Served]:
-    found: dict[str, Served] = {}
+    by_batch: dict[str, Served] = {}
     for event in events.notes(SERVED, dataset=dataset):
         payload = event.payload or {}
         # Two processes that read the database at once may both have added it.
-        found[payload["batch"]] = Served(
+        by_batch[payload["batch"]] = Served(
             batch_id=payload["batch"],
             partition=event.partition or "",
             inputs=payload["inputs"],
@@ -76,4 +61,4 @@ def deliveries(events: EventLog, dataset: str) -> list[Served]:
             served_at=datetime.fromisoformat(payload["served_at"]),
             job=payload["job"],
         )
-    return sorted(found.values(), key=lambda each: each.served_at)
+    return sorted(by_batch.values(), key=lambda delivery: delivery.served_at)

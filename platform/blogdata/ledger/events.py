@@ -1,37 +1,33 @@
 """The one event log: what happened to the datasets, as rows of one Delta table (`ops.events`).
 
-A publication is first a commit of its table, with everything about it in the commit's metadata; the event is
-a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds
-the commit without its event and adds it. If several find it at once, only one adds it, because the append has the
-dataset as its Delta transaction identifier. Events are appended without a JVM, in tens of milliseconds.
+A publication is first a commit of its table, with everything about it in the commit's metadata; the event is a
+projection of that commit. The next reader or writer adds the event of a commit whose process died before it. If several
+find it at once, only one adds it, because the append has the dataset as its Delta transaction identifier.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 
-from blogdata.contract.publication import Commit, Entry, entries_of, parse
-from blogdata.ledger.event import (
-    BEGUN_ANEW,
-    EXPIRED,
-    PUBLICATION,
-    Event,
-    entry_of,
-    events_of,
-    newest_lines,
-    table_of,
-)
+from blogdata.contract.publication import EXPIRED, Commit, Entry, added_of, entries_of, parse, parse_expiry
 from blogdata.table import arrow, companions
 from blogdata.table.lake import Lake
 from blogdata.table.store import NewestLog
 from blogdata.table.store_faults import TRIES, contended, store_faults
 
+PUBLICATION = "publication"
+BEGUN_ANEW = "begun anew"
+"""Event kind: a table that was gone or older than its events was created again: publications up to a version no longer
+count, but for those of expired partitions."""
 EVENTS = "ops.events"
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
@@ -39,6 +35,139 @@ COMPACT_EVERY = 100
 """Number of appends after which the small files of the log are compacted."""
 _OF_LINES = (PUBLICATION, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds payload".split()
+SCHEMA = arrow.schema(
+    "event_id STRING NOT NULL, kind STRING NOT NULL, recorded_at TIMESTAMP NOT NULL, dataset STRING NOT NULL, "
+    "partition STRING, run_id STRING, code_version STRING, table_version BIGINT, rows_in BIGINT, rows_out BIGINT, "
+    "seconds DOUBLE, payload STRING"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened to a dataset; ``payload`` has the data of its kind, as plain JSON values."""
+
+    kind: str
+    dataset: str
+    partition: str | None = None
+    run_id: str | None = None
+    code_version: str | None = None
+    table_version: int | None = None
+    rows_in: int | None = None
+    rows_out: int | None = None
+    seconds: float | None = None
+    payload: dict[str, Any] | None = None
+    identity: str | None = None
+
+
+def table_of(events: Iterable[Event], recorded_at: datetime) -> pa.Table:
+    rows = [
+        {
+            **vars(event),
+            "event_id": event.identity or str(uuid.uuid4()),
+            "recorded_at": recorded_at,
+            "payload": None if event.payload is None else json.dumps(event.payload, default=str),
+        }
+        for event in events
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def events_of(dataset: str, version: int, commit: Mapping[str, Any]) -> list[Event]:
+    """Derive the events of a commit from its `commitInfo`; none if it neither published rows nor took some away."""
+    metadata = commit.get("userMetadata")
+    if (info := parse_expiry(metadata)) is not None:
+        expired = info[EXPIRED].items()
+        return [_event(EXPIRED, dataset, version, partition, info, {"rows": rows}) for partition, rows in expired]
+    info = parse(metadata)
+    if info is None or (info.get("executed") and not info.get("execution")):
+        # For example a compaction: the table still consists of the same executions.
+        return []
+    committed_at = int(commit["timestamp"]) / 1000
+    seconds = round(committed_at - float(info["started_at"]), 3)
+    events = []
+    for partition, entry in entries_of(dataset, version, info).items():
+        payload = {
+            **{name: getattr(entry, name) for name in _IN_PAYLOAD},
+            "breakdowns": {
+                name: [[*key, rows] for key, rows in counts.items()] for name, counts in entry.breakdowns.items()
+            },
+            "added": asdict(entry.added) if entry.added else None,
+            "committed_at": datetime.fromtimestamp(committed_at, timezone.utc).isoformat(),
+            "run": info["run"],
+        }
+        event = _event(PUBLICATION, dataset, version, partition, info, payload)
+        events.append(replace(event, rows_in=entry.rows_in, rows_out=entry.rows_out, seconds=seconds))
+    return events
+
+
+def _event(
+    kind: str, dataset: str, version: int, partition: str, info: Mapping[str, Any], payload: dict[str, Any]
+) -> Event:
+    return Event(
+        kind=kind,
+        identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
+        dataset=dataset,
+        partition=partition,
+        run_id=info["run"]["run_id"],
+        code_version=info["run"]["code_version"],
+        table_version=version,
+        payload=payload,
+    )
+
+
+_IN_PAYLOAD = (
+    *("reasons", "measures", "inputs", "landed", "restored", "appended", "makes_stale", "judged_by", "code_version"),
+    "contract",
+)
+"""Fields of a ledger line that its event has in its payload as they are."""
+
+
+def entry_of(row: dict[str, Any]) -> Entry:
+    payload: dict[str, Any] = msgspec.json.decode(row["payload"])
+    return Entry(
+        **{name: row[name] for name in ("dataset", "partition", "rows_in", "rows_out", "run_id", "seconds")},
+        **{name: payload[name] for name in _IN_PAYLOAD},
+        version=row["table_version"],
+        breakdowns={
+            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
+        },
+        added=added_of(payload["added"]),
+        committed_at=datetime.fromisoformat(payload["committed_at"]),
+    )
+
+
+_APPENDED = '"appended": true'
+"""Searched in the unparsed payload: for tables without appends only the newest line of a partition is parsed."""
+
+
+def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, Entry]:
+    """Fold the events of a dataset into a line a partition: its newest publication plus the appends after it."""
+    newest: dict[str, dict[str, Any]] = {}
+    appended: dict[str, list[Entry]] = {}
+    expired: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        partition = row["partition"]
+        if row["kind"] == BEGUN_ANEW:
+            gone = max(gone, row["table_version"])
+        elif row["kind"] == EXPIRED:
+            expired[partition] = max(expired.get(partition, row), row, key=lambda event: event["table_version"])
+        elif row["payload"] and _APPENDED in row["payload"]:
+            appended.setdefault(partition, []).append(entry_of(row))
+        elif partition not in newest or newest[partition]["table_version"] <= row["table_version"]:
+            newest[partition] = row
+    # What has expired stays so: its readers would be computed again without its rows.
+    counting = {key for key, row in newest.items() if row["table_version"] > gone or key in expired}
+    lines = {key: entry_of(row) for key, row in newest.items() if key in counting}
+    for partition, entries in appended.items():
+        begins = max(gone, newest[partition]["table_version"] if partition in newest else -1)
+        for entry in sorted(entries, key=lambda entry: entry.version):
+            if entry.version > begins:
+                lines[partition] = entry.after(lines[partition]) if partition in lines else entry
+    for partition, row in expired.items():
+        # What was published since has its rows.
+        if partition in lines and lines[partition].version < row["table_version"]:
+            lines[partition] = replace(lines[partition], expired=json.loads(row["payload"])["rows"])
+    return {key: entry for key, entry in lines.items() if entry.version > gone or entry.expired is not None}
 
 
 class EventLog:
@@ -75,7 +204,7 @@ class EventLog:
         return True
 
     def record(self, commit: Commit) -> None:
-        """Record a publication, and any earlier one of the dataset whose process died before recording it."""
+        """Record a publication, and earlier ones of the dataset whose process died before it."""
         self._catch_up(commit.dataset)
 
     def publications(
@@ -86,10 +215,9 @@ class EventLog:
         since: str | None = None,
         until: str | None = None,
     ) -> dict[str, Entry]:
-        """Return the ledger line of each partition of a dataset: the newest publication plus the appends after it.
+        """Return the ledger lines of some partitions of a dataset, of those from `since` and before `until`, or of all.
 
-        Only some partitions, or those from a key (`since`) and before another one (`until`), if they are named. A table
-        that the lake lost has no lines (:meth:`gone`).
+        A line is the newest publication plus the appends after it. A table that the lake lost has none (:meth:`gone`).
         """
         if partitions is None and since is None and until is None:
             return self._all_lines(dataset)
@@ -155,14 +283,11 @@ class EventLog:
             return []
         names = ("kind", "dataset", "partition", "run_id")
         rows = _rows(table, dataset, kinds, columns=(*names, "payload", "event_id", "recorded_at"))
-        return [
-            Event(
-                **{name: row[name] for name in names},
-                payload=None if row["payload"] is None else json.loads(row["payload"]),
-                identity=row["event_id"],
-            )
-            for row in sorted(rows, key=lambda row: row["recorded_at"])
-        ]
+        notes = []
+        for row in sorted(rows, key=lambda row: row["recorded_at"]):
+            payload = None if row["payload"] is None else json.loads(row["payload"])
+            notes.append(Event(**{name: row[name] for name in names}, payload=payload, identity=row["event_id"]))
+        return notes
 
     def outermost(self) -> set[str]:
         """Return keys of published partitions, among them the oldest and the newest of each dataset."""
@@ -215,12 +340,8 @@ def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
     files = log.get_add_actions(flatten=True)
     if "max.table_version" not in files.column_names:
         return -1
-    versions = [
-        file["max.table_version"]
-        for file in arrow.rows_of(files, ("partition.dataset", "max.table_version"))
-        if file["partition.dataset"] == dataset
-    ]
-    return max((version for version in versions if version is not None), default=-1)
+    newest = [file.values() for file in arrow.rows_of(files, ("partition.dataset", "max.table_version"))]
+    return max((version for name, version in newest if name == dataset and version is not None), default=-1)
 
 
 def _of(dataset: str) -> str:

@@ -1,14 +1,12 @@
 """The executions that a table executed by period currently contains, derived from its own commits.
 
 Each execution merges into the table as the previous one left it; one that runs again is merged into an earlier version
-and undoes all later executions. Each commit's metadata names its execution, so this state cannot disagree with the
-table.
+and undoes all later ones. Each commit's metadata names its execution, so this state cannot disagree with the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Entry
@@ -21,13 +19,6 @@ EMPTY = -1
 
 class ReplayTooLong(PlatformError):
     """A rerun would trigger more later executions of a dataset than its contract allows; none was started."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Executed:
-    execution: str
-    version: int
-    applied: bool
 
 
 def applied(marks: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -43,38 +34,29 @@ def base_of(entry: Entry) -> int:
     return entry.version - 1 if entry.restored is None else entry.restored
 
 
-def state(marks: Iterable[Entry]) -> dict[str, Executed]:
-    """Derive the state table: execution to the version of its newest merge, and whether that is applied, in order."""
+def state(marks: Iterable[Entry]) -> list[tuple[str, int, bool]]:
+    """List the executions in order, each with the version of its newest merge, and whether the table contains that."""
     known = sorted(marks, key=lambda mark: mark.version)
     contained = {mark.version for mark in applied(known)}
     newest = {mark.partition: mark.version for mark in known}
-    return {
-        execution: Executed(execution=execution, version=version, applied=version in contained)
-        for execution, version in sorted(newest.items())
-    }
+    return [(execution, version, version in contained) for execution, version in sorted(newest.items())]
 
 
 def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
-    """Compute the executions to run, in order: the requested and undone ones, and all later ones the table has or had.
-
-    Raises:
-        ReplayTooLong: More later executions than the contract's limit would run again.
-    """
+    """Compute the executions to run, in order: the requested and undone ones, and all later ones the table has had."""
     wanted = {*asked, *undone(marks)}
-    follow = sorted(key for key in state(marks) if wanted and key > min(wanted) and key not in wanted)
+    follow = [key for key, *_ in state(marks) if wanted and key > min(wanted) and key not in wanted]
     if contract.replay_limit is not None and len(follow) > contract.replay_limit:
         first = min(wanted)
+        replay = Replay(dataset=contract.dataset, partitions=f"{first}..{follow[-1]}")
         raise ReplayTooLong(
             what=f"{len(follow)} later executions would run again after {first}, the limit is {contract.replay_limit}",
             where=contract.dataset,
-            next_step=Remedy(
-                "nothing of it runs until somebody names them, too: ",
-                Replay(dataset=contract.dataset, partitions=f"{first}..{follow[-1]}"),
-            ),
+            next_step=Remedy("nothing of it runs until somebody names them, too: ", replay),
         )
     return sorted({*wanted, *follow})
 
 
 def undone(marks: Sequence[Entry]) -> list[str]:
     """List the executions that an earlier one has undone and that must be merged again, in order."""
-    return [line.execution for line in state(marks).values() if not line.applied]
+    return [execution for execution, _, is_applied in state(marks) if not is_applied]

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from blogdata.errors import PlatformError
-from blogdata.ledger.event import Event
-from blogdata.ledger.events import EventLog
+from blogdata.ledger.events import Event, EventLog
 
 FAULT = "fault"
 _TEXTS = ("what", "where", "next_step")
@@ -44,10 +43,10 @@ def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], 
 
 
 def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
-    return {
-        event.partition: Fault(
-            state=event.payload["state"], error=PlatformError(**{name: event.payload[name] for name in _TEXTS})
-        )
-        for event in events.notes(FAULT, dataset=dataset)
-        if event.partition is not None and event.payload is not None
-    }
+    faults = {}
+    for event in events.notes(FAULT, dataset=dataset):
+        assert event.partition is not None
+        assert event.payload is not None
+        error = PlatformError(**{name: event.payload[name] for name in _TEXTS})
+        faults[event.partition] = Fault(state=event.payload["state"], error=error)
+    return faults

@@ -1,8 +1,7 @@
 """The conservation ledger: rows in = rows out + every row left out, with its reason.
 
-Three independent figures are compared for every partition: what the layer above recorded, what the
-writing job measured in the files it published, and what the table's log says is there now. A row that vanishes
-between two layers breaks the first equation; a row that vanishes from a table breaks the second.
+Three independent figures are compared for every partition: what the layer above recorded, what the writing job measured
+in the files it published, and what the table's log says is there now.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from blogdata.errors.remedies import Remedy, Replay, Run, RunStream
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.executions import applied
 from blogdata.table import arrow
-from blogdata.table.checksums import file_of, local_folder, problem_of
 from blogdata.table.lake import Lake
+from blogdata.table.store import file_of, local_folder, problem_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,24 +41,26 @@ def audit(
     With `read` every byte of the files is compared with its checksums, too. A table that is executed by period has one
     line, that of the newest execution it contains, because its rows are those that this execution left.
     """
-    there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
+    counts, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
     damaged = _damaged(lake, contract, published, read=read)
     lines = []
     if partitions is None and (lost := events.gone(contract.dataset)) >= 0:
         what = f"version {lost} was published, and the table is gone or older; to compute it again: {_run(contract)}"
-        last = Entry(dataset=contract.dataset, partition=WHOLE_TABLE, version=lost, rows_in=0, rows_out=0, reasons={})
-        return [LedgerLine(entry=last, rows_there=sum(there.values()), problem=what)]
+        return [_without_account(contract, WHOLE_TABLE, lost, sum(counts.values()), what)]
     for key, entry in sorted(published.items()):
-        rows_there = there.get(key, 0)
+        rows_there = counts.get(key, 0)
         problem = _problem(entry, rows_there) or damaged.get(key)
         lines.append(LedgerLine(entry=entry.settled(), rows_there=rows_there, problem=problem))
     if partitions is None:
-        known = {line.entry.partition for line in lines}
-        for key in sorted(set(there) - known):
-            stray = Entry(dataset=contract.dataset, partition=key, version=-1, rows_in=0, rows_out=0, reasons={})
-            problem = f"{there[key]} rows that no publication accounts for"
-            lines.append(LedgerLine(entry=stray, rows_there=there[key], problem=problem))
+        for key in sorted(set(counts) - published.keys()):
+            problem = f"{counts[key]} rows that no publication accounts for"
+            lines.append(_without_account(contract, key, -1, counts[key], problem))
     return lines
+
+
+def _without_account(contract: Contract, key: str, version: int, rows: int, problem: str) -> LedgerLine:
+    entry = Entry(dataset=contract.dataset, partition=key, version=version, rows_in=0, rows_out=0, reasons={})
+    return LedgerLine(entry=entry, rows_there=rows, problem=problem)
 
 
 _LOOKS = 5
@@ -72,17 +73,17 @@ def _at_one_version(
     column = contract.partition_column
     for _ in range(_LOOKS):
         version = lake.version(contract.dataset)
-        there = lake.row_counts(contract.dataset, column, version, partitions=partitions)
+        counts = lake.row_counts(contract.dataset, column, version, partitions=partitions)
         if contract.executed is not None:
             newest = {entry.partition: entry for entry in applied(events.history(contract.dataset))[-1:]}
-            there = {key: there.get(WHOLE_TABLE, 0) for key in newest} or there
+            counts = {key: counts.get(WHOLE_TABLE, 0) for key in newest} or counts
             published = {key: entry for key, entry in newest.items() if partitions is None or key in partitions}
         else:
             published = events.publications(contract.dataset, partitions)
         if version is None or all(entry.version <= version for entry in published.values()):
             break
         # Another run published between the two reads: its rows would be missing from the first.
-    return there, published
+    return counts, published
 
 
 def _run(contract: Contract) -> Remedy:
@@ -99,7 +100,7 @@ def _again(contract: Contract, partition: str) -> Remedy:
 
 def _damaged(lake: Lake, contract: Contract, partitions: Collection[str], *, read: bool) -> Mapping[str, str]:
     """Look at the files of some partitions; not in an object store, which has checksums of its own."""
-    found: dict[str, str] = {}
+    damaged: dict[str, str] = {}
     column = contract.partition_column
     for part in lake.parts(contract.dataset, partitions=None if column is None else partitions):
         folder = local_folder(part.table)
@@ -114,8 +115,8 @@ def _damaged(lake: Lake, contract: Contract, partitions: Collection[str], *, rea
                 continue
             if problem := problem_of(file_of(folder, path), size, read=read):
                 what = f"a data file is damaged: {file_of(folder, path)}: {problem}"
-                found.update({key: f"{what}; {_again(contract, key)}" for key in keys})
-    return found
+                damaged.update({key: f"{what}; {_again(contract, key)}" for key in keys})
+    return damaged
 
 
 def _problem(entry: Entry, rows_there: int) -> str | None:

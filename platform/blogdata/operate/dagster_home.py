@@ -23,7 +23,7 @@ PLATFORM, ANALYTICS = "definitions", "analytics"
 """Names of the code locations; the state of sensors and schedules is stored by them."""
 _OPENING_SECONDS = 120.0
 UI = "ui.lock"
-"""File that is locked by whoever serves the UI, and has the address."""
+"""File that the process which serves the UI locks; it has the address."""
 UI_TOKEN = "ui"
 """Name of the secret that signs browsers in, and that programs send to the UI."""
 
@@ -55,7 +55,7 @@ def ui_address(home: Path) -> str | None:
         with locked(file, seconds=0):
             return None
     except LockTimeout:
-        # Whoever listens at all addresses is reached at this one.
+        # A server at all addresses is reached at this one.
         address = file.read_text(encoding="utf-8")
         return "http://" + address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
 

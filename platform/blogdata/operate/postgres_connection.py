@@ -1,4 +1,4 @@
-"""A connection to a PostgreSQL server, whoever runs it, and the faults that one can have."""
+"""Connections to a PostgreSQL server, the deployment's own or another, and their faults."""
 
 from __future__ import annotations
 
@@ -62,17 +62,12 @@ def _translated(error: psycopg.OperationalError, address: Address) -> PlatformEr
         next_step = f"see whether user, database and password are right: {place}"
         return PostgresUnreachable(what=f"PostgreSQL refuses the login: {message}", where=where, next_step=next_step)
     if not code and _OF_CERTIFICATES.search(message):
-        step = Remedy(
-            "see which of the deployment's certificates the address names, and until when it is accepted: ",
-            ShowService(name="postgres"),
-        )
+        look = "see which of the deployment's certificates the address names, and until when it is accepted: "
+        step = Remedy(look, ShowService(name="postgres"))
         return PostgresUnreachable(what=f"no connection by certificate: {message}", where=where, next_step=step)
     if is_lost(code):
-        step = Remedy(
-            f"see whether a server runs at {where}, and lets this machine in; the deployment's own: ",
-            ShowService(name="postgres"),
-        )
-        what = f"PostgreSQL does not answer, or went away: {message}"
+        look = f"see whether a server runs at {where}, and lets this machine in; the deployment's own: "
+        what, step = f"PostgreSQL does not answer, or went away: {message}", Remedy(look, ShowService(name="postgres"))
         return PostgresUnreachable(what=what, where=where, next_step=step)
     if code.startswith("40") or code in ("53300", "55P03"):
         next_step = "nothing of it was committed; it is retried, or run it again"

@@ -42,15 +42,11 @@ _children: dict[int, Detached] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessIdentity:
-    """Identity of a process; a later process with the same id has another one.
-
-    Args:
-        created: Id of the system's boot, and start of the process in seconds since that boot. Not a time of day:
-            when the clock is set, that changes, and a live process would count as dead.
-    """
+    """Identity of a process; a later process with the same id has another one."""
 
     pid: int
     created: str
+    """Id of the system's boot, and seconds from it to the start: a time of day changes when the clock is set."""
 
 
 def start(
@@ -106,10 +102,7 @@ def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIG
 
 
 def free_port() -> int:
-    """Choose a free loopback port, for a server that will listen on it in some seconds.
-
-    It is below the ephemeral ones: until then the system assigns it to no connection and to no bind to port 0.
-    """
+    """Choose a free loopback port, for a server that listens on it in some seconds; nobody is assigned it meanwhile."""
     # Not `random`'s global generator: with the same seed two processes would choose the same port.
     for port in random.SystemRandom().sample(_CHOSEN_PORTS, len(_CHOSEN_PORTS)):
         if port_is_free(port):
@@ -129,12 +122,7 @@ def port_is_free(port: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceStatus:
-    """State of a service.
-
-    Args:
-        state: `running`, `silent` (its process runs, or one of others is configured, and it does not answer),
-            `stopped`, or `dead` (it ended by itself, or was killed).
-    """
+    """State of a service: a silent one, of ours or of others, does not answer; a dead one ended by itself."""
 
     state: Literal["running", "silent", "stopped", "dead"]
     url: str | None = None

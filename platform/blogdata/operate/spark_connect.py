@@ -92,12 +92,6 @@ def status(settings: Settings) -> ServiceStatus:
     return processes.status(identity, without_token(address), log=log_file(settings), probe=answer)
 
 
-def is_running(settings: Settings) -> bool:
-    """Check whether the process of the deployment's own server runs, without a request to it."""
-    state = processes.read_state(settings, SERVICE)
-    return state is not None and processes.is_alive(state.identity)
-
-
 def log_file(settings: Settings) -> Path:
     return settings.service_folder(SERVICE) / "server.log"
 

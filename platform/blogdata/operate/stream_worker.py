@@ -4,14 +4,11 @@ Problem: a Spark Connect server runs `foreachBatch` in a Python process, which m
 setting changes this. PySpark's own program imports PySpark, pandas, pyarrow and gRPC before it connects, which takes
 about 2.4 seconds of CPU time. On an overloaded machine this takes longer than ten seconds, and the query does not
 start: "Python worker failed to connect back".
-
 How it works: `spark_launch` makes Spark start this module instead of PySpark's program. It connects within a few
 hundredths of a second, and then calls the program's own `main` on the connection. Once connected, Spark waits without
 a limit.
-
 The trap: the handshake is PySpark's own protocol (`pyspark.util.local_connect_and_auth`), to be compared when PySpark's
 version changes. Only the standard library may be imported before the connection is open.
-
 Source: Spark 4.2, `PythonWorkerFactory.createSimpleWorker` and `pyspark.worker_util.get_sock_file_to_executor`.
 """
 

@@ -35,8 +35,7 @@ _NAMED = 5
 _WHY = {
     Lack.FLAG.value: f"data without {FLAG}",
     Lack.SUCCESSOR.value: f"data without {FLAG}, and none that is later",
-    Lack.LINK.value: "a link is not followed",
-    Lack.ENTRY.value: "an entry cannot be read",
+    Lack.ENTRY.value: "an entry is not read",
     ABSENT: "not there, though a later one is",
 }
 

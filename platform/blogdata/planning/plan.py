@@ -2,19 +2,15 @@
 
 Problem: a partition that runs again makes partitions of other datasets stale, and those make more stale. A person who
 backfills by hand runs too much, runs it in the wrong order, or forgets the weekly table.
-
 How it works: the contracts declare what each dataset reads and how partitions correspond. A request is expanded along
 these reads. Each partition is planned once, however many causes it has. One run computes the whole plan, with one
 computation per task, even if its partitions are scattered.
 
 A dataset is planned once each input that it cannot do without is there or planned: what is computed from a source that
 has never landed has no partition, and no empty table.
-
 The trap: planning from the graph of datasets alone. Which event hours an arrival hour touches depends on its rows; the
 reaches look it up in the ledger.
-
 When not to use it: for tables without recorded inputs; staleness is derived from versions.
-
 Source: Data Engineering Design Patterns, ch. 3 (Dead-Letter, Static and Dynamic Late Data Integrator: snowball
 backfilling).
 """

@@ -34,7 +34,7 @@ from blogdata.privacy.file_search import Searched, search
 from blogdata.privacy.journal import Erasure, Journal
 from blogdata.runs import turns
 from blogdata.runs.upkeep import BUSY
-from blogdata.table import companions, members, retired, unneeded
+from blogdata.table import companions, expiry, members, unneeded
 from blogdata.table.lake import Lake
 from blogdata.table.store import plain
 from quality.contracts import EVERY
@@ -98,7 +98,7 @@ def _clear_table(settings: Settings, events: EventLog, contract: Contract) -> st
             if other.appears_with == dataset:
                 companions.caught_up(lake, other.dataset)
         if members.is_pointer(lake.at(dataset, version)):
-            retired.remove(lake, dataset, keep=timedelta(0))
+            expiry.remove(lake, dataset, keep=timedelta(0))
         files: list[Path] = []
         needed = {dataset: version, **{part.name: part.table.version() for part in lake.parts(dataset)}}
         for table, newest in needed.items():

@@ -14,7 +14,6 @@ still open.
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.migrations import carried
@@ -41,11 +41,11 @@ from blogdata.privacy import clearing
 from blogdata.runs import turns
 from blogdata.runs.landed_inputs import ERASED
 from blogdata.runs.upkeep import BUSY
-from blogdata.table import tables
-from blogdata.table.changes import Overwrite
-from blogdata.table.lake import Lake
+from blogdata.table import arrow, tables
+from blogdata.table.lake import Lake, marks_rows
 from blogdata.table.publish import publish
-from blogdata.table.target import Provenance, RunContext, Target
+from blogdata.table.store import file_of
+from blogdata.table.target import Overwrite, Provenance, RunContext, Target
 from quality.contracts import CONTRACTS, LANDED, STREAMED
 
 if TYPE_CHECKING:
@@ -100,8 +100,10 @@ class Rows:
     def _by_fields(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
         fields = [column.name for column in contract.columns if column.name in FIELDS]
         column = contract.partition_column
-        only = {column: sorted(keys)} if column else {}
-        table = self.lake.columns(contract.dataset, [*only, *fields], only=only)
+        if column is None:
+            table = self.marked_and_others(contract, fields)
+        else:
+            table = self.lake.columns(contract.dataset, [column, *fields], only={column: sorted(keys)})
         cells = {name: table[name].cast(pa.string()) for name in table.column_names}
         theirs = [pc.is_in(cells[name], self._values(FIELDS[name], cells[name])) for name in fields]
         if not theirs:
@@ -115,12 +117,21 @@ class Rows:
             known = frozenset(cell for cell in pc.unique(cells).to_pylist() if cell and known & spelled(kind, [cell]))
         return pa.array(sorted(known), pa.string())
 
+    def marked_and_others(self, contract: Contract, fields: Sequence[str]) -> pa.Table:
+        """Read all rows of the newest version, those that are only marked as removed, too."""
+        table, folder = self.lake.caught_up(contract.dataset), self.lake.folder(contract.dataset)
+        if table is None or folder is None or not marks_rows(table):
+            return self.lake.columns(contract.dataset, fields)
+        paths = arrow.rows_of(table.get_add_actions(flatten=True), ["path"])
+        files = [file_of(folder, row["path"]) for row in paths]
+        return ds.dataset(files, format="parquet").to_table(columns=list(fields))
+
 
 class UnusedAddresses(Rows):
     """Addresses that no visit has any more, instead of the persons': one that others have, too, stays."""
 
     def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
-        known = self.lake.columns(contract.dataset, ["ip"])["ip"].cast(pa.string())
+        known = self.marked_and_others(contract, ["ip"])["ip"].cast(pa.string())
         used = self.lake.columns("silver.visits", ["ip"])["ip"].cast(pa.string()).combine_chunks()
         if not len(unused := known.filter(pc.invert(pc.is_in(known, used)))):
             return None
@@ -129,14 +140,6 @@ class UnusedAddresses(Rows):
 
 def has_lines(contract: Contract) -> bool:
     return {column.name for column in contract.columns}.issuperset({*PLACE_OF_A_LINE, "raw"})
-
-
-def _judged_alike(entries: Mapping[str, Entry]) -> Iterator[list[str]]:
-    """Group partitions whose rows were judged by the same lists: a commit says by which."""
-    groups: defaultdict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
-    for key, entry in sorted(entries.items()):
-        groups[tuple(sorted(entry.judged_by.items()))].append(key)
-    yield from groups.values()
 
 
 def _provenance(entries: Mapping[str, Entry], contract: Contract, erased: Mapping[str, int]) -> Provenance:
@@ -202,7 +205,13 @@ class TakingOut:
         # A table that is older than a column has it before its rows are read.
         tables.enforce(spark, lake, carried(contract, lake.caught_up(contract.dataset)))
         entries = events.publications(contract.dataset, pc.unique(rows[KEY]).to_pylist())
-        for keys in _judged_alike(entries):
+
+        def judged_by(key: str) -> list[tuple[str, str]]:
+            return sorted(entries[key].judged_by.items())
+
+        # A commit says by which lists all of its rows were judged.
+        for _, group in groupby(sorted(entries, key=judged_by), key=judged_by):
+            keys = [*group]
             frame = lake.read(spark, contract.dataset)
             frame = frame.where(frame[column].isin(*keys)) if column else frame
             erased = _erased(spark, frame, rows, contract)

@@ -28,6 +28,8 @@ _PART = 16 << 20
 _ROWS = 20_000
 _WORD = 8
 """A value of fewer bytes counts only as a whole word: it is part of too many others."""
+_BOUND = 32
+"""Signs that a table's log keeps of the least and the greatest text of a file."""
 _SHORTEST, _SHORTEST_NUMBER = 4, 8
 """A value of fewer bytes is a word of any text, and digits are sizes and offsets of any log."""
 _HIDING = (b"PK\x03\x04", b"\x04\x22\x4d\x18", b"LZ4Block", b"\x82SNAPPY", b"PARE")
@@ -63,6 +65,8 @@ def search(home: Path, values: Iterable[str], *, elsewhere: Mapping[str, Path] =
             for how, parts in _readings(file):
                 if finder.is_in_any(parts):
                     ways.append(how)
+            if file.parent.name == "_delta_log" and any(map(finder.is_begun_at_the_end_of, _bounds(file))):
+                ways.append("beginning in statistics")
         except _Unread as error:
             unsearched[masked] = str(error)
         except (*DAMAGED, pa.ArrowException, sqlite3.Error, ValueError) as error:
@@ -82,6 +86,7 @@ class _Finder:
     def __init__(self, values: Iterable[str]) -> None:
         forms = {form for value in values if value for form in (value, quote(value, safe=""), json.dumps(value)[1:-1])}
         encoded = sorted(form.encode("utf-8", "surrogatepass") for form in forms)
+        self._begun = tuple({form[:signs] for form in forms for signs in range(_WORD, min(len(form), _BOUND + 1))})
         self._longest = max(map(len, encoded), default=0)
         self._patterns = BytesAhoCorasick(encoded) if encoded else None
 
@@ -91,6 +96,9 @@ class _Finder:
             end - begin >= _WORD or not (data[max(0, begin - 1) : begin].isalnum() or data[end : end + 1].isalnum())
             for _, begin, end in matches
         )
+
+    def is_begun_at_the_end_of(self, bound: str) -> bool:
+        return bound.endswith(self._begun)
 
     def is_in_any(self, parts: Iterable[bytes]) -> bool:
         before = b""
@@ -133,6 +141,18 @@ def _readings(file: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
     elif packed := stored_as(file):
         with content(file) as unpacked:
             yield packed, _parts(unpacked)
+
+
+def _bounds(file: Path) -> Iterator[str]:
+    """Read the texts in the statistics of a table's log, or its checkpoint, that were cut."""
+    actions = map(json.loads, file.read_bytes().splitlines()) if file.suffix == ".json" else ()
+    if file.suffix == ".parquet":
+        actions = iter(pq.read_table(file, columns=["add"]).to_pylist())
+    for action in actions:
+        objects: list[dict[str, object]] = []
+        json.loads((action.get("add") or {}).get("stats") or "{}", object_hook=objects.append)
+        texts = (text for values in objects for text in values.values() if isinstance(text, str))
+        yield from (text[:_BOUND] for text in texts if len(text) >= _BOUND)
 
 
 def _parts(file: IO[bytes]) -> Iterator[bytes]:

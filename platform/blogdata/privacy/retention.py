@@ -24,8 +24,7 @@ from assets.code import code
 from blogdata.deliver import lake_views
 from blogdata.landing.readiness_marker import LandedPartition, LandingZone
 from blogdata.ledger.events import EventLog
-from blogdata.planning import clock
-from blogdata.planning import expired as expiry
+from blogdata.planning import clock, expired
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot, StreamedInput
@@ -34,8 +33,7 @@ from blogdata.runs.computation import run_context
 from blogdata.runs.job import operation
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.run_values import table
-from blogdata.table import expiry as lake_expiry
-from blogdata.table import refused, retired
+from blogdata.table import expiry, refused
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import EVERY, GRAPH
@@ -75,15 +73,15 @@ class Retention:
     def expire(self, now: datetime, *, only_plan: bool = False) -> Expired:
         """Take the partitions whose retention has ended out of their tables, then remove their landed files."""
         look = Snapshot(self.zone, self.events)
-        tasks = [(task, expiry.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)]
+        tasks = [(task, expired.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)]
         over = [(task, keys) for task, keys in tasks if keys]
         if only_plan:
             lake = self.events.lake
-            rows_of = {task.main: lake_expiry.rows_of(lake, task.main, _column(task), keys) for task, keys in over}
-            return Expired(rows_of=rows_of, landed=expiry.landed_over(look, self.graph, self.streams))
+            rows_of = {task.main: expiry.rows_of(lake, task.main, _column(task), keys) for task, keys in over}
+            return Expired(rows_of=rows_of, landed=expired.landed_over(look, self.graph, self.streams))
         rows_of = {task.main: rows for task, keys in over if (rows := self._leave(task, keys, now))}
         # Read again: the tables have changed.
-        landed = expiry.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
+        landed = expired.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
         sources = {source.table for entry in self.graph.contracts.values() if (source := landed_input(entry))}
         left_over = [self.zone.folder.glob(f"{table}/{at}{_PREFIX}*") for table in sources for at in ("", "date=*/")]
         for hidden in sorted(chain(*left_over)):
@@ -95,11 +93,11 @@ class Retention:
     def _leave(self, task: Task, over: Sequence[str], now: datetime) -> Mapping[str, int]:
         with turns.taken(self.events.lake, task.main, over) as claimed:
             # Read again: another removal that has ended meanwhile would be counted as one of no rows.
-            still = set(expiry.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
+            still = set(expired.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
             keys = [key for key in claimed if key in still]
             if not keys:
                 return {}
-            rows = lake_expiry.leave(
+            rows = expiry.leave(
                 self.events.lake, task.main, _column(task), keys, run=asdict(self.run), companions=task.datasets[1:]
             )
         for dataset in task.datasets:
@@ -146,8 +144,8 @@ def copies(lake: Lake) -> Mapping[str, Any]:
     """Remove the copies and replaced tables whose time is over; never what is visible."""
     # Views first, so that none refers to a removed table.
     lake_views.write(lake, list(EVERY.values()))
-    gone = [copy for name, keep in KEPT.items() for copy in retired.remove(lake, name, keep=keep)]
-    return {"copies_removed": len(gone), "bytes_of_copies": sum(copy.bytes for copy in gone)}
+    sizes = [size for name, keep in KEPT.items() for size in expiry.remove(lake, name, keep=keep).values()]
+    return {"copies_removed": len(sizes), "bytes_of_copies": sum(sizes)}
 
 
 def _result(expired: Expired) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from blogdata.ledger.events import EventLog
 from blogdata.operate import config
 from blogdata.operate.config import Settings
 from blogdata.table import arrow
-from blogdata.table.checksums import require_whole
 from blogdata.table.lake import Lake
+from blogdata.table.store import require_whole
 
 
 class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):

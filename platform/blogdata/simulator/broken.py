@@ -124,9 +124,9 @@ def _invalid_connected_since(events: ChangeEvents, rows: Ints, draw: np.random.G
 
 
 def _several_objects(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
-    one = events.changed(rows)
+    event = events.changed(rows)
     between = pick(texts(["", " "]), draw.integers(0, 2, len(rows)))
-    return join(one, between, one), _constant("not_json", rows)
+    return join(event, between, event), _constant("not_json", rows)
 
 
 def _truncated(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
+from blogdata.files import write_whole
 from blogdata.simulator.broken import VALID, ChangeEvents, break_lines, draw_faults
 from blogdata.simulator.population import Population, device_snapshot, pools
 from blogdata.simulator.simulated_visits import HOURS_AHEAD, displays_of, events_per_hour, visits_of
@@ -30,14 +31,12 @@ from blogdata.simulator.truth import (
     ENDED,
     ORIGINAL,
     TRUTH,
-    AdsTruth,
     Counter,
     Truth,
     flag_complete,
     is_complete,
     load,
     store,
-    write_whole,
 )
 
 _COPY_LATER_HOURS = 24
@@ -100,8 +99,7 @@ class SimulatedFeed:
             return
         for part, begin in enumerate(range(0, len(text), self.spec.part_lines)):
             end = min(begin + self.spec.part_lines, len(text))
-            block = data(text, begin, end)
-            write_whole(folder / f"{self.source.table}-{part:05d}.json", [block])
+            write_whole(folder / f"{self.source.table}-{part:05d}.json", data(text, begin, end))
         flag_complete(folder)
 
 
@@ -112,7 +110,7 @@ def _hour_states(spec: SimulationSpec, source: LandedTable) -> list[str]:
     states = np.where(chance < missing, "missing", np.where(chance < missing + empty, "empty", "landed"))
     # Nothing of the days lands after them.
     states[spec.first_added - 1] = "landed"
-    return [str(one) for one in states]
+    return [str(state) for state in states]
 
 
 def _landing_hours(states: list[str]) -> Ints:
@@ -121,7 +119,7 @@ def _landing_hours(states: list[str]) -> Ints:
     The last number is that of the lines due after the span, and of those that no hour of it takes any more.
     """
     hours = np.arange(len(states) + 1)
-    landed = np.array([*(one == "landed" for one in states), True])
+    landed = np.array([*(state == "landed" for state in states), True])
     due = np.where(landed, hours, len(states))
     return np.minimum.accumulate(due[::-1])[::-1]
 
@@ -187,26 +185,26 @@ def add(hours: int, landing: Path, progress: Progress = lambda done, total: None
 
     If it was interrupted, the same call again lands what is left of these hours, and no others.
     """
-    found = _stored(landing)
-    if found is None:
+    claim = _stored(landing)
+    if claim is None:
         raise ConfigurationError(
             what="the landing zone holds no simulation that hours could be added to",
             where=str(landing),
             next_step=Remedy("simulate some days first: ", Land()),
         )
-    if found.finished or not found.since or found.spec.hours - found.since != hours:
-        longer = replace(found.spec, added_hours=found.spec.added_hours + hours)
-        found = _Claim(spec=longer, since=found.spec.hours if found.finished else found.since)
-    begun = (int(now.timestamp()) * 1000 - found.spec.start_ms) // HOUR_MS + 1
-    if found.spec.hours > begun:
-        free = max(0, begun - found.spec.hours + hours)
+    if claim.finished or not claim.since or claim.spec.hours - claim.since != hours:
+        longer = replace(claim.spec, added_hours=claim.spec.added_hours + hours)
+        claim = _Claim(spec=longer, since=claim.spec.hours if claim.finished else claim.since)
+    begun = (int(now.timestamp()) * 1000 - claim.spec.start_ms) // HOUR_MS + 1
+    if claim.spec.hours > begun:
+        free = max(0, begun - claim.spec.hours + hours)
         raise ConfigurationError(
             what=f"{hours} hours cannot be added: {free} have begun that have not landed",
             where=str(landing),
             next_step=f"add {free}" if free else "wait until the next hour begins",
         )
-    found.write(landing)
-    return _land(found, landing, progress)
+    claim.write(landing)
+    return _land(claim, landing, progress)
 
 
 def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
@@ -235,13 +233,7 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
             if hour + 1 < spec.hours + ahead:
                 population.next_day()
         progress(hour + 1, spec.hours)
-    found, of_ads = feed.counter, ads.counter
-    truth = Truth(
-        spec=spec.as_json(),
-        hours=tuple(found.hours),
-        event_hours=found.event_hours,
-        ads=AdsTruth(hours=tuple(of_ads.hours), display_hours=of_ads.event_hours) if spec.ads else None,
-    )
+    truth = replace(feed.counter.truth(), ads=ads.counter.truth() if spec.ads else None)
     store(landing, truth)
     replace(claim, finished=True).write(landing)
     _note_end(spec, landing)
@@ -249,8 +241,8 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
 
 
 def begin_of(landing: Path) -> date | None:
-    found = _stored(landing)
-    return None if found is None else found.spec.start
+    claim = _stored(landing)
+    return None if claim is None else claim.spec.start
 
 
 def _complete(spec: SimulationSpec, hour: int) -> range:
@@ -268,39 +260,39 @@ class _Claim:
 
     def write(self, landing: Path) -> None:
         claim = {"spec": self.spec.as_json(), "since": self.since, "finished": self.finished}
-        write_whole(landing / TRUTH / "spec.json", [json.dumps(claim, indent=1).encode() + b"\n"], synced=True)
+        write_whole(landing / TRUTH / "spec.json", json.dumps(claim, indent=1).encode() + b"\n")
 
 
 def _stored(landing: Path) -> _Claim | None:
     path = landing / TRUTH / "spec.json"
     if not path.exists():
         return None
-    found = json.loads(path.read_text())
-    if found["spec"]["format"] != FORMAT:
+    stored = json.loads(path.read_text())
+    if stored["spec"]["format"] != FORMAT:
         raise PlatformError(
             what="the landing zone holds a simulation of another version of the simulator",
             where=str(path),
             next_step="choose another landing zone",
         )
-    spec = SimulationSpec.from_json(found["spec"])
-    return _Claim(spec=spec, since=found.get("since", 0), finished=found["finished"])
+    spec = SimulationSpec.from_json(stored["spec"])
+    return _Claim(spec=spec, since=stored.get("since", 0), finished=stored["finished"])
 
 
 def _claim(spec: SimulationSpec, landing: Path) -> _Claim:
-    found = _stored(landing)
-    if found is not None:
-        spec = replace(spec, added_hours=found.spec.added_hours)
-        if spec != found.spec:
+    claim = _stored(landing)
+    if claim is not None:
+        spec = replace(spec, added_hours=claim.spec.added_hours)
+        if spec != claim.spec:
             raise PlatformError(
                 what="the landing zone holds another simulation",
-                where=f"{landing / TRUTH / 'spec.json'}: {_differences(found.spec.as_json(), spec.as_json())}",
+                where=f"{landing / TRUTH / 'spec.json'}: {claim.spec.as_json()}",
                 next_step="choose another landing zone, or repeat the options this one was made with",
             )
-        return found
+        return claim
     _require_empty(landing)
-    claim = _Claim(spec=spec)
-    claim.write(landing)
-    return claim
+    new = _Claim(spec=spec)
+    new.write(landing)
+    return new
 
 
 def _require_empty(landing: Path) -> None:
@@ -314,20 +306,15 @@ def _require_empty(landing: Path) -> None:
             )
 
 
-def _differences(found: dict[str, object], wanted: dict[str, object]) -> str:
-    names = [name for name in {**found, **wanted} if found.get(name) != wanted.get(name)]
-    return ", ".join(f"{name} is {found.get(name)}, not {wanted.get(name)}" for name in names)
-
-
 def _note_end(spec: SimulationSpec, landing: Path) -> None:
     """Notes that no more data come, or whoever watches their flow would miss them."""
     end = datetime.fromtimestamp((spec.start_ms + spec.hours * HOUR_MS) / 1000, timezone.utc)
     note, content = landing / ENDED, end.isoformat().encode() + b"\n"
     if not note.exists() or note.read_bytes() != content:
-        write_whole(note, [content])
+        write_whole(note, content)
 
 
-def _land_snapshot(folder: Path, name: str, content: object) -> None:
+def _land_snapshot(folder: Path, name: str, content: bytes) -> None:
     if not is_complete(folder):
-        write_whole(folder / name, [content])
+        write_whole(folder / name, content)
         flag_complete(folder)

@@ -132,11 +132,9 @@ def devices_known(day: int) -> int:
 
 
 def device_snapshot(day: int) -> bytes:
-    rows = [
-        (one, _device_name(number, one.full_name, day))
-        for number, one in enumerate(map(device, range(devices_known(day))))
-    ]
-    return ("type;full_name;version\n" + "".join(f"{one.type};{name};{one.version}\n" for one, name in rows)).encode()
+    rows = enumerate(map(device, range(devices_known(day))))
+    lines = (f"{row.type};{_device_name(number, row.full_name, day)};{row.version}\n" for number, row in rows)
+    return ("type;full_name;version\n" + "".join(lines)).encode()
 
 
 def _device_name(number: int, name: str, day: int) -> str:
@@ -165,25 +163,10 @@ _TOPICS = (
     "lineage partitioning joins windows testing observability privacy cost"
 ).split()
 _TITLES = (
-    "how-{}-works",
-    "{}-in-production",
-    "what-i-learned-about-{}",
-    "{}-for-the-impatient",
-    "debugging-{}",
-    "{}-at-scale",
-    "the-trouble-with-{}",
-    "{}-without-tears",
-    "a-short-history-of-{}",
-    "ten-mistakes-with-{}",
-    "{}-explained",
-    "why-we-left-{}",
-    "{}-and-its-friends",
-    "measuring-{}",
-    "notes-on-{}",
-    "{}-patterns",
-    "my-{}-setup",
-    "{}-one-year-later",
-)
+    "how-{}-works {}-in-production what-i-learned-about-{} {}-for-the-impatient debugging-{} {}-at-scale "
+    "the-trouble-with-{} {}-without-tears a-short-history-of-{} ten-mistakes-with-{} {}-explained why-we-left-{} "
+    "{}-and-its-friends measuring-{} notes-on-{} {}-patterns my-{}-setup {}-one-year-later"
+).split()
 _ODD_PAGES = (
     "/search?q=delta+lake&page=2",
     "/2025/03/die-größe-der-dinge",
@@ -193,14 +176,12 @@ _ODD_PAGES = (
     "/2024/11/tab\tin-title",
     "/emoji/🚀",
 )
-_SEARCH = ("https://www.google.com/", "https://www.bing.com/", "https://duckduckgo.com/", "https://search.brave.com/")
+_SEARCH = "https://www.google.com/ https://www.bing.com/ https://duckduckgo.com/ https://search.brave.com/".split()
 _SOCIAL = (
-    "https://www.linkedin.com/feed/",
-    "https://news.ycombinator.com/item?id=4100{:02d}",
-    "https://www.reddit.com/r/dataengineering/comments/{:02d}",
-    "https://bsky.app/profile/someone/post/{:02d}",
-    "https://mastodon.social/@someone/{:02d}",
-)
+    "https://www.linkedin.com/feed/ https://news.ycombinator.com/item?id=4100{:02d} "
+    "https://www.reddit.com/r/dataengineering/comments/{:02d} https://bsky.app/profile/someone/post/{:02d} "
+    "https://mastodon.social/@someone/{:02d}"
+).split()
 _BLOGS = tuple(f"https://{topic}.blogs.example.net/2025/{month:02d}/links" for topic in _TOPICS for month in (2, 9))
 
 
@@ -241,16 +222,12 @@ def device(number: int) -> Device:
     return known or Device(type="display", version=f"{number:05d}", full_name=f"Networked display {number:05d}")
 
 
-def _interleaved() -> list[Device]:
-    rows = [
-        (place, Device(type=type_, version=version, full_name=name.format(version)))
-        for type_, name, versions in _MODELS
-        for place, version in enumerate(versions.split())
-    ]
-    return [one for _, one in sorted(rows, key=lambda row: row[0])]
-
-
-_DEVICES = _interleaved()
+_DEVICES = [
+    Device(type=type_, version=version, full_name=name.format(version))
+    for place in range(8)
+    for type_, name, versions in _MODELS
+    for version in versions.split()[place : place + 1]
+]
 _BROWSERS = {
     "Chrome": "143.0.7499.40 142.0.7444.175 141.0.7390.122 120.0.6099.71",
     "Safari": "26.1 18.6 17.4",

@@ -93,11 +93,9 @@ VISIT = Shape(
 
 @dataclass(frozen=True, kw_only=True)
 class Visits:
-    """The visit events of the sessions that start in one hour, ordered by arrival.
+    """The visit events of the sessions that start in one hour, ordered by arrival; times increase within a session.
 
-    Args:
-        event_ms: When the page was opened, milliseconds since 1970, strictly increasing within a session.
-        sessions: JSON values per session, by field name; a null means that the key is absent.
+    `sessions` are JSON values per session, by field name; a null means that the key is absent.
     """
 
     session: Ints
@@ -251,8 +249,8 @@ def _session_values(
         "browser": pick(pools.browsers, browser),
         "browser_version": pick(pools.browser_versions, browser),
         "network_type": pick(_with_null(pools.networks), network),
-        "device_type": pick(encoded(one.type for one in catalogue), devices),
-        "device_version": pick(encoded(one.version for one in catalogue), devices),
+        "device_type": pick(encoded(device.type for device in catalogue), devices),
+        "device_version": pick(encoded(device.version for device in catalogue), devices),
     }
 
 

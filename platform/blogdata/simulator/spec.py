@@ -20,12 +20,10 @@ _ENDLESS_MS = 1 << 62
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationSpec:
-    """A simulated outside world; the same spec always produces the same bytes.
+    """A simulated outside world; the same spec always produces the same bytes, with and without ads.
 
-    Args:
-        ads: Whether the ads that visitors are shown land, too; all other files are the same with and without them.
-        added_hours: How many hours after these days have landed, too. Nothing crosses the end of the days, and what
-            follows them goes on without an end: however many hours have landed, their bytes are the same.
+    Hours may be added behind the days. Nothing crosses the end of the days: however many hours are added, the bytes of
+    each are the same.
     """
 
     days: int

@@ -1,7 +1,4 @@
-"""Vectorized text: times, digits, hexadecimal names and joined pieces as Arrow arrays.
-
-All functions work on whole columns, so the line of an event costs well under a microsecond of Python.
-"""
+"""Text as whole Arrow columns: times, digits, hexadecimal names and joined pieces."""
 
 from __future__ import annotations
 
@@ -104,12 +101,7 @@ class FieldChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Which fields events of one kind have, and how single ones go wrong.
-
-    Args:
-        wrong_types: Fields, each with a value of another type.
-        numbers: Fields, each with a number or boolean in place of a text or the reverse.
-    """
+    """Which fields events of one kind have; fields with values of another type, or with a number in place of a text."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()

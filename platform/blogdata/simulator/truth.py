@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from blogdata.files import write_whole
 from blogdata.simulator.broken import REASONS, VALID
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints
@@ -19,21 +19,8 @@ FLAG = "_SUCCESS"
 ENDED = "_ENDED"
 
 
-def write_whole(path: Path, blocks: Iterable[Any], *, synced: bool = False) -> None:
-    """Writes a file under a hidden name and renames it when it is complete, if `synced` once its bytes are on disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
-        for block in blocks:
-            file.write(block)
-        if synced:
-            file.flush()
-            os.fsync(file.fileno())
-    partial.replace(path)
-
-
 def flag_complete(folder: Path) -> None:
-    write_whole(folder / FLAG, ())
+    write_whole(folder / FLAG, b"")
 
 
 def is_complete(folder: Path) -> bool:
@@ -48,12 +35,9 @@ ORIGINAL, DUPLICATE, CONFLICT = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivalTruth:
-    """Counts of one arrival hour.
+    """Counts of one arrival hour; its state is `landed`, `empty` (the flag without lines) or `missing` (no folder).
 
-    Args:
-        state: `landed`, `empty` (the flag without lines) or `missing` (no folder).
-        bytes: Uncompressed size of the lines in bytes, with line feeds.
-        late: Valid lines older than the watermark: the newest event time of earlier arrivals minus 15 minutes.
+    `late` are valid lines older than the watermark: the newest event time of earlier arrivals minus 15 minutes.
     """
 
     arrival_hour: str
@@ -79,33 +63,21 @@ class EventTruth:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdsTruth:
-    """All counts of the simulated ad displays, each by hour, in order; `hours` has the missing ones, too."""
-
-    hours: tuple[ArrivalTruth, ...]
-    display_hours: tuple[EventTruth, ...]
-
-    def total(self, figure: str) -> int:
-        return _total(figure, self.hours, self.display_hours)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Truth:
-    """All counts of a simulated landing zone, each by hour, in order; `ads` is None if none are simulated."""
+    """All counts of a simulated landing zone, each by hour, in order, missing hours as well.
+
+    `ads` has those of displays; None if none are simulated.
+    """
 
     spec: Mapping[str, Any]
     hours: tuple[ArrivalTruth, ...]
     event_hours: tuple[EventTruth, ...]
-    ads: AdsTruth | None = None
+    ads: Truth | None = None
     already_there: bool = False
 
     def total(self, figure: str) -> int:
-        return _total(figure, self.hours, self.event_hours)
-
-
-def _total(figure: str, arrivals: Iterable[ArrivalTruth], events: Iterable[EventTruth]) -> int:
-    rows: Iterable[Any] = arrivals if figure in ArrivalTruth.__dataclass_fields__ else events
-    return sum(getattr(row, figure) for row in rows)
+        rows: Iterable[Any] = self.hours if figure in ArrivalTruth.__dataclass_fields__ else self.event_hours
+        return sum(getattr(row, figure) for row in rows)
 
 
 class Counter:
@@ -115,10 +87,9 @@ class Counter:
         self._newest_ms: int | None = None
         self._events = np.zeros((3, spec.hours), np.int64)
 
-    @property
-    def event_hours(self) -> tuple[EventTruth, ...]:
+    def truth(self) -> Truth:
         original, duplicate, conflict = self._events
-        return tuple(
+        event_hours = (
             EventTruth(
                 event_hour=self._spec.hour_key(int(hour)),
                 valid=int(self._events[:, hour].sum()),
@@ -128,6 +99,7 @@ class Counter:
             )
             for hour in np.flatnonzero(self._events.sum(axis=0))
         )
+        return Truth(spec=self._spec.as_json(), hours=tuple(self.hours), event_hours=tuple(event_hours))
 
     def arrived(self, hour: int, state: str, size: int, event_ms: Ints, reason: Ints, copy: Ints) -> None:
         """Counts the lines of one arrival hour; a reason of 0 is a valid line."""
@@ -161,24 +133,25 @@ class Counter:
 def store(landing: Path, truth: Truth) -> None:
     rows: dict[str, Iterable[Any]] = {"visits": truth.hours, "event_hours": truth.event_hours}
     if ads := truth.ads:
-        rows |= {"ads": ads.hours, "display_hours": ads.display_hours}
+        rows |= {"ads": ads.hours, "display_hours": ads.event_hours}
     for name, entries in rows.items():
-        lines = (json.dumps(asdict(entry)).encode() + b"\n" for entry in entries)
+        lines = b"".join(json.dumps(asdict(entry)).encode() + b"\n" for entry in entries)
         write_whole(landing / TRUTH / f"{name}.jsonl", lines)
 
 
 def load(landing: Path) -> Truth:
     folder = landing / TRUTH
-    ads = AdsTruth(
-        hours=_rows(folder / "ads.jsonl", ArrivalTruth), display_hours=_rows(folder / "display_hours.jsonl", EventTruth)
+    spec = json.loads((folder / "spec.json").read_text())["spec"]
+    visits, ads = (
+        Truth(
+            spec=spec,
+            hours=_rows(folder / f"{table}.jsonl", ArrivalTruth),
+            event_hours=_rows(folder / f"{events}.jsonl", EventTruth),
+            already_there=True,
+        )
+        for table, events in (("visits", "event_hours"), ("ads", "display_hours"))
     )
-    return Truth(
-        spec=json.loads((folder / "spec.json").read_text())["spec"],
-        hours=_rows(folder / "visits.jsonl", ArrivalTruth),
-        event_hours=_rows(folder / "event_hours.jsonl", EventTruth),
-        ads=ads if ads.hours else None,
-        already_there=True,
-    )
+    return replace(visits, ads=ads if ads.hours else None)
 
 
 def _rows(path: Path, kind: Callable[..., Row]) -> tuple[Row, ...]:

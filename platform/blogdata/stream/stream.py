@@ -34,10 +34,9 @@ from blogdata.runs import lost_tables, turns
 from blogdata.stream import stream_faults
 from blogdata.table import kept_rows
 from blogdata.table.audit import FileFigures
-from blogdata.table.changes import READ, AppendBatch
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
-from blogdata.table.target import Provenance, RunContext, Target
+from blogdata.table.target import READ, AppendBatch, Provenance, RunContext, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -43,17 +43,13 @@ class DataFile:
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     statistics: Mapping[str, Any] = field(default_factory=dict)
     modified: int = 0
-    uncompressed: int = 0
-    """Bytes of its columns as a reader has them; 0 if its footer was not looked at for it."""
 
     @classmethod
     def of(cls, listed: Mapping[str, Any]) -> DataFile:
         statistics = json.loads(listed["stats"])
         return cls(
-            path=listed["path"],
-            size=listed["size"],
+            **{name: listed[name] for name in ("path", "size", "partition_values")},
             rows=statistics["numRecords"],
-            partition_values=listed["partition_values"],
             statistics=statistics,
             modified=listed["modification_time"],
         )
@@ -112,8 +108,7 @@ def files_below(
         name = info.path.rsplit("/", 1)[-1]
         if not info.is_file or not name.endswith(".parquet") or name.startswith(("_", ".")):
             continue
-        metadata = pq.read_metadata(info.path, filesystem=files)
-        rows, statistics = footer(metadata, indexed)
+        rows, statistics = footer(pq.read_metadata(info.path, filesystem=files), indexed)
         if rows:
             file = DataFile(
                 path=info.path,
@@ -122,7 +117,6 @@ def files_below(
                 partition_values=_partition_values(info.path, partition),
                 statistics=statistics,
                 modified=int((info.mtime_ns or 0) / 1_000_000),
-                uncompressed=sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)),
             )
             described.append(file)
     return sorted(described, key=lambda file: file.path)
@@ -152,11 +146,8 @@ def indexed_columns(table: DeltaTable) -> tuple[str, ...]:
 
 def footer(metadata: pq.FileMetaData, indexed: Collection[str]) -> tuple[int, dict[str, Any]]:
     """Return the rows of a file and its statistics: `numRecords`, and for some columns nulls and bounds."""
-    plain = {
-        column.name: column.type
-        for column in metadata.schema.to_arrow_schema()
-        if column.name in indexed and "." not in column.name and not pa.types.is_nested(column.type)
-    }
+    columns = [column for column in metadata.schema.to_arrow_schema() if not pa.types.is_nested(column.type)]
+    plain = {column.name: column.type for column in columns if column.name in indexed and "." not in column.name}
     nulls: dict[str, int] = dict.fromkeys(plain, 0)
     bounds: dict[str, tuple[Any, Any]] = {}
     for at in range(metadata.num_row_groups):

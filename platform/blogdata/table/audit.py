@@ -73,11 +73,7 @@ def specify(
     files: Mapping[str, Mapping[str, FileFigures]] = MappingProxyType({}),
     lifted: Collection[str] = (),
 ) -> AuditSpec:
-    """Derive the audits of a write from the dataset's contract.
-
-    Args:
-        files: Partition to landed file to its figures, which the rows of each file must have, and no rows of others.
-    """
+    """Derive the audits of a write from the dataset's contract; the rows of landed files must have their figures."""
     lifted = {audit.name for audit in contract.audits if audit.failed is not Failed.FORBIDS}.intersection(lifted)
     warning = [audit for audit in contract.audits if audit.failed is Failed.WARNS or audit.name in lifted]
     # As a number: 1 held, 0 failed; a partition without rows has neither.
@@ -136,21 +132,18 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """What was counted of a batch, before it is judged.
-
-    Args:
-        figures: Partition to the measures, violations and audits of its rows.
-        repeated: Rule to partition to its rows that are not the first with their key.
-        files: Partition to landed file to its lines and bytes.
-        breakdowns: Name to rows: the partition if there is one, the values, and how many rows have them.
-        undeclared: Partitions of rows that are counted with those of another one.
-    """
+    """What was counted of a batch, before it is judged."""
 
     figures: Mapping[str, Mapping[str, Any]]
+    """Partition to the measures, violations and audits of its rows."""
     repeated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Rule to partition to its rows that are not the first with their key."""
     files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
+    """Partition to landed file to its lines and bytes."""
     breakdowns: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
+    """Name to rows: the partition if there is one, the values, and how many rows have them."""
     undeclared: Sequence[str] = ()
+    """Partitions of rows that are counted with those of another one."""
 
 
 def weigh(spec: AuditSpec, counted: Counted) -> Judgement:

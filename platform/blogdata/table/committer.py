@@ -2,10 +2,8 @@
 
 delta-rs writes the commit of the version after the one that was opened, or fails. If another commit came first, what it
 touched decides: partitions that this one replaces or reads, the schema, the protocol or the same batch refuse this one
-as transient; anything else is harmless, and the commit is tried on top.
-
-delta-rs enforces neither CHECK constraints nor generated columns, and commits a known transaction identifier again; so
-the rows are audited before, and the identifier is looked up here.
+as transient; anything else is harmless, and the commit is tried on top. delta-rs enforces no constraints, and commits a
+known transaction identifier again: the rows are audited before, and the identifier is looked up here.
 """
 
 from __future__ import annotations
@@ -28,8 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from blogdata.errors import PlatformError
 from blogdata.table import arrow
 from blogdata.table.actions import DataFile, is_removable
-from blogdata.table.checksums import local_folder, sums_of
-from blogdata.table.store import Store
+from blogdata.table.store import Store, local_folder, sums_of
 from blogdata.table.store_faults import TRIES, contended, log_damaged, store_faults
 
 _log = logging.getLogger(__name__)
@@ -61,15 +58,12 @@ class ConcurrentWrite(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A batch of a writer, by which a repetition is recognised; the batches of a writer come in order.
-
-    Args:
-        lasts: Whether it is remembered for ever, not only for the table's retention of such marks.
-    """
+    """A batch of a writer, by which a repetition is recognised; the batches of a writer come in order."""
 
     writer: str
     batch: int
     lasts: bool = False
+    """Whether it is remembered for ever, not only for the table's retention of such marks."""
 
 
 class Whole(Enum):
@@ -115,11 +109,7 @@ class OpenCommit:
     def replace(
         self, partitions: Partitions, by: Sequence[DataFile], info: Mapping[str, Any], *, kept: Collection[str] = ()
     ) -> int:
-        """Replace all rows of some partitions by those of new files; return the version of the commit.
-
-        Args:
-            kept: Partitions, among these, whose rows stay beside the new ones.
-        """
+        """Replace all rows of some partitions, but not of `kept` ones, by new files; return the commit's version."""
         gone = partitions if isinstance(partitions, Whole) else sorted({*partitions} - {*kept})
         return self._committed(by, info, replaced=gone, reads=partitions)
 
@@ -137,9 +127,7 @@ class OpenCommit:
     ) -> int:
         """Exchange single files, as listed by :meth:`files`, for others; return the version of the commit.
 
-        Args:
-            reads: Partitions whose rows decided what is exchanged: a change to any other row of them refuses it.
-            data_change: Whether rows change; a compaction changes none.
+        A change to any other row of the partitions that it `reads` refuses it; a compaction changes no data.
         """
         if "deletionVectors" in (self.table.protocol().reader_features or []):
             vectors = arrow.rows_of(self.table.deletion_vectors().read_all(), ["filepath"])
@@ -325,14 +313,9 @@ def _text(file: Mapping[str, Any], column: str) -> str | None:
 
 
 def _removal(file: Mapping[str, Any], columns: Sequence[str], now: int, *, data_change: bool) -> RemoveAction:
-    return RemoveAction(
-        # Decoded: delta-rs encodes it again.
-        path=unquote(file["path"]),
-        data_change=data_change,
-        deletion_timestamp=now,
-        size=file["size_bytes"],
-        partition_values={column: _text(file, column) for column in columns},
-    )
+    values = {column: _text(file, column) for column in columns}
+    # Decoded: delta-rs encodes it again.
+    return RemoveAction(unquote(file["path"]), data_change, now, file["size_bytes"], values)
 
 
 def _refuse_features(table: DeltaTable, dataset: str) -> None:

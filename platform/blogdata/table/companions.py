@@ -1,9 +1,8 @@
 """Companion tables: their rows are published by the commits of a main table, whose log they follow.
 
-A commit of the main table publishes the companions, too: it lists their files, which were written and audited before
-it. A companion's own log is a projection of the main log, as the event log is. The first reader that opens a companion
-after a commit of the main table brings it up to date. Each commit of a companion has a Delta transaction identifier:
-the main table and the version it followed. So no commit is applied twice or skipped, however many readers are at it.
+A commit of the main table lists the files of its companions, which were written and audited before. The first reader
+that opens a companion afterwards brings its log up to date. Each commit of a companion has a Delta transaction
+identifier, the main table and the version it followed, so that none is applied twice or skipped.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ def caught_up(store: Store, dataset: str) -> DeltaTable | None:
 
 
 def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
-    """Apply the pending commits of the main table to its companion's log.
-
-    If the store takes no writes, the table is returned as it is, so that it can still be read.
-    """
+    """Apply the pending commits of the main table to its companion's log, if the store takes writes."""
     main = main_of(table)
     leader = None if main is None else store.table(main)
     if main is None or leader is None:
@@ -76,26 +72,24 @@ def version_with(store: Store, dataset: str, version: int) -> int:
         return table.version()
     history = list(store.commits(table))[::-1]
     chosen = history[0][0]
-    for own, commit in history:
+    for following, commit in history:
         info = _info_of(commit)
         if info is not None and info.get(FOLLOWED, {}).get("version", -1) > version:
             break
-        chosen = own
+        chosen = following
     return chosen
 
 
 def agreeing(store: Store, datasets: Sequence[str]) -> dict[str, int]:
-    """Compute the versions at which a main table and its companions show the same state, for each one that exists.
+    """Compute the versions at which a main table and its companions show the same state; of any other the newest.
 
-    One without its main table or a companion among them gets its newest version. A main table that a companion cannot
-    follow, because the store takes no writes, gets the newest version that the companion has followed.
+    A main table that a companion cannot follow, in a store that takes no writes, gets the version that it has followed.
     """
-    tables = {dataset: caught_up(store, dataset) for dataset in datasets}
-    there = {dataset: table for dataset, table in tables.items() if table is not None}
-    versions = {dataset: table.version() for dataset, table in there.items()}
-    together = {dataset: main for dataset, table in there.items() if (main := main_of(table)) in versions}
+    tables = {dataset: table for dataset in datasets if (table := caught_up(store, dataset)) is not None}
+    versions = {dataset: table.version() for dataset, table in tables.items()}
+    together = {dataset: main for dataset, table in tables.items() if (main := main_of(table)) in versions}
     for dataset, main in together.items():
-        for version, _ in _pending(store, there[main], main, dataset, _followed(there[dataset], main))[:1]:
+        for version, _ in _pending(store, tables[main], main, dataset, _followed(tables[dataset], main))[:1]:
             versions[main] = min(versions[main], version - 1)
     for dataset, main in together.items():
         versions[dataset] = version_with(store, dataset, versions[main])
@@ -123,29 +117,19 @@ def _pending(
         raise PlatformError(
             what=f"{main} has no commits between versions {after} and {leader.version()} any more",
             where=dataset,
-            next_step=Remedy(
-                f"bring the commits of {main} back from a backup; or move the folder of {main} away and run: ",
-                Run(),
-                ", which computes both again",
-            ),
+            next_step=Remedy(f"bring them back from a backup, or move the folder of {main} away and run: ", Run()),
         )
-    found = []
-    for version, commit in reversed(commits):
-        info = _info_of(commit)
-        if info is not None and dataset in info.get("companions", {}):
-            found.append((version, info["companions"][dataset]))
-    return found
+    infos = [(version, _info_of(commit) or {}) for version, commit in reversed(commits)]
+    held = [(version, info.get("companions", {}).get(dataset)) for version, info in infos]
+    return [(version, content) for version, content in held if content is not None]
 
 
 def _commit(store: Store, dataset: str, main: str, version: int, held: Mapping[str, Any]) -> DeltaTable:
     # If the identifier expired, the companion would apply every commit again.
     begun = OpenCommit(store, dataset, Mark(writer=main, batch=version, lasts=True))
     if not begun.repeated:
-        info = {
-            **held["info"],
-            "inputs": {**held["info"]["inputs"], main: version},
-            FOLLOWED: {"dataset": main, "version": version},
-        }
+        inputs = {**held["info"]["inputs"], main: version}
+        info = {**held["info"], "inputs": inputs, FOLLOWED: {"dataset": main, "version": version}}
         partitions = held["partitions"] if info["partition_column"] else Whole.TABLE
         begun.replace(partitions, list(map(DataFile.of, held["added"])), info)
         with store_faults(dataset):

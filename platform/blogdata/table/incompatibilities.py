@@ -65,11 +65,8 @@ def hold_member(present: Mapping[str, str], contract: Contract, *, where: str) -
 
 def refused(dataset: str, faults: Sequence[Incompatibility], *, where: str, next_step: str) -> PlatformError:
     listed = "".join(f"\n    {fault}" for fault in faults)
-    return PlatformError(
-        what=f"the schema of {dataset} breaks its readers, or its rows, in {len(faults)} place(s):{listed}",
-        where=where,
-        next_step=next_step,
-    )
+    what = f"the schema of {dataset} breaks its readers, or its rows, in {len(faults)} place(s):{listed}"
+    return PlatformError(what=what, where=where, next_step=next_step)
 
 
 def _hold(present: Sequence[Field], contract: Contract, *, where: str, rows_stay: bool) -> None:
@@ -79,13 +76,11 @@ def _hold(present: Sequence[Field], contract: Contract, *, where: str, rows_stay
     if rows_stay:
         faults += _added({field.name for field in present}, contract.fields)
     if faults:
-        raise refused(
-            contract.dataset,
-            faults,
-            where=where,
-            next_step="nothing was written; if this code is older than the table, run the newer code again; otherwise "
-            "restore the columns in the contract, or migrate them",
+        next_step = (
+            "nothing was written; if this code is older than the table, run the newer code; otherwise restore the "
+            "columns in the contract, or migrate them"
         )
+        raise refused(contract.dataset, faults, where=where, next_step=next_step)
 
 
 def _fixed(before: Sequence[Field], after: Sequence[Field], retired: Collection[str]) -> Iterator[Incompatibility]:

@@ -1,9 +1,8 @@
 """Rows that are computed once and kept on the Spark server; what they were computed from stays known (column lineage).
 
 The batch of a stream is kept by the server, too (:func:`let_go`). Spark Connect's client releases it when its plan is
-garbage-collected: by a request, in whichever thread that happens. If it happens in the thread that gRPC starts for
-another request, it deadlocks: that request holds the channel's lock until its thread has started, and the release waits
-for the lock in that very thread. The whole process then hangs (SPARK-55020, SPARK-58846).
+garbage-collected, by a request. In the thread that gRPC starts for another request this deadlocks, because that request
+holds the channel's lock until its thread has started (SPARK-55020, SPARK-58846).
 """
 
 from __future__ import annotations
@@ -19,13 +18,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def computed(rows: DataFrame, *, of: int | None = None) -> Iterator[DataFrame]:
-    """Compute rows once, and keep them on the executors until the block ends.
+    """Compute rows once, and keep them on the executors until the block ends; `of` is the number of their input rows.
 
-    Args:
-        of: Number of rows that they are computed from; None: unknown. Of few, they are computed with less ado.
-
-    Yields:
-        The same rows. Use them, and frames derived from them, only within the block.
+    Use the yielded rows, and frames derived from them, only within the block.
     """
     view, session = f"kept_{uuid.uuid4().hex}", rows.sparkSession
     known = {} if of is None else {"of": str(of)}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -13,14 +17,26 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Query, Remedy, Run
-from blogdata.table import arrow, companions, members, reads
-from blogdata.table.checksums import require_whole
+from blogdata.table import arrow, companions, members
 from blogdata.table.members import Member
-from blogdata.table.store import Store, plain
+from blogdata.table.store import Store, plain, require_whole
 from blogdata.table.store_faults import store_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+Keys = Collection[str] | None
+"""Some partitions; None: all."""
+Values = Mapping[str, Collection[str]]
+
+
+_GLOB = re.compile(r"([\\*?{}\[\]])")
+_MAPPING = "delta.columnMapping.mode"
+_MOST_PARTITIONS, _MOST_FILES = 6, 32
+"""Spark lists more files in a job of its own."""
+_TABLE = "table:"
+"""What the alias begins with by which column lineage knows the table of the files (`ColumnLineage`)."""
 
 
 class DatasetMissing(PlatformError):
@@ -47,9 +63,9 @@ class Lake(Store):
         return members.dataset_of(".".join(within[:2])) if len(within) > 1 else None
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
-        """Open a dataset's table without a JVM; a companion first follows its main table, which may commit.
+        """Open the table with a dataset's versions, without a JVM; a companion first follows its main table.
 
-        The table has the dataset's versions and commits; the rows may be in other tables: see :meth:`parts`.
+        The rows may be in other tables: see :meth:`parts`.
         """
         return companions.caught_up(self, dataset)
 
@@ -58,7 +74,7 @@ class Lake(Store):
         return None if table is None else table.version()
 
     def row_counts(
-        self, dataset: str, column: str | None, version: int | None = None, *, partitions: Collection[str] | None = None
+        self, dataset: str, column: str | None, version: int | None = None, *, partitions: Keys = None
     ) -> dict[str, int]:
         """Count the rows of each partition, from the log alone where possible.
 
@@ -73,9 +89,7 @@ class Lake(Store):
                     counts[key] = counts.get(key, 0) + rows
         return counts
 
-    def parts(
-        self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
-    ) -> list[TableSlice]:
+    def parts(self, dataset: str, version: int | None = None, *, partitions: Keys = None) -> list[TableSlice]:
         """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
 
         Only those that have any of the partitions; none if the dataset has never been published. It is an error if
@@ -86,11 +100,10 @@ class Lake(Store):
             return []
         chosen = self._members(dataset, table, version)
         if chosen is not None:
-            return [
-                self.part(dataset, member)
-                for member in chosen
-                if partitions is None or not set(partitions).isdisjoint(member.partitions)
+            wanted = [
+                member for member in chosen if partitions is None or not set(partitions).isdisjoint(member.partitions)
             ]
+            return [self.part(dataset, member) for member in wanted]
         if version is not None and version != table.version():
             table = self.at(dataset, version)
         return [TableSlice(name=dataset, table=table, partitions=None)]
@@ -108,18 +121,11 @@ class Lake(Store):
         return all(self.is_whole(part.name, part.table.version()) for part in parts)
 
     def columns(
-        self,
-        dataset: str,
-        names: Sequence[str],
-        *,
-        since: str | None = None,
-        only: Mapping[str, Collection[str]] = MappingProxyType({}),
+        self, dataset: str, names: Sequence[str], *, since: str | None = None, only: Values = MappingProxyType({})
     ) -> pa.Table:
         """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
 
-        Args:
-            since: Only partitions from this key on, of a partitioned dataset; None: from the first on.
-            only: STRING column to its wanted values; empty: all rows of these partitions.
+        Only partitions from the key `since` on, and of these only rows with one of the wanted values (`only`).
         """
         parts = []
         for part in self.parts(dataset):
@@ -143,19 +149,11 @@ class Lake(Store):
         )
 
     def read(
-        self,
-        spark: SparkSession,
-        dataset: str,
-        version: int | None = None,
-        *,
-        partitions: Collection[str] | None = None,
+        self, spark: SparkSession, dataset: str, version: int | None = None, *, partitions: Keys = None
     ) -> DataFrame:
         """Read a dataset with Spark, at one version so that a step sees one state of its input.
 
         Some partitions, and a table without any, are read by their files, which delta-rs lists: Spark reads no log.
-
-        Raises:
-            DatasetMissing: The dataset has never been published, or none of its members is visible.
         """
         # A given version is opened directly, so that damage to later ones does not matter.
         try:
@@ -172,9 +170,9 @@ class Lake(Store):
         if chosen is not None:
             return _of(self.read_members(spark, dataset, chosen), chosen[0].partition_column, partitions)
         column = next(iter(table.metadata().partition_columns), None)
-        files = reads.files_of(table, column, partitions)
+        files = files_of(table, column, partitions)
         if version is not None and files is not None:
-            return reads.rows_of_files(spark, self.path(dataset), reads.columns_of(table), files, column)
+            return rows_of_files(spark, self.path(dataset), columns_of(table), files, column)
         reader = spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
@@ -198,11 +196,8 @@ class Lake(Store):
                 frame = frame.where(F.col(str(member.partition_column)).isin(*member.partitions))
             same = member.columns == wanted
             cells = {name: F.col(f"`{name}`") if name in member.columns else F.lit(None) for name in wanted}
-            frames.append(
-                frame.select(
-                    *[(cells[name] if same else cells[name].cast(kind)).alias(name) for name, kind in wanted.items()]
-                )
-            )
+            typed = {name: cells[name] if same else cells[name].cast(kind) for name, kind in wanted.items()}
+            frames.append(frame.select(*[cell.alias(name) for name, cell in typed.items()]))
         return _union(frames)
 
     def _members(self, dataset: str, table: DeltaTable, version: int | None) -> tuple[Member, ...] | None:
@@ -218,13 +213,11 @@ class Lake(Store):
         removed = {member.location: member.removed_at for member in now.all if member.removed_at is not None}
         for member in visible:
             if member.location in removed:
+                later = Query(sql=f"SELECT * FROM ops.publications WHERE dataset = '{dataset}' ORDER BY table_version")
                 raise PlatformError(
                     what=f"rows of version {version} were removed by retention on {removed[member.location]:%Y-%m-%d}",
                     where=f"{dataset}, member {member.name}",
-                    next_step=Remedy(
-                        "choose a version of those published later: ",
-                        Query(sql=f"SELECT * FROM ops.publications WHERE dataset = '{dataset}' ORDER BY table_version"),
-                    ),
+                    next_step=Remedy("choose a version of those published later: ", later),
                 )
         return visible
 
@@ -233,7 +226,7 @@ class Lake(Store):
         return companions.agreeing(self, list(datasets))
 
 
-def _of(rows: DataFrame, column: str | None, partitions: Collection[str] | None) -> DataFrame:
+def _of(rows: DataFrame, column: str | None, partitions: Keys) -> DataFrame:
     from pyspark.sql import functions as F
 
     return rows if column is None or partitions is None else rows.where(F.col(column).isin(*partitions))
@@ -280,3 +273,58 @@ class Stored:
     dataset: str
     version: int
     partitions: Sequence[str]
+
+
+def files_of(table: DeltaTable, column: str | None, partitions: Collection[str] | None) -> list[dict[str, Any]] | None:
+    """List the files of some partitions (None: all) of a table; None if it should be read by its log.
+
+    Those are tables with mapped columns or deletion vectors, and many partitions: each would be a part of the plan.
+    """
+    plain = (table.metadata().configuration.get(_MAPPING) or "none").lower() == "none"
+    if not plain or "deletionVectors" in (table.protocol().reader_features or []):
+        return None
+    if column is not None and (partitions is None or len(partitions) > _MOST_PARTITIONS):
+        return None
+    files = arrow.rows_of(table.get_add_actions(flatten=True))
+    chosen = [file for file in files if column is None or str(file[f"partition.{column}"]) in (partitions or ())]
+    return chosen if len(chosen) <= _MOST_FILES else None
+
+
+def rows_of_files(
+    spark: SparkSession,
+    path: str,
+    columns: Mapping[str, str],
+    files: Sequence[Mapping[str, Any]],
+    partition: str | None,
+) -> DataFrame:
+    """Read files of the table at a path, as the log lists them; a column that a file lacks is null.
+
+    Not for files with deletion vectors or mapped columns: removed rows would return, columns would be empty.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql import functions as F
+
+    inner = ", ".join(f"`{name}` {kind}" for name, kind in columns.items() if name != partition)
+    of: dict[str | None, list[str]] = {}
+    for file in files:
+        of.setdefault(file[f"partition.{partition}"] if partition else None, []).append(file["path"])
+    frames = []
+    for value, paths in of.items():
+        named = [f"{path}/" + _GLOB.sub(r"\\\1", unquote(file)) for file in paths]
+        rows = spark.read.schema(inner).parquet(*named)
+        if partition:
+            rows = rows.withColumn(partition, F.lit(value).cast(columns[partition]))
+            rows = rows.select(*[f"`{name}`" for name in columns])
+        frames.append(rows)
+    if not frames:
+        listed = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+        frames.append(spark.createDataFrame([], listed))
+    return reduce(DataFrame.unionByName, frames).alias(f"{_TABLE}{path}")
+
+
+def columns_of(table: DeltaTable) -> dict[str, str]:
+    """Return all columns of a table, name to Spark SQL type, in order: a contract may know fewer."""
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromJson(json.loads(table.schema().to_json()))
+    return {column.name: column.dataType.simpleString() for column in schema.fields}

@@ -1,12 +1,9 @@
 """Datasets whose rows live in several tables behind one name: the members, and the pointer to the visible ones.
 
-The pointer is a small Delta table at the path of the dataset. It has one row for each period in which a member was
-visible. The members are beside it, in `<layer>/_<name>/`; the underscore keeps them from being taken for datasets. A
-member is filled and audited before the pointer names it. The pointer names one version of the member, so readers never
-see later changes of the member's table. A commit of the pointer carries the metadata of the members' commits: versions,
-accounts, events and staleness work as for any other table.
-
-The pointer is changed by compare-and-set: a commit fails unless it directly follows the state it was computed from.
+The pointer is a small Delta table at the path of the dataset, with one row for each period in which a member was
+visible. The members are beside it, in `<layer>/_<name>/`. A member is filled and audited before the pointer names one
+of its versions, so readers never see later changes of its table. A commit of the pointer carries the metadata of the
+members' commits, and fails unless it directly follows the state it was computed from (compare-and-set).
 """
 
 from __future__ import annotations
@@ -26,56 +23,39 @@ from blogdata.table import arrow
 from blogdata.table.store import Store
 from blogdata.table.store_faults import store_faults
 
-SCHEMA = pa.schema(
-    [
-        pa.field("member", pa.string(), nullable=False),
-        pa.field("location", pa.string(), nullable=False),
-        pa.field("member_version", pa.int64(), nullable=False),
-        pa.field("partition_column", pa.string()),
-        pa.field("columns", pa.string(), nullable=False),
-        pa.field("frozen", pa.bool_(), nullable=False),
-        pa.field("rows", pa.string(), nullable=False),
-        pa.field("run_id", pa.string(), nullable=False),
-        pa.field("since_version", pa.int64(), nullable=False),
-        pa.field("visible_from", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("visible_until", pa.timestamp("us", tz="UTC")),
-        pa.field("removed_at", pa.timestamp("us", tz="UTC")),
-    ]
+SCHEMA = arrow.schema(
+    "member STRING NOT NULL, location STRING NOT NULL, member_version BIGINT NOT NULL, partition_column STRING, "
+    "columns STRING NOT NULL, frozen BOOLEAN NOT NULL, rows STRING NOT NULL, run_id STRING NOT NULL, "
+    "since_version BIGINT NOT NULL, visible_from TIMESTAMP NOT NULL, visible_until TIMESTAMP, removed_at TIMESTAMP"
 )
 _CALLED = {"name": "member", "version": "member_version", "rows_of": "rows"}
 """Columns that are called otherwise than the member's field."""
 CLOSED = "delta.appendOnly"
 """Table property of a complete member: Delta itself refuses commits that change or remove its rows."""
-_REMEMBERED = {
-    # As for every table: a commit is idempotent for as long as its transaction identifier is retained.
-    "delta.setTransactionRetentionDuration": "interval 7 days"
-}
+_REMEMBERED = {"delta.setTransactionRetentionDuration": "interval 7 days"}
+"""As for every table: a commit is idempotent for as long as its transaction identifier is retained."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A table with a part of a dataset's rows, and the period in which readers saw it.
-
-    Args:
-        partition_column: Column of the partition keys; None for an unpartitioned dataset.
-        columns: Name to Spark SQL type, in order, as declared by the contract it was written under.
-        rows_of: Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned.
-        visible_until: When another member took its place, UTC; None while it is visible.
-        removed_at: When retention removed its files, UTC; None while they are kept.
-    """
+    """A table with a part of a dataset's rows, and the period in which readers saw it; times are UTC."""
 
     name: str
     location: str
     version: int
     partition_column: str | None
     columns: Mapping[str, str]
+    """Name to Spark SQL type, in order, as declared by the contract it was written under."""
     frozen: bool
     rows_of: Mapping[str, int]
+    """Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned."""
     run_id: str
     since_version: int
     visible_from: datetime
     visible_until: datetime | None = None
+    """When another member took its place; None while it is visible."""
     removed_at: datetime | None = None
+    """When retention removed its files; None while they are kept."""
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -134,8 +114,8 @@ def is_pointer(table: DeltaTable) -> bool:
 def members_of(table: DeltaTable) -> Members:
     with store_faults(table.table_uri):
         rows = arrow.select(table, "SELECT * FROM t")
-    found = sorted(map(_member, rows), key=lambda member: (member.since_version, member.name))
-    return Members(version=table.version(), all=tuple(found))
+    ordered = sorted(map(_member, rows), key=lambda member: (member.since_version, member.name))
+    return Members(version=table.version(), all=tuple(ordered))
 
 
 def columns_of(chosen: Collection[Member]) -> dict[str, str]:
@@ -175,8 +155,7 @@ def refuse_direct(table: DeltaTable | None, dataset: str) -> None:
         raise PlatformError(
             what="the dataset lives in several tables behind its name; none of them is at its own path",
             where=dataset,
-            next_step="publish it by blogdata.patterns.idempotency.proxy or "
-            "blogdata.patterns.idempotency.fast_metadata_cleaner",
+            next_step="publish it by blogdata.patterns.idempotency.proxy or .fast_metadata_cleaner",
         )
 
 
@@ -203,16 +182,10 @@ def commit(
     *,
     transaction_id: str | None = None,
 ) -> int | None:
-    """Change a pointer; return the new version, or None if another writer has changed it since its state was read.
-
-    By the transaction identifier a repeated commit is recognized.
-    """
-    transactions = None if transaction_id is None else [Transaction(transaction_id, 1, int(time.time() * 1000))]
-    properties = CommitProperties(
-        custom_metadata={"userMetadata": json.dumps(info, default=str)},
-        max_commit_retries=0,
-        app_transactions=transactions,
-    )
+    """Change a pointer; return the new version, or None if another writer has changed it since its state was read."""
+    marks = None if transaction_id is None else [Transaction(transaction_id, 1, int(time.time() * 1000))]
+    notes = {"userMetadata": json.dumps(info, default=str)}
+    properties = CommitProperties(custom_metadata=notes, max_commit_retries=0, app_transactions=marks)
     table = None if base.version < 0 else store.at(dataset, base.version)
     data = pa.Table.from_pylist([_row(member) for member in rows], schema=SCHEMA)
     how = {"configuration": _REMEMBERED} if table is None else {}
@@ -225,5 +198,5 @@ def _row(member: Member) -> dict[str, Any]:
 
 
 def _member(row: Mapping[str, Any]) -> Member:
-    values = {one.name: row[_CALLED.get(one.name, one.name)] for one in fields(Member)}
+    values = {field.name: row[_CALLED.get(field.name, field.name)] for field in fields(Member)}
     return Member(**{**values, "columns": json.loads(row["columns"]), "rows_of": json.loads(row["rows"])})

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 FEW = 500_000
 """Most rows whose keys and breakdowns are counted by the client; of more by Spark."""
-MOST_BYTES = 256 * 2**20
-"""Most bytes, uncompressed, of landed lines that the client reads to count them; of more by Spark."""
+MOST_BYTES = 32 * 2**20
+"""Most bytes, compressed, of landed lines that the client reads to count them; of more by Spark."""
 _LINEAGE = "_lineage.json"
 _PARQUET = "parquet."
 _CONSTRAINT = "delta.constraints."
@@ -59,17 +59,14 @@ _ROWS, _OUTSIDE = "rows", "outside"
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where files are written: a table that is open, and the file system whose root it is.
-
-    Args:
-        columns: Name to Spark SQL type of the columns that are written, in order.
-    """
+    """Where files are written: a table that is open, and the file system whose root it is."""
 
     spark: SparkSession
     table: DeltaTable
     path: str
     files: FileSystem
     columns: Mapping[str, str]
+    """Name to Spark SQL type of the columns that are written, in order."""
     partition: str | None
 
 
@@ -100,11 +97,7 @@ def nothing(spec: AuditSpec) -> Written:
 
 
 def write(rows: DataFrame, spec: AuditSpec, place: Place, *, beside: Sequence[DataFrame] = ()) -> Written:
-    """Write rows below a table and judge them.
-
-    Args:
-        beside: Rows that the partitions have already, which are judged together with the new ones.
-    """
+    """Write rows below a table and judge them, together with rows `beside` them that the partitions have already."""
     from pyspark.sql import functions as F
 
     # With the table's own conditions: nobody else looks at them when files are committed.
@@ -160,11 +153,8 @@ def _listed(place: Place, folder: str, only: str | None) -> list[DataFile]:
 
 def enforced(table: DeltaTable) -> dict[str, str]:
     """Return the conditions of a table that Delta's own writer enforces: name to the SQL that counts broken rows."""
-    rules = {
-        name.removeprefix(_CONSTRAINT): sql or "true"
-        for name, sql in table.metadata().configuration.items()
-        if name.startswith(_CONSTRAINT)
-    }
+    properties = table.metadata().configuration.items()
+    rules = {name.removeprefix(_CONSTRAINT): sql for name, sql in properties if name.startswith(_CONSTRAINT)}
     broken = {name: f"count_if(not coalesce({sql}, false))" for name, sql in rules.items()}
     for column in table.schema().fields:
         if not column.nullable:
@@ -236,7 +226,7 @@ def _counted(
     has_rows = bool(files or beside)
     counts: dict[str, Any] = {"figures": figures or {}, "repeated": {}, "files": {}}
     breakdowns: dict[str, Any] = {} if has_rows else {name: [] for name in spec.breakdowns}
-    lines = sum(file.uncompressed for file in files) if spec.files else 0
+    lines = sum(file.size for file in files) if spec.files else 0
     is_few = sum(file.rows for file in files) <= FEW and lines <= MOST_BYTES
     if files and not beside and is_few:
         local = _Local(files, spec, place)

@@ -1,6 +1,5 @@
 """The one way to write: files are written below the table, and become a part of it when they have passed their audits.
 
-Files of companions are written and audited before the commit of the main table, which lists them.
 Pattern: Audit-Write-Audit-Publish (:mod:`blogdata.patterns.quality.audit_write_audit_publish`).
 """
 
@@ -22,12 +21,10 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.table import observed, tables
 from blogdata.table import refused as refused_batches
 from blogdata.table.audit import AuditSpec, guard_of, specify
-from blogdata.table.changes import AppendBatch, Change, Exchange, Extend, Rewrite
 from blogdata.table.committer import Mark, OpenCommit, Whole
-from blogdata.table.lake import Lake
+from blogdata.table.lake import Lake, rows_of_files
 from blogdata.table.observed import Place, Written
-from blogdata.table.reads import rows_of_files
-from blogdata.table.target import Companion, Probe, Provenance, Target
+from blogdata.table.target import AppendBatch, Change, Companion, Exchange, Extend, Probe, Provenance, Rewrite, Target
 from blogdata.table.write_faults import AuditFailed, NotDeclared, translated
 
 if TYPE_CHECKING:
@@ -45,29 +42,19 @@ def publish(
 ) -> Commit:
     """Write a frame to a table, audited, in one commit; repeated calls of a run (or stream batch) change nothing.
 
-    Args:
-        partitions: Partition keys of the batch; empty for a table that is written whole.
-
-    Returns:
-        The commit; ``repeated`` when the batch had already been published.
-
-    Raises:
-        AuditFailed: Rows broke the contract or the account; nothing was published.
-        ConcurrentWrite: Another run published the same partitions meanwhile, or the rows from which a rewrite was
-            computed have changed; transient.
+    `partitions` is empty for a table that is written whole. If rows break the contract or the account, it is refused
+    (:class:`AuditFailed`); if another run changed what it replaces, or is computed from, it is transient.
     """
     lake = target.lake
     contract = carried(target.contract, lake.caught_up(target.contract.dataset) if target.contract.migrations else None)
     target = replace(target, contract=contract)
     with translated(contract.dataset, partitions):
-        for each in (contract, *(companion.contract for companion in companions)):
-            tables.enforce(frame.sparkSession, lake, each)
+        for declared in (contract, *(companion.contract for companion in companions)):
+            tables.enforce(frame.sparkSession, lake, declared)
         rows = both(frame, contract).select(*[f"`{column.name}`" for column in contract.columns])
-    commit_id = (
-        change.commit_id(contract.dataset)
-        if isinstance(change, AppendBatch)
-        else commit_id_of(target, partitions, provenance.execution)
-    )
+    commit_id = commit_id_of(target, partitions, provenance.execution)
+    if isinstance(change, AppendBatch):
+        commit_id = change.commit_id(contract.dataset)
     info = _info(target, commit_id, change, provenance, time.time())
     spec = specify(
         contract,
@@ -111,6 +98,7 @@ def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution
 
 
 def _info(target: Target, commit_id: str, change: Change, provenance: Provenance, started: float) -> dict[str, Any]:
+    added = provenance.additions.all
     return {
         "commit_id": commit_id,
         **({"appended": asdict(change)} if isinstance(change, AppendBatch) else {}),
@@ -120,7 +108,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
         **({} if provenance.execution is None else {"execution": asdict(provenance.execution)}),
         **({"judged_by": dict(provenance.judged_by)} if provenance.judged_by else {}),
         **({"refreshed": provenance.refreshed} if provenance.refreshed else {}),
-        **({"added": {key: asdict(one) for key, one in added.items()}} if (added := provenance.additions.told) else {}),
+        **({"added": {key: asdict(part) for key, part in added.items()}} if added else {}),
         "run": {name: value for name, value in asdict(target.run).items() if value != {}},
     }
 
@@ -143,7 +131,8 @@ def _write(
     written, old = _stored(rows, target, spec, change, begun)
     probe.reached("written")
     _refuse(dataset, written, target)
-    held = {one.contract.dataset: _held(one, target, spec, written.judgement.measures) for one in companions}
+    measures = written.judgement.measures
+    held = {companion.contract.dataset: _held(companion, target, spec, measures) for companion in companions}
     info = {**spec.info, **written.figures, **({"companions": held} if held else {})}
     probe.reached("audited")
     if isinstance(change, AppendBatch):
@@ -171,21 +160,17 @@ def _refuse(dataset: str, written: Written, target: Target) -> None:
 def _held(
     of: Companion, main: Target, main_spec: AuditSpec, measured: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Write and judge the rows of a companion; without any in the main table's files, nothing is written.
-
-    Returns:
-        What the main table's commit tells of it: `info` (commit metadata), `added` (files) and `partitions`.
-    """
+    """Write and judge the rows of a companion; return what the main table's commit says of it."""
     target, dataset = replace(main, contract=of.contract), of.contract.dataset
     probe = Probe(target.probe, "companion.")
-    here = {partition: int(figures[of.kept_measure]) for partition, figures in measured.items()}
+    kept = {partition: int(figures[of.kept_measure]) for partition, figures in measured.items()}
     # Its partitions are replaced, also those to which the main table only adds rows.
-    own = {name: value for name, value in main_spec.info.items() if name not in ("added", "lifted")}
-    own |= {"commit_id": commit_id_of(target, main_spec.partitions), "landed": {}}
-    expected = {partition: {"accounted": rows} for partition, rows in here.items()}
-    spec = specify(of.contract, main_spec.partitions, {}, own, expected=expected)
+    info = {name: value for name, value in main_spec.info.items() if name not in ("added", "lifted")}
+    info |= {"commit_id": commit_id_of(target, main_spec.partitions), "landed": {}}
+    expected = {partition: {"accounted": rows} for partition, rows in kept.items()}
+    spec = specify(of.contract, main_spec.partitions, {}, info, expected=expected)
     probe.reached("opened")
-    if any(here.values()):
+    if any(kept.values()):
         table = target.lake.table(dataset)
         assert table is not None, f"{dataset} has no table"
         rows = of.frame.select(*[f"`{column.name}`" for column in of.contract.columns])
@@ -195,10 +180,10 @@ def _held(
     probe.reached("written")
     _refuse(dataset, written, main)
     probe.reached("audited")
+    counted = {partition: int(figures[of.counted_measure]) for partition, figures in measured.items()}
     accounts = {
-        partition: {"rows_in": counted, "reasons": {of.dropped_reason: counted - here[partition]}}
-        for partition, figures in measured.items()
-        for counted in [int(figures[of.counted_measure])]
+        partition: {"rows_in": rows, "reasons": {of.dropped_reason: rows - kept[partition]}}
+        for partition, rows in counted.items()
     }
     info = {**spec.info, **written.figures, "accounts": accounts}
     return {"info": info, "added": [file.listed() for file in written.files], "partitions": list(spec.partitions)}
@@ -212,8 +197,8 @@ def _stored(
     beside: list[DataFrame] = []
     old: list[Mapping[str, Any]] = []
     if isinstance(change, Extend):
-        there = target.lake.read(place.spark, target.contract.dataset, begun.table.version(), partitions=change.kept)
-        beside.append(there.select(*[f"`{name}`" for name in place.columns]))
+        kept = target.lake.read(place.spark, target.contract.dataset, begun.table.version(), partitions=change.kept)
+        beside.append(kept.select(*[f"`{name}`" for name in place.columns]))
     if isinstance(change, Exchange):
         left: list[Mapping[str, Any]] = []
         for file in begun.files(Whole.TABLE):
@@ -236,14 +221,14 @@ def place_of(rows: DataFrame, target: Target, table: DeltaTable) -> Place:
 
 def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
     """Read a publication back from the log."""
-    found = committed(lake, dataset, commit_id)
-    if found is None:
+    commit = committed(lake, dataset, commit_id)
+    if commit is None:
         raise TransientError(
             what=f"the write returned but no commit '{commit_id}' is in the log",
             where=dataset,
             next_step="run the step again: a batch that was published is not published twice",
         )
-    return replace(found, repeated=before is not None and found.version <= before)
+    return replace(commit, repeated=before is not None and commit.version <= before)
 
 
 def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:

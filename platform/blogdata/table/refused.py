@@ -1,8 +1,7 @@
 """Refused batches: the rows that failed an audit, kept under a name for inspection until they expire.
 
-A refused write leaves nothing that a reader of the dataset sees. Its rows are computed once more, those of the
-partitions at fault only, and stored as a table `refused.<name>` beside the layers. The name says the dataset and the
-first partition, so a batch that is refused again replaces itself.
+The rows of the partitions at fault are computed once more, and stored as a table `refused.<name>` beside the layers,
+named after the dataset and the first partition: a batch that is refused again replaces itself.
 """
 
 from __future__ import annotations
@@ -55,13 +54,13 @@ def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
 
 def kept(lake: Lake) -> dict[str, datetime]:
     """List the refused batches that are kept, each with the time when it was refused, UTC; not in an object store."""
-    home, found = lake.folder(LAYER), dict[str, datetime]()
+    home, batches = lake.folder(LAYER), dict[str, datetime]()
     for name in sorted(f"{LAYER}.{folder.name}" for folder in home.iterdir()) if home and home.is_dir() else []:
         # A write that was killed before its commit has left no table.
         if (table := lake.table(name)) is not None:
-            _, commit = next(iter(lake.commits(table)))
-            found[name] = datetime.fromtimestamp(int(commit["timestamp"]) / 1000, tz=timezone.utc)
-    return found
+            _, commit = next(lake.commits(table))
+            batches[name] = datetime.fromtimestamp(int(commit["timestamp"]) / 1000, tz=timezone.utc)
+    return batches
 
 
 def expire(lake: Lake, *, now: datetime) -> list[str]:

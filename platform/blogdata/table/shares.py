@@ -1,7 +1,6 @@
 """Versions of datasets that are shared by a manifest: their files stay while somebody may read them by name.
 
-A share is a folder, `<lake>/_shares/<dataset>/<name>/`, with a manifest and its record. The folder appears by one
-rename, so files are held from the moment on at which their manifest can be found, and until the folder is gone.
+A share is a folder, `<lake>/_shares/<dataset>/<name>/`, with a manifest and its record, which appears by one rename.
 Whatever deletes files of tables asks :func:`shared_files` first.
 """
 
@@ -63,5 +62,5 @@ def current(store: Store, dataset: str) -> Share | None:
     record = home(store, dataset) / CURRENT / RECORD
     if not record.exists():
         return None
-    found = json.loads(record.read_text(encoding="utf-8"))
-    return Share(**{**found, "since": datetime.fromisoformat(found["since"])})
+    fields = json.loads(record.read_text(encoding="utf-8"))
+    return Share(**{**fields, "since": datetime.fromisoformat(fields["since"])})

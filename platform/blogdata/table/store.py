@@ -1,12 +1,19 @@
-"""Paths, logs and files of Delta tables, read and compacted without a JVM (delta-rs)."""
+"""Paths, logs and files of Delta tables, read and compacted without a JVM (delta-rs).
+
+In a local lake Spark writes `.NAME.crc` beside each file, with a CRC-32 for every 512 bytes, and verifies it whenever
+it reads; here readers without a JVM do. Files that are written without a JVM have none, nor has an object store.
+"""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
@@ -15,11 +22,13 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
 from blogdata.errors import PlatformError
-from blogdata.table.checksums import local_folder, mismatch
-from blogdata.table.store_faults import log_damaged, store_faults
+from blogdata.table.store_faults import data_file_damaged, log_damaged, store_faults
 
 ZSTD = WriterProperties(compression="ZSTD", compression_level=3)
 """How data files are written without a JVM: with the compression that Spark uses for the tables."""
+_LENGTH = slice(4, 8)
+"""Where a checksum file says how many bytes each checksum is of."""
+_LONGEST = 1 << 16
 ONCE = CommitProperties(max_commit_retries=0)
 """With retries of its own, delta-rs overwrites what the writer has never read."""
 
@@ -57,9 +66,8 @@ class Store:
     def commits(self, table: DeltaTable, after: int = -1) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Read version and `commitInfo` of a table's commits, the newest first, as far back as its log goes.
 
-        The version is read from the file name of each commit. `DeltaTable.history` instead starts with the newest
-        commit and counts down from the opened version: a commit made in between shifts all versions
-        (https://github.com/delta-io/delta-rs/issues/4488).
+        The version is in the file name of each commit; `DeltaTable.history` counts down from the opened version, so a
+        commit made in between shifts all (https://github.com/delta-io/delta-rs/issues/4488).
         """
         store, folder = self.files(table.table_uri), local_folder(table)
         for version in range(table.version(), after, -1):
@@ -81,6 +89,8 @@ class Store:
         """Check, without a JVM, whether a version can still be read: the log has it, and all of its files exist."""
         try:
             table = self.at(dataset, version)
+            # Deletion vectors are not listed below. Their files are few and small, so reading them is the check.
+            table.deletion_vectors()
         except (DeltaError, PlatformError):
             return False
         paths = [str(path) for path in table.get_add_actions(flatten=True).column("path").to_pylist()]
@@ -153,3 +163,63 @@ def _state(table: DeltaTable) -> tuple[int, ...]:
 
 def plain(path: str) -> str:
     return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
+
+
+def sums_of(file: Path) -> Path:
+    return file.with_name(f".{file.name}.crc")
+
+
+def mismatch(file: Path) -> str | None:
+    """Compare every byte of a file with its checksums; None if they agree, or if it has none."""
+    try:
+        stored = sums_of(file).read_bytes()
+    except FileNotFoundError:
+        return None
+    length, sums = int.from_bytes(stored[_LENGTH], "big"), b""
+    if 0 < length <= _LONGEST:
+        with file.open("rb") as stream:
+            blocks = iter(partial(stream.read, length), b"")
+            sums = b"".join(zlib.crc32(block).to_bytes(4, "big") for block in blocks)
+    return None if stored == b"crc\0" + length.to_bytes(4, "big") + sums else f"it differs from {sums_of(file).name}"
+
+
+def problem_of(file: Path, size: int, *, read: bool) -> str | None:
+    """Compare a data file with what its commit says of it, and if it is to be read with its checksums."""
+    if not file.exists():
+        return "it is gone"
+    stat = file.stat()
+    if stat.st_size != size:
+        return f"it has {stat.st_size} of {size} bytes"
+    return _verified(file, stat.st_mtime_ns, stat.st_ctime_ns) if read else None
+
+
+def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> None:
+    """Verify the data files that may have some rows (an SQL condition) before they are read without a JVM.
+
+    A file is verified once in a process, and again when it has changed.
+    """
+    folder = local_folder(table)
+    if folder is None:
+        return
+    # The addresses encode the table's folder, and not what is in it.
+    encoded = urlparse(table.table_uri).path
+    for uri in table.file_uris(file_pruning_predicate=rows):
+        file = folder / uri.removeprefix("file://").removeprefix(encoded)
+        # One that is gone is named by its reader.
+        if file.exists() and (problem := problem_of(file, file.stat().st_size, read=True)):
+            raise data_file_damaged(where, str(file), problem)
+
+
+def local_folder(table: DeltaTable) -> Path | None:
+    """Return the folder of a table; None if it is in an object store."""
+    address = urlparse(table.table_uri)
+    return Path(unquote(address.path)) if address.scheme in ("", "file") else None
+
+
+def file_of(folder: Path, path: str) -> Path:
+    return folder / unquote(path)
+
+
+@lru_cache(maxsize=100_000)
+def _verified(file: Path, modified: int, changed: int) -> str | None:
+    return mismatch(file)

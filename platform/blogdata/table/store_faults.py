@@ -91,36 +91,27 @@ def classify(text: str, where: str) -> PlatformError | None:
 
 def contended(where: str, what: str) -> TransientError:
     """Build the error for a table that others changed at every try of what was about to be done."""
-    return TransientError(
-        what=f"others changed the table {TRIES} times while this was about to {what}",
-        where=where,
-        next_step="run it again; when it repeats, fewer runs at once",
-    )
+    what = f"others changed the table {TRIES} times while this was about to {what}"
+    return TransientError(what=what, where=where, next_step="run it again; when it repeats, fewer runs at once")
 
 
 def log_damaged(where: str, file: str) -> LogDamaged:
+    again = "bring it back from a backup; or move the folder of the table away, and compute it again: "
+    meanwhile = "; earlier versions can be read meanwhile, as in: "
     return LogDamaged(
         what="a file of the table's log is gone, cut off or garbled" + (f": {file}" if file else ""),
         where=where,
-        next_step=Remedy(
-            "bring it back from a backup; or move the folder of the table away, and compute it again: ",
-            Run(),
-            "; earlier versions can be read meanwhile, as in: ",
-            Query(sql="SELECT ...", as_of="TIME"),
-        ),
+        next_step=Remedy(again, Run(), meanwhile, Query(sql="SELECT ...", as_of="TIME")),
     )
 
 
 def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
+    see = "see which partition is concerned, and how to compute it again: "
+    again = "; or move the folder of the table away, and compute all of it again: "
     return DataFileDamaged(
         what=f"a data file is damaged: {file or where}: {problem}",
         where=where,
-        next_step=Remedy(
-            "see which partition is concerned, and how to compute it again: ",
-            Diagnose(),
-            "; or move the folder of the table away, and compute all of it again: ",
-            Run(),
-        ),
+        next_step=Remedy(see, Diagnose(), again, Run()),
     )
 
 

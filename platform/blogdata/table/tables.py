@@ -1,8 +1,6 @@
 """Creates tables from contracts, and adds new columns and constraints of a contract to existing tables.
 
-Patterns: Constraints Enforcer (:mod:`blogdata.patterns.quality.constraints_enforcer`), Metadata Enhancer
-(:mod:`blogdata.patterns.storage.metadata_enhancer`), Horizontal Partitioner
-(:mod:`blogdata.patterns.storage.horizontal_partitioner`).
+Patterns: Constraints Enforcer, Metadata Enhancer, Horizontal Partitioner (:mod:`blogdata.patterns`).
 """
 
 from __future__ import annotations
@@ -47,11 +45,12 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     hold_table(table, contract)
     refuse_return(table, contract)
     members.refuse_direct(table, contract.dataset)
-    known: dict[str, str | None] = dict(table.metadata().configuration)
+    known = table.metadata().configuration
     absent = {
         name: expression
         for name, expression in constraints(contract).items()
-        if _without_spaces(known.get(f"{_CONSTRAINT}{name}")) != _without_spaces(expression)
+        # Delta puts spaces around the tokens of a constraint added by SQL.
+        if "".join((known.get(f"{_CONSTRAINT}{name}") or "").split()) != "".join(expression.split())
     }
     if known.get(CONTRACT) == contract.fingerprint and not absent and statistics(contract).items() <= known.items():
         return
@@ -74,17 +73,13 @@ def statistics(contract: Contract) -> dict[str, str]:
     """Build the table properties that make Delta collect statistics of the contract's `statistics` columns only.
 
     A column that identifies a person has none: the least and greatest value of each file would stay in the log, which
-    is read by everybody and outlives the rows, and would be in the file's footer, which a reader of any other column
-    opens. If the contract names no columns and has such ones, the log has no statistics; otherwise Delta's default
-    applies, the first 32 columns.
+    everybody reads and which outlives the rows, and in the file's footer. If the contract names no columns and has such
+    ones, the log has no statistics; otherwise Delta's default applies, the first 32 columns.
     """
     partition = contract.partition_column
     persons = {column.name for column in contract.columns if column.of_a_person}
-    able = [
-        column.name
-        for column in contract.columns
-        if column.name not in {partition, *persons} and not column.type.upper().startswith(_UNORDERED)
-    ]
+    ordered = [column.name for column in contract.columns if not column.type.upper().startswith(_UNORDERED)]
+    able = [name for name in ordered if name not in {partition, *persons}]
     if unable := sorted(set(contract.statistics) - {*able, partition}):
         named = (f"{name} (identifies a person)" if name in persons else name for name in unable)
         raise ConfigurationError(
@@ -112,11 +107,6 @@ def partition_column(contract: Contract) -> str | None:
             next_step="partition by a coarser grain, or keep the dataset for less time",
         )
     return contract.partitioning.column
-
-
-def _without_spaces(condition: str | None) -> str | None:
-    """Normalise a condition for comparison: Delta puts spaces around the tokens of a constraint added by SQL."""
-    return None if condition is None else "".join(condition.split())
 
 
 def _properties(contract: Contract) -> dict[str, str]:
@@ -149,24 +139,14 @@ def _create(spark: SparkSession, lake: Lake, contract: Contract) -> None:
 
     # By this session: `DataType.fromDDL` asks whichever is the process's default one, column by column.
     types = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in contract.columns)
-    schema = StructType(
-        [
-            StructField(column.name, found.dataType, column.nullable, _described(column))
-            for column, found in zip(contract.columns, spark.sql(f"SELECT {types}").schema, strict=True)
-        ]
-    )
-    properties = {
-        **_properties(contract),
-        **{f"{_CONSTRAINT}{name}": expression for name, expression in constraints(contract).items()},
-        CONTRACT: contract.fingerprint,
-    }
+    pairs = zip(contract.columns, spark.sql(f"SELECT {types}").schema, strict=True)
+    fields = [StructField(column.name, field.dataType, column.nullable, _described(column)) for column, field in pairs]
+    checks = {f"{_CONSTRAINT}{name}": expression for name, expression in constraints(contract).items()}
+    properties = {**_properties(contract), **checks, CONTRACT: contract.fingerprint}
+    partition, description = partition_column(contract), contract.description
+    schema = StructType(fields).json()
     committer.create(
-        lake,
-        contract.dataset,
-        schema.json(),
-        partition=partition_column(contract),
-        description=contract.description,
-        properties=properties,
+        lake, contract.dataset, schema, partition=partition, description=description, properties=properties
     )
 
 

@@ -1,4 +1,4 @@
-"""The inputs of a write: its target (lake, contract, run), its provenance, and its companions."""
+"""The inputs of a write: its target (lake, contract, run), how it changes the table, its provenance and companions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Account, Added, Execution
@@ -17,44 +17,89 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+READ = "read"
+"""Key in the notes of an appended batch: its source outside the lake, e.g. `landing.visits`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overwrite:
+    """Replace the rows of some partitions, or of the whole table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extend(Overwrite):
+    """Replace the rows of some partitions, and only add rows to others; refused if the table has changed since."""
+
+    kept: tuple[str, ...]
+    """Partitions, among those of the batch, whose rows stay beside the new ones; they are audited together."""
+    at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewrite(Overwrite):
+    """Replace all rows by rows computed from them; refused if the table's rows have changed since."""
+
+    at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange(Rewrite):
+    """Replace the rows of some files by rows computed from them; all others of the table stay."""
+
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendBatch:
+    """Append one batch of a stream, exactly once, whichever run writes it."""
+
+    stream: str
+    """Name of the stream, under which Delta keeps its progress; its batches come in order."""
+    batch: int
+    turn: int | None = None
+    """Number of the batch among all batches of the table, of any stream. The write is refused if another batch has
+    taken that number. None: other batches do not matter."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def writer_id(self, dataset: str) -> str:
+        return f"{dataset}/{self.stream}"
+
+    def commit_id(self, dataset: str) -> str:
+        return f"{self.writer_id(dataset)}/{self.batch}"
+
+
+Change = Overwrite | AppendBatch
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """The run that produces a commit.
-
-    Args:
-        trigger: What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside.
-    """
+    """The run that produces a commit."""
 
     run_id: str
     job: str
     code_version: str
     trigger: str = "manual"
+    """What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside."""
     attempt: int = 1
     event: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The table, contract and run of a write.
-
-    Args:
-        probe: Folder through which a test steps a write through its phases; None in real use.
-        may_read: Datasets of the lake that the rows may be computed from; None: any.
-    """
+    """The table, contract and run of a write."""
 
     lake: Lake
     contract: Contract
     run: RunContext
     probe: str | None = None
+    """Folder through which a test steps a write through its phases; None in real use."""
     lifted: frozenset[str] = frozenset()
     may_read: frozenset[str] | None = None
+    """Datasets of the lake that the rows may be computed from; None: any."""
 
 
 class Probe:
-    """Lets a test step a write through its phases, which are moments between what it does outside of this process.
-
-    In its folder `<phase>.reached` appears at each phase, `<phase>.hold` is waited for, `<phase>.fail` fails.
-    """
+    """Lets a test step a write through its phases, by the files `<phase>.reached`, `.hold` and `.fail` of a folder."""
 
     def __init__(self, folder: str | None, prefix: str = "") -> None:
         self._folder, self._prefix = folder, prefix
@@ -76,14 +121,11 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class Companion:
-    """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer).
-
-    Args:
-        frame: All its rows for the partitions; evaluated only if there are any.
-    """
+    """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer)."""
 
     contract: Contract
     frame: DataFrame
+    """All its rows for the partitions; evaluated only if there are any."""
     counted_measure: str
     kept_measure: str
     dropped_reason: str
@@ -91,19 +133,16 @@ class Companion:
 
 @dataclass(frozen=True, kw_only=True)
 class Additions:
-    """The partitions of a batch to which rows are only added; all others are replaced.
-
-    Args:
-        again: Of the others, those that only get rows, too; but rows that were there are written again.
-    """
+    """The partitions of a batch to which rows are only added; all others are replaced."""
 
     at: int = -1
     of: Mapping[str, Added] = field(default_factory=dict)
     again: Mapping[str, Added] = field(default_factory=dict)
+    """Of the others, those that only get rows, too; but rows that were there are written again."""
 
     @property
-    def told(self) -> Mapping[str, Added]:
-        """Return what the commit tells of its partitions, for those who read them by slices."""
+    def all(self) -> Mapping[str, Added]:
+        """What the commit notes of its partitions, for those who read them by slices."""
         return {**self.of, **self.again}
 
     def rewriting(self, keys: Collection[str]) -> Additions:
@@ -115,25 +154,21 @@ class Additions:
 
 
 def _without(added: Mapping[str, Added], keys: Collection[str]) -> dict[str, Added]:
-    return {key: one for key, one in added.items() if key not in keys}
+    return {key: addition for key, addition in added.items() if key not in keys}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The inputs from which the rows were computed, and the figures they must match.
-
-    Args:
-        files: Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are
-            read.
-        refreshed: How much of a materialized view was computed, and why, in words; empty for other datasets.
-    """
+    """The inputs from which the rows were computed, and the figures they must match."""
 
     inputs: Mapping[str, int] = field(default_factory=dict)
     accounts: Mapping[str, Account] = field(default_factory=dict)
     expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
+    """Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are read."""
     landed: Mapping[str, str] = field(default_factory=dict)
     execution: Execution | None = None
     judged_by: Mapping[str, str] = field(default_factory=dict)
     additions: Additions = field(default_factory=Additions)
     refreshed: str = ""
+    """How much of a materialized view was computed, and why, in words; empty for other datasets."""

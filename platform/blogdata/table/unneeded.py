@@ -1,8 +1,7 @@
 """Finds the files of a local table that nobody can need any more: data files, and the log of versions long gone.
 
-Delta's own vacuum knows no versions to keep, and that of delta-rs takes the checksum files and deletion vectors of the
-newest version for files of nobody. So both are done here, without a JVM. Nothing is committed: a publication that was
-computed for a version of the table is not disturbed.
+Delta's own vacuum knows no versions to keep, and that of delta-rs opens each of them. So both are done here, without a
+JVM. Nothing is committed: a publication that was computed for a version of the table is not disturbed.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from blogdata.table import arrow
-from blogdata.table.checksums import file_of, mismatch, sums_of
-from blogdata.table.store import Store
+from blogdata.table.store import Store, file_of, mismatch, sums_of
 from blogdata.table.store_faults import LogDamaged
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
         for version in range(oldest + 1, table.version() + 1):
             # By their times alone, those of a home that was unpacked would be older than what they replaced.
             lines = (folder / "_delta_log" / f"{version:020}.json").read_bytes().splitlines()
-            needed |= _both(folder, (each["add"]["path"] for each in map(json.loads, lines) if "add" in each))
+            needed |= _both(folder, (action["add"]["path"] for action in map(json.loads, lines) if "add" in action))
         for version in held:
             # One that is no longer in the log cannot be opened at any rate.
             with suppress(TableNotFoundError):
@@ -64,28 +62,25 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
         # What such a version needs is unknown.
         return []
     last = (cutoff - MARGIN).timestamp()
-    found = (file for file in folder.rglob("*.parquet") if not file.relative_to(folder).parts[0].startswith("_"))
-    return sorted(file for file in found if file not in needed and _is_older(file, last))
+    files = (file for file in folder.rglob("*.parquet") if not file.relative_to(folder).parts[0].startswith("_"))
+    return sorted(file for file in files if file not in needed and _is_older(file, last))
 
 
 def superseded(store: Store, name: str, version: int, before: float) -> list[Path]:
-    """List the files with rows that neither a version nor the newest one needs, changed rows included.
+    """List the files with rows, older than a moment (seconds since 1970), that neither a version nor the newest needs.
 
-    Only those written before a moment (seconds since 1970), which nobody may be writing; empty in an object store.
+    Changed rows of the feed included; empty in an object store.
     """
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
         return []
     needed = _files(table, folder) | _files(store.at(name, version), folder)
-    found = (file for file in folder.rglob("*.parquet") if file.relative_to(folder).parts[0] != "_delta_log")
-    return sorted(file for file in found if file not in needed and _is_older(file, before))
+    files = (file for file in folder.rglob("*.parquet") if file.relative_to(folder).parts[0] != "_delta_log")
+    return sorted(file for file in files if file not in needed and _is_older(file, before))
 
 
 def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Path]:
-    """List the files of a table's log that are older than it has to tell of, the oldest first.
-
-    The log then begins with a checkpoint, and has the versions from `keep_from` on.
-    """
+    """List the files of a table's log before the checkpoint from which it still has to tell, the oldest first."""
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
         return []
@@ -105,11 +100,11 @@ def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Pa
 
 def sizes(files: Iterable[Path]) -> list[int]:
     """Return the bytes of each file; one that another removal has taken meanwhile is left out."""
-    found = []
+    bytes_of = []
     for file in files:
         with suppress(FileNotFoundError):
-            found.append(file.stat().st_size)
-    return found
+            bytes_of.append(file.stat().st_size)
+    return bytes_of
 
 
 def remove(files: Collection[Path]) -> None:
@@ -163,8 +158,8 @@ def _version_at(store: Store, table: DeltaTable, moment: datetime) -> int | None
 
 def _interval(table: DeltaTable, name: str, default: timedelta) -> timedelta:
     """Return a retention of a table, written as `interval 32 days`; one that is written otherwise never ends."""
-    found = table.metadata().configuration.get(name)
-    if found is None:
+    interval = table.metadata().configuration.get(name)
+    if interval is None:
         return default
-    match = _INTERVAL.match(found)
+    match = _INTERVAL.match(interval)
     return timedelta(**{f"{match[2].lower()}s": int(match[1])}) if match else _ENDLESS

@@ -26,12 +26,11 @@ class AuditFailed(PlatformError):
         self.dataset = dataset
         self.violations = tuple(violations)
         self.partitions = frozenset(item.partition for item in self.violations)
-        lines = "".join(
-            f"\n    - {item.rule} in partition '{item.partition}': found {item.found} ({item.detail})"
-            for item in self.violations
-        )
+        lines = [
+            f"{item.rule} in partition '{item.partition}': found {item.found} ({item.detail})" for item in violations
+        ]
         super().__init__(
-            what=f"{len(self.violations)} audit(s) failed, nothing was published:{lines}",
+            what="\n    - ".join([f"{len(lines)} audit(s) failed, nothing was published:", *lines]),
             where=dataset,
             next_step="readers still see the last audited version; mend the input or the contract, then run again",
         )
@@ -46,12 +45,11 @@ class NotDeclared(PlatformError):
 
     def __init__(self, job: str, reached: str, *, writes: bool = False) -> None:
         self.reached = reached
+        does = f"the job {'writes' if writes else 'reads'} {reached}"
         declare = f"declare it among the inputs of {job} (`reads` of its contract), or compute it without"
+        next_step = "publish it by a job of its own" if writes else declare
         super().__init__(
-            what=f"the job {'writes' if writes else 'reads'} {reached}, which it does not declare; "
-            "nothing was published",
-            where=job,
-            next_step="publish it by a job of its own" if writes else declare,
+            what=f"{does}, which it does not declare; nothing was published", where=job, next_step=next_step
         )
 
 

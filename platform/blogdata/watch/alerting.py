@@ -64,7 +64,7 @@ class Record:
 
 
 def due(
-    told: Mapping[str, Told], standing: Iterable[Finding], *, now: float, repeat_after: float
+    earlier: Mapping[str, Told], standing: Iterable[Finding], *, now: float, repeat_after: float
 ) -> tuple[list[Finding], dict[str, Told]]:
     """Choose the findings to send to a channel, and return what it then was told; times in seconds since 1970.
 
@@ -76,7 +76,7 @@ def due(
     # If the clock was set back, the pause would otherwise be longer.
     known = {
         identity: before
-        for identity, before in told.items()
+        for identity, before in earlier.items()
         if 0 <= now - before.sent < (repeat_after if identity in stands else min(_COMES_BACK, repeat_after))
     }
     for finding in standing:
@@ -136,15 +136,15 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
         standing = findings.standing(observed(settings))
         record, sent, failures = record_of(settings), 0, list[PlatformError]()
         for channel in settings.alerts:
-            told, after = record.told.get(channel.name, {}), settings.alerting.repeat_after
+            earlier, after = record.told.get(channel.name, {}), settings.alerting.repeat_after
             chosen = [
                 finding
                 for finding in standing
                 if finding.severity.is_at_least(channel.least_severity)
                 and finding.owner in (channel.owners or [finding.owner])
             ]
-            new, known = due(told, chosen, now=time.time(), repeat_after=after)
-            if not new and known == told:
+            new, known = due(earlier, chosen, now=time.time(), repeat_after=after)
+            if not new and known == earlier:
                 continue
             try:
                 if new:

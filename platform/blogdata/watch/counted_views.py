@@ -48,7 +48,7 @@ class PageViews:
 
     @classmethod
     def read(cls, lake: Lake, since: str | None, own_hosts: Collection[str] = ()) -> PageViews | None:
-        """Read the published page views from an hour on; None if there are none. Without own hosts, they are found."""
+        """Read the published page views from an hour on; None if there are none. Without own hosts they are derived."""
         page_views = lake.columns(DATASET, _READ, since=since)
         if not page_views.num_rows:
             return None

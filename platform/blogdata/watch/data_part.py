@@ -43,7 +43,6 @@ class DatasetState:
     partitions: int
     rows_in: int
     rows_out: int
-    rows_there: int
     reasons: Mapping[str, int]
     unbalanced: int
     problems: Sequence[str]
@@ -100,7 +99,6 @@ def state_of(contract: Contract, lines: Sequence[LedgerLine], now: datetime) -> 
         partitions=len(lines),
         rows_in=sum(line.entry.rows_in for line in lines),
         rows_out=sum(line.entry.rows_out for line in lines),
-        rows_there=sum(line.rows_there for line in lines),
         reasons={reason: rows for reason, rows in sorted(reasons.items()) if rows},
         unbalanced=len(problems),
         problems=problems[:_PROBLEMS],

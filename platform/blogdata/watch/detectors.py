@@ -215,10 +215,8 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
     grain, promise = contract.grain, contract.promise
     if grain is None or promise is None:
         return []
-    inputs, first = (
-        _inputs(deployment.look, contract, grain),
-        first_published(deployment.look.history(contract.dataset)),
-    )
+    inputs = _inputs(deployment.look, contract, grain)
+    first = first_published(deployment.look.history(contract.dataset))
     begun = min(first.values(), default=deployment.now)
     regular = max(7, int(timedelta(days=1) / grain.length))
     judged = int(max(LATELY, grain.length) / grain.length)
@@ -233,16 +231,12 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
         expected = place < judged and (known or gapless >= regular)
         if expected and start + grain.length + promise >= begun:
             by_deadline = contract.runs.on is On.DEADLINE
-            missing = [] if by_deadline else [name for at, name in times if at is None]
+            missing = [] if by_deadline else [(None, name) for at, name in times if at is None]
             at, name = max(((at, name) for at, name in times if at is not None), default=(None, ""))
+            at, name = missing[0] if missing else (at, name)
+            ended, published_at = start + grain.length, first.get(key)
             deliveries.append(
-                Delivery(
-                    partition=key,
-                    ended=start + grain.length,
-                    input_at=None if missing else at,
-                    published_at=first.get(key),
-                    waits_for=missing[0] if missing else name,
-                )
+                Delivery(partition=key, ended=ended, input_at=at, published_at=published_at, waits_for=name)
             )
         gapless = gapless + 1 if known or expected else 0
     return deliveries

@@ -51,21 +51,16 @@ def standing(deployment: Observed) -> list[Finding]:
 
 
 def _finding(
-    contract: Contract,
-    source: str,
-    what: str,
-    remedy: Remedy,
-    partition: str | None = None,
-    severity: Severity = Severity.WARNING,
+    contract: Contract, source: str, what: str, remedy: Remedy, at: str | None = None, severity: Severity | None = None
 ) -> Finding:
     return Finding(
         source=source,
         dataset=contract.dataset,
         owner=contract.owner,
-        severity=severity,
+        severity=severity or Severity.WARNING,
         what=what,
         remedy=remedy,
-        partition=partition,
+        partition=at,
     )
 
 
@@ -120,17 +115,13 @@ def published_with_warning(deployment: Observed) -> Iterator[Finding]:
             newest = sorted(deployment.look.published(contract.dataset).items())[-NEWEST:]
             failed = [partition for partition, entry in newest if audit.name in warnings(entry)]
             if failed:
-                yield _finding(
-                    contract,
-                    "audits",
-                    what=f"published with a failed audit, {audit.name}, in {len(failed)} of the newest {len(newest)} "
-                    f"partitions, {failed[-1]} the last: {audit.description}",
-                    remedy=Remedy(
-                        "look at the rows, and decide whether to use them; what was left out: ",
-                        ShowLedger(dataset=contract.dataset),
-                    ),
-                    partition=audit.name,
+                what = (
+                    f"published with a failed audit, {audit.name}, in {len(failed)} of the newest {len(newest)} "
+                    f"partitions, {failed[-1]} the last: {audit.description}"
                 )
+                look = "look at the rows, and decide whether to use them; what was left out: "
+                remedy = Remedy(look, ShowLedger(dataset=contract.dataset))
+                yield _finding(contract, "audits", what, remedy, audit.name)
 
 
 def observed(deployment: Observed) -> Iterator[Finding]:
@@ -141,23 +132,17 @@ def observed(deployment: Observed) -> Iterator[Finding]:
         published = deployment.look.published(contract.dataset)
         seen = offline_observer.standing(deployment.look.events, contract, published)
         for drift in offline_observer.standing_drifts(seen):
-            yield _finding(
-                contract,
-                "drift",
-                what=f"the values of {drift.column} on {drift.period} are not distributed as before: population "
-                f"stability index {drift.found:.2f}, usual is at most {drift.limit:.2f}",
-                remedy=Remedy("look at its most frequent values; if the change is meant, it counts as usual in weeks"),
-                partition=drift.column,
+            what = (
+                f"the values of {drift.column} on {drift.period} are not distributed as before: population stability "
+                f"index {drift.found:.2f}, usual is at most {drift.limit:.2f}"
             )
+            remedy = Remedy("look at its most frequent values; if the change is meant, it counts as usual in weeks")
+            yield _finding(contract, "drift", what, remedy, drift.column)
         for above, rows in offline_observer.standing_orphans(seen).items():
-            yield _finding(
-                contract,
-                "references",
-                what=f"{sum(rows.values()):,} rows refer to nothing in {above}, in "
-                + ", ".join(period or "the table" for period in rows)[:100],
-                remedy=Remedy("compute again what is stale: ", Run(), "; if they stay, look at both tables"),
-                partition=above,
-            )
+            periods = ", ".join(period or "the table" for period in rows)[:100]
+            what = f"{sum(rows.values()):,} rows refer to nothing in {above}, in {periods}"
+            remedy = Remedy("compute again what is stale: ", Run(), "; if they stay, look at both tables")
+            yield _finding(contract, "references", what, remedy, above)
 
 
 def retiring(deployment: Observed) -> Iterator[Finding]:
@@ -165,13 +150,9 @@ def retiring(deployment: Observed) -> Iterator[Finding]:
     for contract in deployment.graph.contracts.values():
         for migration in contract.migrations:
             if migration.ends <= deployment.now.date():
-                yield _finding(
-                    contract,
-                    "migration",
-                    what=f"the time to {migration} is over since {migration.ends}, and every row has both still",
-                    remedy=Remedy("see who reads the old column, and finish it: ", ShowMigrations()),
-                    partition=migration.old,
-                )
+                what = f"the time to {migration} is over since {migration.ends}, and every row has both still"
+                remedy = Remedy("see who reads the old column, and finish it: ", ShowMigrations())
+                yield _finding(contract, "migration", what, remedy, migration.old)
 
 
 def unstarted(deployment: Observed) -> Iterator[Finding]:
@@ -179,13 +160,9 @@ def unstarted(deployment: Observed) -> Iterator[Finding]:
     contract = next(iter(deployment.contracts.values()))
     refused = landing / external_trigger.FOLDER / external_trigger.REFUSED
     for file in sorted(refused.glob(f"*{external_trigger.SUFFIX}")):
-        yield _finding(
-            contract,
-            "events",
-            what=f"the event in {file.relative_to(landing)} starts no run; the reason is in the file beside it",
-            remedy=Remedy("have its sender send it again, corrected; then remove both files"),
-            partition=file.name,
-        )
+        what = f"the event in {file.relative_to(landing)} starts no run; the reason is in the file beside it"
+        remedy = Remedy("have its sender send it again, corrected; then remove both files")
+        yield _finding(contract, "events", what, remedy, file.name)
 
 
 def unsent(deployment: Observed) -> Iterator[Finding]:

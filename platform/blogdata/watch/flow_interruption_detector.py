@@ -1,21 +1,17 @@
 """Flow Interruption Detector: notices that no data comes any more, though nothing has failed.
 
 Problem: a job runs without an error and writes nothing, or a producer has gone silent; readers find out days later.
-
 How it works: the instants at which data came are read from one of three layers: publications with new rows in the event
 log (:func:`published`), newest event times in the file statistics (:func:`event_times`), or files in the landing zone
 (:func:`landed`). :func:`detect` compares the silence since the newest instant with a bound. Continuous delivery
 declares the bound (`every`). For irregular delivery it is twice the usual pause: the third longest of the last five
 weeks, so that nights and weekends are usual and an outage or two are not. This bound is never below the length of a
 partition plus its promise.
-
 The trap: not every new file is data. A compaction, a restoration, a publication without rows, a repeated one of the
 same rows and an empty flag are none. Files copied into the landing zone at once have the times of the copy; then the
 hours in the names of their folders are used instead.
-
 When not to use it: to notice that less data comes than usual (Skew Detector), or that one partition is missing between
 others (Readiness Marker). While a dataset has fewer than 20 pauses, its usual pause is unknown and nothing is judged.
-
 Source: Data Engineering Design Patterns, ch. 10.
 """
 

@@ -2,19 +2,15 @@
 
 Problem: a producer delivers more than before, or a reader is not run; no job fails, and the reader works on data of an
 hour ago.
-
 How it works: each source of offsets (:class:`Offsets`) lists how far the reader is behind in each partition: in units
 of the source (Delta versions, files or landed partitions), and since when the oldest unread unit is there.
 :func:`detect` takes the maximum and the 95th percentile over the partitions: the reader lags if the maximum is above
 the bound.
-
 The trap: an average hides the one partition that stands still. And a maximum alone does not tell a slow reader from one
 partition with too much data; the percentile does, and the reading has both. Readers that run in batches are behind
 between two runs as a matter of course, so the bound is the promised delay, and periods that wait for their end are not
 counted.
-
 When not to use it: where no one has promised anything, a distance has no bound.
-
 Source: Data Engineering Design Patterns, ch. 10.
 """
 

@@ -30,7 +30,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """The periods that one look found new, by time, and what stands of this look and earlier ones."""
+    """The newly profiled periods, by time, and the drifts and orphans that stand since this look or earlier ones."""
 
     dataset: str
     profiles: Sequence[Profile]
@@ -125,7 +125,7 @@ def _orphans(
         # Compared with the newest state: a version of a user that a later delivery took back is an orphan, too, until
         # the rows that were joined with it are computed again.
         if access.lake.version(reference.dataset) is None:
-            # A blog without users has no such table; whoever refers to it all the same refers to nothing.
+            # A blog without users has no such table: every reference to it is broken.
             missing = rows.dropna(subset=list(reference.columns))
         else:
             referenced = access.lake.read(spark, reference.dataset)

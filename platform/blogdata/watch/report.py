@@ -55,7 +55,7 @@ def compute(
     days: int = DAYS,
     own_hosts: Collection[str] = (),
 ) -> Report:
-    """Compute the report, without Spark; without the blog's own hosts, these are found by what they do."""
+    """Compute the report, without Spark; without own hosts they are derived from the page views."""
     look = Snapshot(zone, EventLog(lake))
     deployment = Observed(graph=GRAPH, look=look, now=now, streams=streamed_inputs(checkpoints))
     with ThreadPoolExecutor(max_workers=1) as beside:

@@ -21,8 +21,6 @@ from blogdata.contract.partitions import Grain, start_of
 from blogdata.errors.finding import Severity
 
 FILE = "report.html"
-
-
 SHOWN = 25
 LONGEST_NAME = 200
 
@@ -128,7 +126,6 @@ def printable(name: str) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cut)
 
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 UNDEFINED = "–"
 
 
@@ -151,16 +148,13 @@ def duration(seconds: float | None) -> str:
     """Write seconds as `4.2 s`, `12 s`, `4 m 20 s`, `3 h 5 m` or `2 d 4 h`."""
     if seconds is None:
         return UNDEFINED
-    whole = round(seconds)
     if seconds < 10:
         return f"{seconds:.1f} s"
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} m {whole % _MINUTE} s"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} m"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+    whole = round(seconds)
+    for unit, length, below, part in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+        if whole >= length:
+            return f"{whole // length} {unit} {whole % length // part} {below}"
+    return f"{whole} s"
 
 
 def figure(value: float | None, unit: str) -> str:

@@ -2,20 +2,16 @@
 
 Problem: a job succeeds on half of its input, and reports show a drop that never happened; or one key takes half of the
 rows, and one task works while the others wait.
-
 How it works: :func:`volumes` compares the rows of a partition with the median of comparable ones: the same hour of the
 same weekday in the last eight weeks (while these are few, the same hour of the last two weeks, with a wider tolerance),
 each scaled by the growth since. A partition is skewed if its rows lie outside the tolerance by more than chance
 explains, and far from its comparable ones for their own spread. :func:`unevenness` compares the relative deviation of
 the rows of keys, standard deviation by mean, with that of earlier partitions.
-
 The trap: the fatality loop. If a bad partition becomes the norm, the next good one is reported. Refused and failed runs
 publish nothing, so they are no history, and medians do not move with single bad partitions. The other trap is small
 numbers: a hundred rows of some twenty visitors vary by chance, so what chance explains is computed for rows that come
 in groups.
-
 When not to use it: for a known event such as a sale, which is an unusual volume and no fault.
-
 Source: Data Engineering Design Patterns, ch. 10.
 """
 

@@ -2,19 +2,15 @@
 
 Problem: a job that succeeds two hours late has failed its readers, and whoever looks for the cause must know whether
 the job was slow or its producer was late.
-
 How it works: a partition is due a promised time after its end (:func:`detect`). Two spans are measured
 (:class:`Delivery`): event time, from the end of the partition to its first publication; and processing time, from when
 its input was there. If the partition is late though a job of usual duration could have made it, or processing alone
 took longer than the promise, our job was late. Otherwise the input was.
-
 The trap: in a chain of jobs a delay above makes all of them late, if each is measured from the start of the chain. Here
 each job's own time begins when its inputs were there, and a late input names the dataset it comes from. The first
 publication counts: late rows that publish an hour again do not make it late.
-
 When not to use it: for a stream, which has no partitions that end (Lag Detector). Partitions due more than a day ago
 are not judged: nobody can make up for them, and simulated or backfilled data are no misses.
-
 Source: Data Engineering Design Patterns, ch. 10.
 """
 

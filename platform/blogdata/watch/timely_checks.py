@@ -6,6 +6,7 @@ execute them at any time.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from typing import Any
 
 import dagster as dg
 
@@ -37,47 +38,40 @@ def deployment_of(access: LakeResource, now: datetime) -> Observed:
 
 def evaluation_of(reading: Reading) -> dg.AssetCheckEvaluation:
     description = f"{reading.what}; {reading.remedy}" if reading.stands else None
-    return dg.AssetCheckEvaluation(
-        asset_key=asset_key(reading.dataset),
-        check_name=reading.detector,
+    metadata = {"verdict": reading.verdict, "value": reading.value, "bound": reading.bound, **dict(reading.figures)}
+    return _evaluation(
+        dg.AssetCheckKey(asset_key(reading.dataset), reading.detector),
         passed=not reading.stands,
-        severity=dg.AssetCheckSeverity.WARN,
         description=f"not judged: {reading.what}" if reading.verdict == UNKNOWN else description,
-        metadata={
-            "verdict": reading.verdict,
-            "value": reading.value,
-            "bound": reading.bound,
-            **dict(reading.figures),
-            **({"partitions": list(reading.partitions[:100])} if reading.partitions else {}),
-        },
+        metadata={**metadata, **({"partitions": list(reading.partitions[:100])} if reading.partitions else {})},
+    )
+
+
+def _evaluation(
+    key: dg.AssetCheckKey, *, passed: bool, description: str | None, metadata: Mapping[str, Any]
+) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=passed,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=description,
+        metadata=metadata,
     )
 
 
 def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
-    """Return the key of the check on a dataset's landed table.
-
-    No run materializes the external assets of the landing zone, so Dagster never considers an evaluation older than the
-    data, and its pages show the newest one.
-    """
+    """Return the key of the check on a dataset's landed table: of an external asset the newest result is shown."""
     landed = landed_input(contract)
     assert landed is not None, f"{contract.dataset} reads nothing that lands"
     return dg.AssetCheckKey(dg.AssetKey(["landing", landed.table]), OVERDUE)
 
 
 def overdue_evaluation(contract: Contract, late: Overdue) -> dg.AssetCheckEvaluation:
-    key = overdue_check_key(contract)
-    return dg.AssetCheckEvaluation(
-        asset_key=key.asset_key,
-        check_name=key.name,
-        passed=late.warning is None,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=late.warning,
-        metadata={
-            "verdict": late.warning or QUIET,
-            OVERDUE: sum(map(len, late.without.values())),
-            **{why: list(keys) for why, keys in late.without.items()},
-        },
-    )
+    waits = {why: list(keys) for why, keys in late.without.items()}
+    metadata = {"verdict": late.warning or QUIET, OVERDUE: sum(map(len, late.without.values())), **waits}
+    key, passed = overdue_check_key(contract), late.warning is None
+    return _evaluation(key, passed=passed, description=late.warning, metadata=metadata)
 
 
 def _check(

@@ -2,17 +2,13 @@
 
 Problem: one step looks up where visitors are, joins the answers with the visits and writes. If the write fails, all of
 it starts again, and each hour of a backfill looks the same addresses up once more.
-
 How it works: the lookup is a step with a table of its own, `silver.places`, and the join, `silver.visits_enriched`,
 begins at that table. The boundary is a commit: a retry of the join, Dagster's re-execution from failure and a later
 run start behind it. A step asks only for what is not stored (:func:`missing`), so a lookup that is executed again
 repeats nothing either.
-
 The trap: a boundary where nothing is stored. Two steps that pass rows in memory look like two in the graph, and start
 again as one. And what is stored is not asked for again: an address that changes hands keeps its country.
-
 When not to use it: when a step is cheap, and nobody else needs its result; to store it costs more than to repeat it.
-
 Source: Data Engineering Design Patterns, ch. 6.
 """
 

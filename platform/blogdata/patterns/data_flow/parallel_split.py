@@ -3,18 +3,14 @@
 Problem: a writer is being replaced, and for some weeks both have to run, to compare what they write. Two pipelines
 would read and compute everything twice, and if they read at different times, they differ for that reason alone. One
 pipeline that writes both lets the old one's faults stop the new one.
-
 How it works: the rows of a partition are read once, at one version, and :func:`split` gives them to every writer. Each
 file is put in place whole. A writer that fails keeps no other from writing: the error is raised when all have tried,
 and names those that failed; their readers keep the earlier file. :func:`compare` reads both files back as their readers
 do, and counts the rows that only one of them has, with examples.
-
 The trap: comparing the frame that was written instead of the files. The old layout's rounding, quoting and missing
 values are in the files only.
-
 When not to use it: when a writer needs hours or other hardware than the rest. Then it is a dataset of its own, started
 by the publication of its input (Isolated Sequencer).
-
 Source: Data Engineering Design Patterns, ch. 6.
 """
 

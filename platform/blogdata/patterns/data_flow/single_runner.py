@@ -2,20 +2,16 @@
 
 Problem: each period builds on what the one before it left. A backfill that runs two of them at once, or goes on after a
 failed one, computes the later one from a state that lacks the earlier.
-
 How it works: a backfill of any number of periods is one run (`BackfillPolicy.single_run`), and the table's pool has one
 slot. Runs of the job `refresh` and materializations claim the whole table while they execute it
 (`blogdata.runs.turns`); an automatic run that finds it claimed leaves it out, as new data must not wait for a backfill,
 and a person's run waits. In the run, :func:`in_turn` executes one period after another, asks again after each what is
 due, and ends with the first failure. Between runs, the failed period keeps the later ones waiting (:func:`stopped`):
 sensors request none of them until it is published, and the check `waiting` names it. A person's run tries it first.
-
 The trap: a limit of one run at a time is not enough. The queue starts runs by priority, and the run after a failed one
 starts as if nothing had happened.
-
 When not to use it: when periods are independent (Concurrent Runner). A period that is late makes all later ones late,
 and an old period repeats all later ones; `replay_limit` bounds how many without a person's word.
-
 Source: Data Engineering Design Patterns, ch. 6.
 """
 

@@ -2,18 +2,14 @@
 
 Problem: a report is due in the morning. If one source is behind, no report is worse than one without it, but a part
 that is taken for the whole leads to wrong decisions.
-
 How it works: the contract declares a deadline (`On.DEADLINE`). Until then the period waits for all parts; from then on
 it is computed from those that are published. :func:`gather` compares them with the expected ones for each source, and
 :func:`labelled` puts the share on every row: a figure whose source is missing is a row without a value, not a missing
 row and not a zero. The share is a measure of the commit too. When a missing part comes, the period is stale and
 replaced.
-
 The trap: the arrows of a graph do not show which inputs may be missing, so a reader sees a failed input and a computed
 report. And a source that has never delivered is no missing part: otherwise no report would ever be complete.
-
 When not to use it: when a part must not be taken for the whole at all (Aligned Fan-In).
-
 Source: Data Engineering Design Patterns, ch. 6.
 """
 

@@ -182,7 +182,7 @@ def _cut(states: DataFrame, spec: SessionSpec) -> DataFrame:
     at_end = timed.where("_from <= _to").withColumn("_at", F.explode(F.sequence("_from", "_to", hour)))
     return at_end.select(
         F.date_format("_at", _HOUR).alias(spec.partition),
-        # Without the visitor: the hash has no key, so whoever sees the position could try all visitors.
+        # Without the visitor: the hash has no key, so a reader of the position could try all visitors.
         keyed_idempotency.key(*[F.col(f"{APPENDED}.{name}") for name in spec.position]).alias("session_id"),
         (F.col("_at") == F.col("_over")).alias(COMPLETED),
         F.when(F.col("_at") == F.col("_hour"), F.col(spec.new)).otherwise(F.lit(0)).alias(spec.new),

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from blogdata.ledger.event import PUBLICATION
-from blogdata.ledger.events import EVENTS
+from blogdata.ledger.events import EVENTS, PUBLICATION
 from blogdata.table.lake import Lake
 
 if TYPE_CHECKING:

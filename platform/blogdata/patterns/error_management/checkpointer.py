@@ -1,4 +1,4 @@
-"""Checkpointer: a stream goes on where it was, and says where that is.
+"""Checkpointer: a stream continues where it stopped, and its position can be read.
 
 Problem: a stream that fails midway must neither start over nor skip the input it was processing.
 How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards, so a
@@ -31,8 +31,8 @@ from urllib.parse import unquote, urlsplit
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.files import write_atomically
-from blogdata.table.checksums import mismatch
 from blogdata.table.lake import Lake
+from blogdata.table.store import mismatch
 
 STREAM_OFFSETS = "ops.stream_offsets"
 OFFSETS_DDL = (

@@ -43,9 +43,8 @@ def too_late(
     arrived: Mapping[str, int], integrated: Mapping[str, int], execution: str, lookback: Lookback
 ) -> dict[str, int]:
     """Count the rows that arrived after their partition was final, by partition; those without any are left out."""
-    missed = {
-        partition: arrived.get(partition, 0) - rows
-        for partition, rows in sorted(integrated.items())
-        if lookback.is_final(partition, execution)
+    return {
+        key: missed
+        for key, rows in sorted(integrated.items())
+        if lookback.is_final(key, execution) and (missed := arrived.get(key, 0) - rows) > 0
     }
-    return {partition: rows for partition, rows in missed.items() if rows > 0}

@@ -18,9 +18,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from blogdata.contract.publication import Commit
-from blogdata.table.changes import Extend, Overwrite
 from blogdata.table.publish import publish
-from blogdata.table.target import Companion, Provenance, Target
+from blogdata.table.target import Companion, Extend, Overwrite, Provenance, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

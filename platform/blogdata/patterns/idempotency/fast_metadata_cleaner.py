@@ -5,7 +5,7 @@ that grows every day, so the job takes longer every day.
 How it works: the rows of each period are a table of their own, a member; the dataset is the union of the members that
 its pointer names. New rows of a period are written to a new member and audited; then one commit of the pointer swaps it
 for the old one (:func:`replace_periods`). No file of any other period is opened. The old member is kept until no reader
-can still use it (`blogdata.table.retired`). Rows that a period lacks are added to its member, and the pointer then
+can still use it (`blogdata.table.expiry`). Rows that a period lacks are added to its member, and the pointer then
 names the newer version (`blogdata.contract.writes.Slices`). :func:`freeze` turns the final periods of a past year into
 one immutable member, as a view over many tables is slow.
 The trap: dropping the table before the view stops naming it: readers fail in between, and a crash there leaves a view
@@ -213,7 +213,7 @@ def replace_periods(
 
 
 def extensible(lake: Lake, dataset: str, keys: Collection[str]) -> Mapping[str, Member]:
-    """Find the periods to whose member rows can be added: not frozen, and nobody has written to it since."""
+    """Find the periods to whose member rows can be added: not frozen, and not written to since."""
     return {
         member.partitions[0]: member
         for member in members.seen(lake, dataset).covering(keys)

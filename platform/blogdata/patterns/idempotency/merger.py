@@ -27,11 +27,9 @@ from pyspark.sql import functions as F
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Commit
 from blogdata.table import arrow, kept_rows, tables
-from blogdata.table.changes import Exchange, Rewrite
-from blogdata.table.lake import marks_rows
+from blogdata.table.lake import marks_rows, rows_of_files
 from blogdata.table.publish import publish
-from blogdata.table.reads import rows_of_files
-from blogdata.table.target import Provenance, Target
+from blogdata.table.target import Exchange, Provenance, Rewrite, Target
 from blogdata.table.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
 DELETED = "is_deleted"

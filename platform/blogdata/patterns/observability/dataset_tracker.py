@@ -1,18 +1,14 @@
 """Dataset Tracker: the datasets a dataset is computed from, their owners, and whom to contact (dataset lineage).
 
 Problem: a column disappears upstream, and it is unknown which reports break and who owns them.
-
 How it works: every publication records the inputs it really read, with their versions; :func:`track` turns these
 records and the owners in the contracts into a graph. Sources outside the lake are known from the files in a commit's
 column lineage, or from the source that a stream's batch recorded; rows served to a database from the events of the
 deliveries. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs that collect the
 lineage of a whole company.
-
 The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run read the
 dataset; it disappears when the newest publications no longer read it.
-
 When not to use it: to find the columns that a figure is computed from; that is the Fine-Grained Tracker.
-
 Source: Data Engineering Design Patterns, ch. 10; OpenLineage specification 2-0-2 and its facets.
 """
 

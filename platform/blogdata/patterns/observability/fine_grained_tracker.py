@@ -1,19 +1,15 @@
 """Fine-Grained Tracker: the columns of datasets and landed files that a column is computed from (column lineage).
 
 Problem: a figure is in doubt, and it is unknown which source fields it was computed from.
-
 How it works: when rows are written, the engine walks Spark's analysed plan and follows every output column through
 projections, aggregates, joins, unions and generators down to the columns of the tables and files that were read
 (:func:`sources`), through rows that were computed once and kept, too (:mod:`blogdata.table.kept_rows`). A stream's
 batch has no files in its plan; there the lineage ends at the source that the batch names. The run that wrote a row is
 known from the row's partition, see Metadata Decorator.
-
 The trap: a column that is only used to filter, join or sort is no input of the other columns; including it would make
 every column depend on every other. It is read all the same: :func:`read` has it. And a publication whose lineage was
 lost looks like one that reads nothing: it must count as one that reads everything.
-
 When not to use it: for the rows of a source that Spark does not read itself; there only the source is known.
-
 Source: Data Engineering Design Patterns, ch. 10.
 """
 
@@ -23,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from blogdata.contract.publication import Commit
-from blogdata.table.changes import READ
 from blogdata.table.lake import Lake
+from blogdata.table.target import READ
 
 _OF_A_LINE = ("raw", "source_file", "source_offset")
 

@@ -2,20 +2,16 @@
 
 Problem: every visit has a valid browser, so no rule is broken; but since Tuesday nine in ten have the same one. Looking
 for that while the data are written would delay every publication.
-
 How it works: :func:`unseen` compares the ledger with the profiles of earlier looks, so only periods with something new
 are read; :func:`profile` counts, in one pass, the most frequent values of the columns that the contract names, of
 numbers by powers of two. :func:`drifts` compares their distribution with that of comparable periods, the same weekday
 where there are enough, by the population stability index. Profiles are events of the log, so the next look and every
 report read them without the data (:func:`standing`).
-
 The trap: a fixed limit. A distribution differs between periods for three normal reasons: the day of the week, few rows,
 and rows of one session, which are alike. So a difference counts only if it is above a conventional limit, and above
 what sampling explains.
-
 When not to use it: to keep bad rows from readers; it looks when they have been read for hours. What it finds repeatedly
 becomes an audit or a rule of the contract.
-
 Source: Data Engineering Design Patterns, ch. 9.
 """
 
@@ -32,7 +28,7 @@ from blogdata.contract.contract import LEAST_ROWS, Contract
 from blogdata.contract.partitions import Grain, coarser, key_of, start_of
 from blogdata.contract.publication import WHOLE_TABLE, Entry, kept
 from blogdata.errors import ConfigurationError
-from blogdata.ledger.event import Event
+from blogdata.ledger.events import Event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

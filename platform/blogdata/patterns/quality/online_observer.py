@@ -1,20 +1,16 @@
 """Online Observer: a dataset is measured by the job that writes it, so measures are published with the data.
 
 Problem: an observer that runs once a day reports at noon that the referral was null in all rows since midnight.
-
 How it works: :func:`observed` adds the share of nulls of each nullable column to a contract's measures, SQL aggregates
 that are computed in the same pass as the audits, and stored in the commit. :func:`series` reads them back as a time
 series over the partitions, without reading the data, and :func:`jumps` finds the partitions that deviate from the ones
 before them, which the dataset's check `measures` reports.
-
 The trap: a measure is not a promise. A null share that doubles must be reported, but must not stop the job; what must
 stop it is an audit. An empty partition has no null share: it is absent from the series, not zero. And a share varies
 for three normal reasons: the hour and the day of the week; few rows; and rows that come in groups, so that a hundred
 carry as little information as some twenty independent ones. This variation is estimated from the share's own history.
-
 When not to use it: for measures that need other datasets, history or much time (distributions, drift); an Offline
 Observer computes them outside the hot path.
-
 Source: Data Engineering Design Patterns, ch. 9.
 """
 

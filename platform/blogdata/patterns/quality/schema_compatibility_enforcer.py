@@ -1,21 +1,17 @@
 """Schema Compatibility Enforcer: a change of a schema that would break its readers is refused before it is made.
 
 Problem: a team removes a column that it no longer needs. The job of another team names it, and fails at night.
-
 How it works: by the mode that schema registries call full: new code reads rows of every version, and a query of any
 version reads new rows. :func:`blogdata.table.incompatibilities.incompatibilities` lists every change that breaks
 this. It is enforced in continuous integration against the released schema of the contract (:func:`breaks`), and before
 every write against the table (:func:`blogdata.table.incompatibilities.hold_table`). As no release takes a column away
 or changes its type, the last release stands for all before it. New fields of a producer are no change of a table; they
 are kept in the raw line.
-
 The trap: Avro's rules do not hold for tables. An Avro reader replaces an absent optional field by its default; a SQL
 query that names an absent column fails. So no column may be removed, however optional. And a column that is added is
 null in the rows that are older: a required one needs a `default`, with which these rows are filled.
-
 When not to use it: for a dataset that nobody reads yet; release its schema as a new beginning. A change that has to
 break readers is a Schema Migrator's work.
-
 Source: Data Engineering Design Patterns, ch. 9.
 """
 

@@ -1,7 +1,6 @@
 """Schema Migrator: a column is renamed, retyped or removed in steps, and no reader finds it gone.
 
 Problem: a column has a name that misleads. To rename it breaks every query that names it, on the same day.
-
 How it works: add, both, remove. The contract declares the new column beside the old one, and a migration
 (:class:`blogdata.contract.schema.Migration`) with its grace period. The table gets the new column with the next
 publication, and older rows get its value from the old one, in one commit. From then on the asset computes one of the
@@ -9,15 +8,12 @@ two and :func:`blogdata.contract.migrations.both` derives the other; a rule of t
 equal, so readers may move one by one. At last the contract drops the old column. It is still written until
 :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace period is over and
 while the column is read. Readers are known from column lineage and deliveries to databases (:func:`readers`).
-
 The trap: the last step is forgotten, and every row is written twice for ever; the phase of each migration is listed
 until it is over. And the values of a removed column stay in the files until their partitions are written again: a
 column of that name must never return, and to erase personal data this is the wrong tool.
-
 When not to use it: for a column that is added (evolution does that), or whose meaning changes: that is another column,
 or another dataset. Tables that are merged only lose columns; those that live in several tables are not migrated. A
 column that a reader names only to drop it again is not in column lineage; that reader's next run fails, and says so.
-
 Source: Data Engineering Design Patterns, ch. 9.
 """
 

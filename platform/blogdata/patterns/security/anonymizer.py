@@ -2,7 +2,6 @@
 
 Problem: somebody outside wants to count readers. Names are easily left out; but who knows that a reader opened a
 certain page on Tuesday in a rare browser finds her row, and everything else it says.
-
 How it works: identifiers, and persons who asked not to be shared, are left out (removal). What others may know of a
 person is told less exactly (generalization): values that fewer than `k` persons share are given up, one column after
 the other (:func:`generalize`). A person is one row among those who look alike; rows of fewer than `k` persons, or of
@@ -12,16 +11,13 @@ replacement). Counts of two rows of a group are shifted between them by a bounde
 (perturbation): the sum stays, and a recomputation gives the same rows (:func:`share`). Two audits (:func:`audits`) that
 no person can lift refuse anything else. They count: a group has `k` rows if its numbers begin with 1 to `k`, and `l`
 values if its first `l` rows differ.
-
 The trap: a number for each visitor, even a new one. It ties the rows of a person together, and two visits that somebody
 knows of single out a third. And free text: the request of the page `/jane-doe` writes a name into the data, so a page
 or a host, too, is named only if `k` persons share it.
-
 When not to use it: for a few readers: most rows are withheld. To follow a person over time: that is a pseudonym, and no
 anonymity. For a period that is shared again while it still changes: the difference of two versions is a small group.
 And against who sends page views themselves: four forged visitors beside a reader are a group of five, with one row
 that the forger did not send.
-
 Source: Data Engineering Design Patterns, ch. 7; Sweeney, k-anonymity, 2002; Machanavajjhala et al., l-diversity, 2007.
 """
 

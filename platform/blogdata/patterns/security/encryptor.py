@@ -1,7 +1,6 @@
 """Encryptor: columns are stored encrypted; the files of the table are useless without the key.
 
 Problem: a backup or a copied folder gives away all of a table. Roles and views protect only from queries through them.
-
 How it works: a contract names the encrypted columns, the key, and the column that says which row a value belongs to
 (:class:`blogdata.contract.schema.Encrypted`). :func:`encrypted` replaces each text by its ciphertext (AES-256-GCM)
 before it is written, :func:`decrypted` gives it back to who may see it. Spark's workers compute both: a plan has the
@@ -16,15 +15,12 @@ A key has versions, and each ciphertext names its own. Rotation adds a version a
 table's earlier versions need the old one until they are vacuumed. Removing a version of the key makes everything that
 it encrypted unreadable at once, wherever a copy is (crypto-shredding), for all persons: a key for each person would
 itself be a row about each person, copied and backed up as well.
-
 The trap: the key beside the data. Secrets in the deployment's home protect a lake that lies elsewhere, or is copied
 without them; a backup of the whole home has both. Another trap: a lost key. What it encrypted is gone, unless it can be
 computed again: here from bronze, by another version.
-
 When not to use it: for columns that are joined, filtered or counted by value: that takes a token (Pseudo-Anonymizer).
 And not against the operator of the deployment, who reads its secrets, nor for lines as received: bronze and the
 landing zone have the same values in plain text.
-
 Source: Data Engineering Design Patterns, ch. 7; NIST SP 800-38D (GCM).
 """
 

@@ -2,19 +2,15 @@
 
 Problem: all jobs run with the rights of one user, who may read, overwrite and remove every table. A wrong name in one
 job destroys another one's table, and nobody knows what a job really depends on.
-
 How it works: :func:`reach_of` derives what a job may read and write from the inputs that its contract names for the
 planner, so there is no second list. A step's lake is a :class:`DeclaredLake`, which opens no other table, and before
 rows are committed, the tables in their plan are compared, so that a path put together by hand is found, too
 (:class:`blogdata.table.target.Target`, `may_read`). The error names the job and what it reached for, and nothing is
 published.
-
 The trap: rights by name patterns, `silver.*`, because the list of tables is long. Every new table is then readable
 before anybody has thought about it.
-
 When not to use it: as a wall against the author of a job. In one process with the user's rights, Python code can open
 any file; the step stops a mistake, and only the permissions of another user stop a person.
-
 Source: Data Engineering Design Patterns, ch. 7.
 """
 

@@ -3,7 +3,6 @@
 Problem: an analyst may see which pages are read, and no address; a partner may see counts, and no single visitor; an
 engineer must find two rows of one user without learning who that is. A right to a whole table gives each of them too
 much or nothing, and a copy of the table for each is a second truth.
-
 How it works: contracts say whom a column identifies, and how. :data:`RIGHTS` says once for each role what it sees of a
 direct identifier, of a pseudonym, of a quasi-identifier, and which rows; :func:`sight_of` derives from both what a role
 sees of a dataset, so a new column is covered on the day it is declared. :func:`grants` writes that as grants and row
@@ -21,14 +20,11 @@ had asked.
 A count of few visitors by a hidden column tells that column: a contract declares such rows (`Telling`), and they are
 left out. Where a total less the other counts would tell a count that is left out, a partner does not see the smallest
 of the others either (`adds_up`). Totals of other tables are not considered.
-
 The trap: a filter in front of the table and nothing else. The optimizer may compute a reader's own expression first,
 and its error, or its time, tells of rows that the filter would have removed. PostgreSQL knows which functions keep
 quiet (`LEAKPROOF`); Spark does not. So where rows are left out, their columns are null before anything is computed.
-
 When not to use it: against the owner of the files, who reads them without asking. And not to make a dataset anonymous:
 what a role still sees of one visitor may single that visitor out.
-
 Source: Data Engineering Design Patterns, ch. 7.
 """
 

@@ -2,7 +2,6 @@
 
 Problem: an analyst of visits has to know which page views are of one visit, and not whose. An id as it is leads to the
 person: another table has it beside the name.
-
 How it works: a token is a keyed hash (:func:`keyed_hash`), HMAC-SHA256 with a key for one purpose, derived from the
 deployment's secret (:func:`derived_key`): rows of one purpose join, and nobody tests ids against tokens without the
 secret. Each place where tokens are published has a purpose of its own (:func:`token`, and :func:`token_of` outside of
@@ -15,14 +14,11 @@ there, encrypted or in bronze, so no vault with a row for each person has to be 
 
 To look for faults, one needs to see what is wrong with a value, which no token tells. A mask (:func:`masked_email`)
 leaves the first letter and the domain of an e-mail address, and nothing of another text. Masked values do not join.
-
 The trap: a hash without a key. There are 4 billion addresses and far fewer user ids, so all of them are hashed in
 minutes (dictionary attack). And the false sense of security: the columns beside a token may still single somebody out,
 as the attack of the Anonymizer's test measures, and a mask of a rare value hides little.
-
 When not to use it: for people outside, who get anonymous rows (Anonymizer), and where the id is needed again: no table
 of ids and tokens is kept.
-
 Source: Data Engineering Design Patterns, ch. 7; RFC 2104 (HMAC).
 """
 

@@ -1,7 +1,6 @@
 """Secretless Connector: a client shows who it is by a certificate, and no password is asked for.
 
 Problem: a password has to be stored, fetched, and replaced in two places at once; a stolen one is valid until then.
-
 How it works: an authority of the deployment signs a certificate for the server and one for each login
 (:func:`keep`), in the login's name. The server accepts a login only with its certificate of the authority; the clients
 accept only a server with a certificate of the authority for its address (`verify-full`). Keys never leave the folder,
@@ -9,13 +8,10 @@ and are readable by their owner only.
 
 The authority lasts. A month before they expire, certificates are replaced by others of the same authority; until then
 the old ones are accepted, too, so a consumer has a month to fetch the new ones.
-
 The trap: an authority that is replaced locks out every consumer at once, and a certificate that is never replaced
 expires on a day nobody thinks of.
-
 When not to use it: where the server cannot speak TLS, or is another team's, which signs with its own authority; then
 its certificate is a file that the address names.
-
 Source: Data Engineering Design Patterns, ch. 7.
 """
 

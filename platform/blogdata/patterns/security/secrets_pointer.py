@@ -2,7 +2,6 @@
 
 Problem: a job needs the key of an API or the password of a database. Written into code, settings or the configuration
 of a run, it is in repositories, logs, plans and web pages, and replacing it means to find all copies.
-
 How it works: a setting names a secret; a pointer is that name and the folder of the deployment's secrets, with a file
 for each, which a person or the agent of a secrets server writes. The value is fetched when it is used (:func:`fetch`),
 as a :class:`Secret`, which is `***` wherever it is printed, formatted or logged, and cannot be pickled.
@@ -12,13 +11,10 @@ fetches it again when the service refuses it: another value is tried once; with 
 
 A deployment makes its own secrets, such as the keys of its pseudonyms: of two processes that find none, the second one
 gets the value of the first.
-
 The trap: to keep the value. A job that fetched a password at its start fails in the hour in which it is replaced; and a
 value in a plain text is one `print` away from a log.
-
 When not to use it: where no secret is needed. Who may read the file has the secret; a client certificate in place of a
 password leaves nothing to fetch.
-
 Source: Data Engineering Design Patterns, ch. 7.
 """
 

@@ -2,7 +2,6 @@
 
 Problem: a job is tried on staging before it is released. Generated rows lack the faults of real ones; real ones have
 names and addresses, which more people could read there than may.
-
 How it works: the copy is derived from the contract, which says of each column whom it identifies (:data:`STAGING`,
 :func:`sight_of`). A text that identifies somebody directly or by a pseudonym becomes its keyed hash, so rows still join
 and keys stay unique; the key of these hashes is for staging alone. Other values that identify somebody, such as the
@@ -10,15 +9,12 @@ line as received, are removed, and so is any other column that is classified as 
 quasi-identifier is its day. Rows that would tell a removed column are left out. All other values stay
 (:func:`transformed`). Rows are computed before they are written, and the copy is a new table each time, so no data
 file, statistic or log of it ever had another value.
-
 The trap: `SELECT * EXCEPT (ip)`. A column that comes later is copied before anybody has thought about it. Here a
 column, or a field of a struct, that the contract does not declare stops the copy and is named
 (:func:`require_classified`). And free text: a page or a campaign that has somebody's name in it is copied, as the
 contract says that it leads to nobody.
-
 When not to use it: to give rows away. Staging is pseudonymous and not anonymous: browsers, days and pages of one
 visitor stay together, and may single somebody out. People outside get what the Anonymizer makes.
-
 Source: Data Engineering Design Patterns, ch. 2.
 """
 

@@ -2,23 +2,19 @@
 
 Problem: two tables are joined by user. Every join shuffles both of them, although nothing has changed since the last
 one. To partition them by user would make a folder for each.
-
 How it works: a column has the bucket of each row's user, a keyed hash modulo a small number (:func:`of`), and files
 have its minimum and maximum (Metadata Enhancer), so a predicate on it skips files of other buckets in frozen years,
 which are sorted by it (Sorter). Delta has no `bucketBy`, from which Spark would know this. So :func:`read` deals ranges
 of buckets to tasks: a task reads the rows of its range from each table, and joins and aggregates them alone
 (:class:`Together`). The plan has no Exchange.
-
 The trap: trust. If a user's rows have two buckets, because two tables count them differently or rows are older than the
 column, a join loses pairs and a group comes twice, without an error. So the buckets are read from the table's log, at
 the version that is read: tables that state none, or others, are refused (:class:`UsersNotTogether`), and so is a row
 with a user and no bucket. The hash is keyed, with a key that is never replaced: an unkeyed one would let anybody test
 whether a row, whose user was erased, is that of a known user.
-
 When not to use it: where little is shuffled, for small tables, or for one query. A file that lies in the ranges of two
 tasks is read by both. A bucket is never split, so a user with most of the rows keeps one task busy. And a query in
 plain SQL still shuffles, and only skips files if it names the bucket.
-
 Source: Data Engineering Design Patterns, ch. 8.
 """
 

@@ -1,7 +1,6 @@
 """Dataset Materializer: the result of an expensive view is a table, which a refresh brings up to date.
 
 Problem: a view joins and merges months of rows for everybody who opens it.
-
 How it works: the contract of the table has the view (`view`), one statement over other datasets. :func:`evaluate`
 computes it for a person who asks and for the table alike. Each publication records the version of the input that it
 read. A refresh reads what changed since then from the change feed of the input (:func:`changes`): a partition that was
@@ -9,12 +8,9 @@ computed again with equal rows is no change, nor is a compaction. Only what depe
 the rest is taken from the table. The removal of old files keeps what the refresh has still to read
 (:func:`blogdata.ledger.held_versions.held_versions`), for thirty days at most. If the feed does not reach back to that
 version, or other code has computed the table, the whole view is computed, and the publication says why.
-
 The trap: a table is as old as its refresh, and its rows do not tell: the lag detector says how many versions behind its
 input it is. A copy also needs the protection of its source: its sketches are personal as those it is merged from.
-
 When not to use it: for a view that is cheap, or asked for less often than its input changes.
-
 Source: Data Engineering Design Patterns, ch. 8.
 """
 

@@ -2,7 +2,6 @@
 
 Problem: a reader that does not know Delta lists the folder of a table: it takes files of old versions, and of writers
 that died, for rows; and it waits for the listing.
-
 How it works: :func:`share` writes the files of one version in the layout of Delta's own symlink manifests
 (`GENERATE`): a `manifest` in a folder for each partition, with a file's address on each line. It is staged, appears by
 one rename, and readers find it by a link that is switched atomically. Its files are held
@@ -14,13 +13,10 @@ with rows that are only marked as removed, which a plain reader would see.
 A load manifest lists what a copy has to load, so that a repeated or continued copy loads nothing twice and nothing that
 came later. For the copy into PostgreSQL it is the table `publications`, written in the transaction of the rows
 (:func:`blogdata.deliver.transactional_sink.served`).
-
 The trap: a manifest is not the table. It shows one version until somebody shares again, and if nothing holds that, a
 vacuum deletes its files.
-
 When not to use it: for readers that know Delta: they see the newest rows, and views without personal columns
 (:mod:`blogdata.deliver.lake_views`).
-
 Source: Data Engineering Design Patterns, ch. 8.
 """
 
@@ -41,9 +37,9 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.files import CURRENT
 from blogdata.table import arrow, shares
-from blogdata.table.checksums import file_of
 from blogdata.table.lake import DatasetMissing, Lake, TableSlice, marks_rows
 from blogdata.table.shares import MANIFEST, RECORD, Share
+from blogdata.table.store import file_of
 
 
 def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Share:

@@ -2,19 +2,15 @@
 
 Problem: every page view says what its device is called. If a name is corrected, all rows that repeat it have to be
 found and written again, and one that is missed contradicts the others.
-
 How it works: rows of facts have only the keys of what they are about (:func:`refer`), and each entity is a table of its
 own with one row a key (:func:`entity`). The keys are those that the sources have, so no number has to be given out. The
 key of its contract refuses a thing that has two rows. An entity is merged (Merger): a changed name is one row, and no
 row of facts is written. It ends one join from the facts (star schema): a host's row has its site and the kind of that
 site. A table of sites (snowflake schema) would have each kind once, and cost every query a join more.
-
 The trap: facts about what the reference data does not have. An inner join drops them, so each sum is too small by
 another number. Here they refer to a row `unknown`, and the sums are those of the facts.
-
 When not to use it: for readers, who pay a join for each entity with every query. Denormalizer pays the joins once, when
 it writes.
-
 Source: Data Engineering Design Patterns, ch. 8.
 """
 

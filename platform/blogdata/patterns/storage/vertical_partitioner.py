@@ -2,7 +2,6 @@
 
 Problem: each row has a text that is wider than all of its other columns together. To write the row again for one
 changed value writes and shuffles the text again, and it is kept for as long as the rest.
-
 How it works: :func:`split` takes the wide columns out of a contract and names the dataset that has them, with the key
 of its rows (:class:`blogdata.contract.schema.Wide`). The raw line of a visit event is stored once, in `bronze.visits`;
 `silver.visits` has its place in the landing zone, and an hour that is computed again does not write the line again.
@@ -14,16 +13,13 @@ The same keeps personal data apart, so that it can be removed (ch. 7). `silver.i
 a user once, by a token: a keyed hash of the user, the login and the e-mail (Pseudo-Anonymizer). `silver.users` and
 `silver.users_current` have the token, so nothing that is computed from them has a login or an e-mail;
 `silver.users_whole` joins them for who may see them. Without its row of the one small table, a token leads nowhere.
-
 The trap: a table of its own for the wide columns, with the same key and partitions. That is a second copy, a second
 file for each hour, and a text that is still written again with each row. Another trap: the join shows the line that is
 at a place now. If a landed file was replaced, its hours are computed anew by the next run; until then a line of another
 time is not shown (the time is part of the key), but one of the same time is.
-
 When not to use it: to read less: a reader of a columnar file reads only the columns that it selects. And it is not
 enough for removal: lines as received (bronze, the landing zone) and columns of `bronze.visits` and `silver.visits` have
 the values; `blogdata forget` removes these.
-
 Source: Data Engineering Design Patterns, ch. 8, and ch. 7 for removal.
 """
 
