@@ -205,4 +205,4 @@ def test_overdue_hours_are_told_once_until_they_come(
 def test_an_hour_with_a_refused_link_is_overdue(lake: LakeResource) -> None:
     (land(lake, "visits", H[3], {"a.json": "{}\n"}) / "b.json").symlink_to("/etc/passwd")
     (lake.landing_path / "visits" / "date=2026-01-06").symlink_to("/etc")
-    assert missing(lake) == {"link": [H[3], "2026-01-06"]}
+    assert missing(lake) == {"entry": [H[3], "2026-01-06"]}
