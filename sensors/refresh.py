@@ -62,10 +62,8 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     requests: list[dg.RunRequest] = []
     if fresh or unread:
         most = 0 if AGAIN[LANE] in busy else _MAX_REPUBLISHED
-        landed = {
-            main: planner.in_lane(GRAPH.task_of(main), keys, Lane.LANDED, max_republished=most)
-            for main, keys in fresh.items()
-        }
+        tasks = {main: GRAPH.task_of(main) for main in fresh}
+        landed = {m: planner.in_lane(tasks[m], fresh[m], Lane.LANDED, max_republished=most) for m in fresh}
         again = {main: {key: keys[key] for key in keys if key not in landed[main]} for main, keys in fresh.items()}
         landed, again = ({main: keys for main, keys in of.items() if keys} for of in (landed, again))
         if landed or unread:

@@ -35,10 +35,10 @@ def replay(context: dg.OpExecutionContext, config: ReplayConfig) -> Mapping[str,
     planned = planner.plan_of_replay({config.dataset: dict.fromkeys(keys, ASKED)})
     if planned.refused and not planned.runs:
         raise planned.refused[0]
-    shown: dict[str, Any] = {"datasets": len(planned.runs), **plan_table(planned.runs)}
+    result: dict[str, Any] = {"datasets": len(planned.runs), **plan_table(planned.runs)}
     if planned.refused:
-        shown["left out"] = "\n".join(map(str, planned.refused))
-        context.log.error(shown["left out"])
+        result["left out"] = "\n".join(map(str, planned.refused))
+        context.log.error(result["left out"])
     if not config.only_plan:
         runs: Runs = getattr(context.resources, RUNS)(command="job replay")
         if problems := runs.run_plan(planned).problems:
@@ -47,7 +47,7 @@ def replay(context: dg.OpExecutionContext, config: ReplayConfig) -> Mapping[str,
                 where=config.dataset,
                 next_step="mend what is named, and replay it again: the whole plan runs once more",
             )
-    return shown
+    return result
 
 
 job = operation(

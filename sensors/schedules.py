@@ -34,10 +34,8 @@ def _clock(clock: Clock, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinit
     )
     def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
         current = key_of(context.scheduled_execution_time - _PERIODS[clock].length, _PERIODS[clock])
-        request = Request(datasets=datasets, scope=Scope.ENDED.value)
-        return run_requests.refresh_request(
-            current, request, about=f"{clock.name.lower()}, {current} and before", tags={}
-        )
+        request, about = Request(datasets=datasets, scope=Scope.ENDED.value), f"{clock.name.lower()}, until {current}"
+        return run_requests.refresh_request(current, request, about=about, tags={})
 
     return tick
 

@@ -86,9 +86,8 @@ def detector_readings(context: dg.SensorEvaluationContext, lake: LakeResource) -
             if newest is None or newest.timestamp < before[1]:
                 continue
         events.append(evaluation)
-    return dg.SensorResult(
-        asset_events=events, skip_reason=f"detected: {', '.join(standing)}" if standing else "nothing is detected"
-    )
+    reason = f"detected: {', '.join(standing)}" if standing else "nothing is detected"
+    return dg.SensorResult(asset_events=events, skip_reason=reason)
 
 
 def _now() -> datetime:

@@ -30,7 +30,7 @@ from quality.streams import AD_FILES, VISIT_FILES
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
 _EVENT = ("visit_id", "event_time", "page")
 _DISPLAY = ("visit_id", "ad_id", "display_time")
-_AT_ONCE = timedelta()
+_NOW = timedelta()
 _PAYLOAD = ("user_id", "keep_private", "campaign", "display_page")
 
 
@@ -49,8 +49,8 @@ def take_in(batch: MicroBatch) -> None:
     ):
         by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
         sides = (
-            (live_lines.VISITS, _events, "event_time", _AT_ONCE),
-            (live_lines.ADS, _displays, "display_time", _AT_ONCE),
+            (live_lines.VISITS, _events, "event_time", _NOW),
+            (live_lines.ADS, _displays, "display_time", _NOW),
         )
         late = live_lines.late(batch, sides)
         accounts = live_lines.accounts(by_verdict, late)

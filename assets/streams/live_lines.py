@@ -63,11 +63,11 @@ def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
 
 
 def publish(
-    batch: MicroBatch, verdicts: DataFrame, contract: Contract, accounts: Mapping[str, Account], *, turn: int
+    batch: MicroBatch, rows: DataFrame, contract: Contract, accounts: Mapping[str, Account], *, turn: int
 ) -> None:
     """Publish the rows of a batch that are the first of their kind; the accounts tell the others."""
     if accounts:
-        first = verdicts.where(F.col("verdict") == Verdict.FIRST.value)
+        first = rows.where(F.col("verdict") == Verdict.FIRST.value)
         batch.append(first, contract, accounts=accounts, turn=turn)
 
 

@@ -33,7 +33,7 @@ from quality.streams import VISIT_FILES
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
-ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
+ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
 _SOURCE = "landing"
 """Source name for the watermark: the landing zone is one source; a topic would be one per partition."""
 
@@ -82,9 +82,8 @@ def judged(events: DataFrame, published: DataFrame, watermark: datetime | None) 
     late = late_data_detector.is_late(F.col("event_time"), watermark) & ~F.col("_replay")
 
     def held(rows: DataFrame) -> DataFrame:
-        return windowed_deduplicator.first_come(
-            rows, published, key=IDENTITY, order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
-        )
+        payload = F.xxhash64("raw")
+        return windowed_deduplicator.first_come(rows, published, key=IDENTITY, order=ORDER, payload=payload)
 
     behind = held(events.where(late)).replace({Verdict.FIRST.value: LATE}, subset=["verdict"])
     return held(events.where(~late)).unionByName(behind)

@@ -159,9 +159,8 @@ class Within(_Versioned):
             return {}
         periods = {coarser(hour, Grain.HOUR, edge.grain): hour for hour in sorted(hours, reverse=True)}
         newest = coarser(max([*hours, *look.published(edge.above)]), Grain.HOUR, edge.grain)
-        return {
-            key: periods[key] for key in open_periods(edge.below, periods, look.published(edge.below.dataset), newest)
-        }
+        published = look.published(edge.below.dataset)
+        return {key: periods[key] for key in open_periods(edge.below, periods, published, newest)}
 
     def parts(self, key: str, grain: Grain) -> Sequence[str]:
         return finer(key, grain, Grain.HOUR)
@@ -207,10 +206,8 @@ class EventsOf(_Versioned):
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
         arrivals, integrated = look.published(edge.above), look.published(edge.below.dataset)
-        asked = {key: integrated[key] for key in keys}
-        return dynamic_late_data_integrator.later_arrivals(
-            arrivals, asked, source=edge.above, breakdown=self.breakdown, until=until
-        )
+        asked, names = {key: integrated[key] for key in keys}, {"source": edge.above, "breakdown": self.breakdown}
+        return dynamic_late_data_integrator.later_arrivals(arrivals, asked, until=until, **names)
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         keys = wanted.get(edge.above, {})

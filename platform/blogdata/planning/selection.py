@@ -20,10 +20,8 @@ class Window:
 
     @classmethod
     def parsed(cls, text: str) -> Window:
-        start, _, end = text.partition("..")
-        return cls(
-            start=datetime.fromisoformat(start) if start else None, end=datetime.fromisoformat(end) if end else None
-        )
+        start, end = (datetime.fromisoformat(end) if end else None for end in text.split(".."))
+        return cls(start=start, end=end)
 
     def written(self) -> str:
         return f"{self.start.isoformat() if self.start else ''}..{self.end.isoformat() if self.end else ''}"

@@ -80,13 +80,11 @@ def dead_letter_error(letters: Contract, part: str, rejected: Mapping[str, tuple
     )
 
 
-def _unseen(
-    arrival: str, entry: Entry, integrated: Mapping[str, Entry], source: str, reach: EventsOf
-) -> dict[str, int]:
+def _unseen(hour: str, entry: Entry, integrated: Mapping[str, Entry], source: str, reach: EventsOf) -> dict[str, int]:
     """Map the event hours that have not read this version of an arrival to the version they read; -1 if none."""
-    touched = {arrival, *(hour for hour, *_ in entry.breakdowns[reach.breakdown] if hour is not None)}
-    seen = {hour: integrated[hour].inputs[source] if hour in integrated else -1 for hour in touched}
-    return {hour: version for hour, version in seen.items() if version < entry.version}
+    touched = {hour, *(key for key, *_ in entry.breakdowns[reach.breakdown] if key is not None)}
+    seen = {key: integrated[key].inputs[source] if key in integrated else -1 for key in touched}
+    return {key: version for key, version in seen.items() if version < entry.version}
 
 
 def _accepted(history: Sequence[Entry], entry: Entry, version: int) -> bool:
@@ -131,11 +129,8 @@ class Staleness:
                 lacking.pop(key, None)
         if self._too_long(task, lacking) is not None:
             return {}
-        return {
-            key: "; ".join(states)
-            for key, states in sorted(lacking.items())
-            if self._counts(task.contracts[0], key, lacking)
-        }
+        counted = [key for key in sorted(lacking) if self._counts(task.contracts[0], key, lacking)]
+        return {key: "; ".join(lacking[key]) for key in counted}
 
     def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, max_republished: int = 0) -> dict[str, str]:
         """Keep those of the stale partitions that a run of a lane computes.

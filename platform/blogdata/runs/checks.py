@@ -75,11 +75,8 @@ def check_specs(contract: Contract) -> list[dg.AssetCheckSpec]:
 
 def passed_checks(contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckEvaluation]:
     """Report the checks of a publication: `contract` passed, as it was audited before the commit; others run now."""
-    audited = {
-        "rules": len(contract.rules) + len(contract.audits),
-        "rows_audited": commit.rows_out,
-        "table_version": commit.version,
-    }
+    rules = len(contract.rules) + len(contract.audits)
+    audited = {"rules": rules, "rows_audited": commit.rows_out, "table_version": commit.version}
     lines = ledger.audit(step.lake, step.events, contract, list(commit.entries))
     return [
         _evaluation(contract, CONTRACT, passed=True, metadata=audited),

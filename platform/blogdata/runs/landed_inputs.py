@@ -142,10 +142,8 @@ class Landed:
     def accounts(self) -> dict[str, Account]:
         """Return the lines per partition, counted independently of Spark, and how many of them were erased."""
         erased = {key: sum(size.erased for size in sizes.values()) for key, sizes in self.measured.items()}
-        return {
-            key: Account(rows_in=self.line_count(key), reasons={ERASED: lines} if lines else {})
-            for key, lines in erased.items()
-        }
+        reasons = {key: {ERASED: lines} if lines else {} for key, lines in erased.items()}
+        return {key: Account(rows_in=self.line_count(key), reasons=reasons[key]) for key in erased}
 
     def files(self) -> dict[str, dict[str, FileFigures]]:
         """Return the rows of each file, and their bytes; a line that lost a byte is as wrong as a lost line."""

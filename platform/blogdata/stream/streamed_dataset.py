@@ -51,15 +51,11 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
         if unbalanced:
             raise dg.Failure(f"checks failed: {', '.join(unbalanced)}", allow_retries=False)
 
+    contracts, more = stream.contracts, {"stream": stream.name}
     made = dg.multi_asset(
         name=f"stream_{stream.name}",
-        specs=[
-            dg.AssetSpec(**described(contract, version), deps=deps(contract)).merge_attributes(
-                metadata={"stream": stream.name}
-            )
-            for contract in stream.contracts
-        ],
-        check_specs=[spec for contract in stream.contracts for spec in check_specs(contract)],
+        specs=[dg.AssetSpec(**described(c, version), deps=deps(c)).merge_attributes(metadata=more) for c in contracts],
+        check_specs=[spec for contract in contracts for spec in check_specs(contract)],
         required_resource_keys=set(RESOURCES),
         pool=pool_of(f"stream.{stream.name}"),
     )
