@@ -241,7 +241,7 @@ def _object(raw: bytes) -> dict[str, Any] | str:
         return problem
     line = text.strip(" \t\r\n\f\v")
     try:
-        value = _DECODER.decode(line)
+        value = _DECODER.decode(text)
         return value if isinstance(value, dict) else "not_json"
     except ValueError:
         pass

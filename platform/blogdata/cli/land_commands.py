@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,13 +76,12 @@ def simulate(
             where="blogdata land simulate",
             next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --hours 1 for a further hour",
         )
-    today = datetime.now(timezone.utc)
     spec = SimulationSpec(
         days=days,
         visits_per_day=visits_per_day,
         seed=seed,
         # The same command continues tomorrow what is interrupted today.
-        start=begin.date() if begin else simulator.begin_of(target) or (today - timedelta(days=days)).date(),
+        start=begin.date() if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
         faults=load_faults(faults) if faults else FaultRates(),
         ads=ads,
     )
@@ -90,6 +89,10 @@ def simulate(
     with _progress(quiet=as_json) as report:
         truth = simulator.simulate(spec, target, report)
     _say_simulated(truth, target, begun, added=0, as_json=as_json)
+
+
+def _today() -> date:
+    return datetime.now(timezone.utc).date()
 
 
 def _say_simulated(truth: Truth, target: Path, begun: float, *, added: int, as_json: bool) -> None:
