@@ -41,9 +41,13 @@ class Table:
         return int(DeltaTable(self.folder, version=version).to_pyarrow_table().num_rows)
 
     def readable(self) -> list[int]:
-        return [
-            version for version in range(DeltaTable(self.folder).version() + 1) if self.lake.is_whole(NAME, version)
-        ]
+        return [version for version in range(DeltaTable(self.folder).version() + 1) if self.has(version)]
+
+    def has(self, version: int) -> bool:
+        try:
+            return self.rows(version) > 0
+        except FileNotFoundError:
+            return False
 
     def unneeded(self, *held: int, now: datetime = NOW) -> list[Path]:
         return unneeded.data_files(self.lake, NAME, held, now)
