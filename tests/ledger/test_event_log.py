@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import published
+from blogdata.errors import ConfigurationError
 from blogdata.ledger import events
 from blogdata.ledger.events import EVENTS, Event, EventLog
 from blogdata.table import store
@@ -44,6 +45,15 @@ def opened(lake: Lake) -> DeltaTable:
 
 def recorded(lake: Lake) -> list[int]:
     return [entry.rows_out for entry in EventLog(lake).history("silver.visits")]
+
+
+def test_what_an_earlier_version_published_is_refused_with_the_way_on(lake: Lake) -> None:
+    EventLog(lake).append(
+        [Event(kind=events.PUBLICATION, dataset="silver.visits", partition=HOUR, table_version=1, payload={})]
+    )
+    with pytest.raises(ConfigurationError, match="an earlier version has published it") as refused:
+        EventLog(lake).history("silver.visits")
+    assert "begin a new home" in str(refused.value)
 
 
 def test_a_stale_compaction_is_refused_and_loses_nothing(lake: Lake) -> None:
