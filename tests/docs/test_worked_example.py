@@ -30,7 +30,7 @@ PAGE, OF_PATTERN = "docs/how-to/add-a-dataset.md", "docs/how-to/add-a-pattern.md
 FILES = {**files(PAGE), **files(OF_PATTERN)}
 USED = 'patterns=("Tail Folder", *PATTERNS),'
 PATTERN = "platform/blogdata/patterns/data_value/tail_folder.py"
-TESTS = ("tests/data_value/test_tail_folder.py", "tests/lineage/test_browser_stats.py")
+TESTS = ("tests/patterns/test_tail_folder.py", "tests/lineage/test_browser_stats.py")
 OF_ALL = (
     "tests/docs/test_pattern_index.py",
     "--deselect=tests/docs/test_pattern_index.py::test_the_generated_pages_are_current",
