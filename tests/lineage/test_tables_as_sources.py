@@ -160,7 +160,10 @@ def test_changed_rows_of_tables_come_once_and_deleted_ones_go(deploy: Deploy, da
         assert made.rows("silver.visits", "user_id", "device_version").count(("7", "14.10")) == 3
         assert blog.current().keys() == {*"abcde"}
         entry = made.published(CURRENT)["2026-01-05"]
-        assert (entry.rows_in, dict(entry.reasons)) == (7, {"deleted": 1, "duplicates": 1, "kept": 0})
+        assert (entry.rows_in, dict(entry.reasons)) == (
+            7,
+            {"dead_lettered": 0, "deleted": 1, "duplicates": 1, "kept": 0},
+        )
         # A deletion has nothing to encrypt.
         assert sorted(made.rows("silver.identities", "snapshots")) == [1] * 6
 
