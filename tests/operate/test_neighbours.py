@@ -97,7 +97,7 @@ def test_spark_listens_to_this_machine_only_and_asks_for_its_secret(spark_server
         if socket.pid in family and socket.laddr and socket.status == psutil.CONN_LISTEN
     }
     assert {address.removeprefix("::ffff:") for address in ports.values()} == {"127.0.0.1"}
-    # Java's are Connect, driver, block manager and those of streams; what starts Python processes asks for a secret, too.
+    # Java's are Connect, driver, block manager, and what streams need; what starts Python asks for a secret, too.
     assert sum(address.startswith("::ffff:") for address in ports.values()) >= 3
     assert spark.conf.get("spark.authenticate") == "true"
 

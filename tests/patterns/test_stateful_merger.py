@@ -27,6 +27,7 @@ from blogdata.table.compactor import compact
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
 from blogdata.table.write_faults import AuditFailed
+from laws.stepping import Probe
 from toy import LETTERS, copies_of, problems, resting, target
 
 CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.DAY))
@@ -52,10 +53,15 @@ class Table:
         self.runs = 0
 
     def execute(
-        self, period: str, run: str | None = None, rows: int | None = None, changes: Callable[[Any], Any] | None = None
+        self,
+        period: str,
+        run: str | None = None,
+        rows: int | None = None,
+        changes: Callable[[Any], Any] | None = None,
+        probe: Probe | None = None,
     ) -> Commit:
         self.runs += 1
-        into = target(self.root, run or f"run-{self.runs}", self.contract)
+        into = target(self.root, run or f"run-{self.runs}", self.contract, probe=probe and str(probe.folder))
         frame = self.spark.createDataFrame(self.deliveries[period], "letter STRING, says STRING, is_deleted BOOLEAN")
         provenance = Provenance(accounts={} if rows is None else {"": Account(rows_in=rows)})
         return execute(self.spark, into, self.events, period, changes or (lambda _: frame), provenance)
@@ -92,6 +98,20 @@ def test_table_4_5_a_corrected_day_runs_again_and_then_the_days_after_it(daily: 
     assert daily.execute(DAYS[3], run="before").repeated
     assert (daily.rows(), problems(daily.lake, daily.contract)) == ([("E", "8th"), ("Z", "corrected")], [])
     assert daily.versions() == dict(zip(DAYS, (1, 2, 5, 6), strict=True))
+
+
+@pytest.mark.parametrize("phase", ["written", "audited", "committed"])
+def test_a_day_that_dies_while_it_runs_again_is_there_whole_or_as_before(
+    daily: Table, tmp_path: Path, phase: str
+) -> None:
+    probe, made = Probe(tmp_path / "probe"), phase == "committed"
+    probe.end(phase)
+    with pytest.raises(RuntimeError):
+        daily.execute(DAYS[2], run="theirs", probe=probe)
+    assert tuple(daily.versions().values()) == ((1, 2, 5) if made else (1, 2, 3, 4))
+    assert daily.execute(DAYS[2], run="theirs").repeated == made
+    assert due(CONTRACT, daily.events.history(CONTRACT.dataset), []) == [DAYS[3]]
+    assert (daily.rows(), problems(daily.lake, daily.contract)) == ([("A", "7th"), ("C", "6th"), ("D", "7th")], [])
 
 
 def test_an_execution_is_refused_if_another_run_merges_meanwhile(daily: Table) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.column_types import Primitive, of_delta
 from blogdata.contract.contract import Contract
-from blogdata.contract.schema import Classification, Column, Migration, RowRule
+from blogdata.contract.schema import Classification, Column, How, Migration, RowRule, Subject, Whose
 from blogdata.contract.writes import Replace
 from blogdata.errors import ConfigurationError
 
@@ -75,7 +75,7 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
 def _identifying(contract: Contract, migration: Migration) -> dict[str, Any]:
     """Return whom a retired column identifies and who may see it: as with its successor; without one nobody sees it."""
     if migration.new is None:
-        return {"classification": Classification.PERSONAL}
+        return {"subject": Subject(whose=Whose.USER, how=How.DIRECT), "classification": Classification.PERSONAL}
     (new,) = [column for column in contract.columns if column.name == migration.new]
     return {"subject": new.subject, "classification": new.classification}
 

@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from blogdata.contract.contract import Contract, Look, Wanted
-from blogdata.contract.partitions import Grain, coarser, key_of, previous, start_of
+from blogdata.contract.partitions import Grain, coarser, following, key_of, previous, start_of
 from blogdata.contract.publication import WHOLE_TABLE, Entry, kept
 from blogdata.contract.schedule import On
 from blogdata.errors import PlatformError
@@ -213,6 +213,17 @@ class Staleness:
             for key in read.reach.behind(self.look, edge)
             if task.grain is not None and previous(key, task.grain) in after
         }
+
+    def ahead(self, task: Task, keys: Collection[str], count: int) -> set[str]:
+        """Find the published partitions that follow some partitions, as far as they can be computed again."""
+        if task.grain is None or not keys:
+            return set()
+        published = (self.look.published(task.main).keys() & self.computable(task)) - self.waiting(task).keys()
+        partitions, at = set[str](), set(keys)
+        for _ in range(count):
+            at = {following(key, task.grain) for key in at} & published
+            partitions |= at
+        return partitions
 
     def known(self, task: Task) -> set[str]:
         """Find all partitions a task could run: landed, published and stale ones, expired ones among them."""

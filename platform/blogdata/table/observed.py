@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 FEW = 500_000
 """Most rows whose keys and breakdowns are counted by the client; of more by Spark."""
-MOST_BYTES = 32 * 2**20
-"""Most bytes, compressed, of landed lines that the client reads to count them; of more by Spark."""
+MOST_BYTES = 256 * 2**20
+"""Most bytes of landed lines that the client reads to count them; of more by Spark."""
 _LINEAGE = "_lineage.json"
 _PARQUET = "parquet."
 _CONSTRAINT = "delta.constraints."
@@ -226,7 +226,7 @@ def _counted(
     has_rows = bool(files or beside)
     counts: dict[str, Any] = {"figures": figures or {}, "repeated": {}, "files": {}}
     breakdowns: dict[str, Any] = {} if has_rows else {name: [] for name in spec.breakdowns}
-    lines = sum(file.size for file in files) if spec.files else 0
+    lines = sum(size for landed in spec.files.values() for _, size in landed.values())
     is_few = sum(file.rows for file in files) <= FEW and lines <= MOST_BYTES
     if files and not beside and is_few:
         local = _Local(files, spec, place)
