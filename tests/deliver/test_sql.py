@@ -180,6 +180,6 @@ def test_times_are_printed_in_utc_whatever_their_year(
     assert (code, err) == (0, "")
     visit = "2026-01-05 10:05:00Z"
     wanted = {"event_time": visit, "a": "0000-01-01 00:00:00Z", "b": "9999-12-31 23:59:59.5Z", "c": "0000-01-01"}
-    nested = "2026-01-05T10:05:00.000Z"
+    nested = "2026-01-05 10:05:00.000000Z"
     assert json.loads(out) == [wanted | {"s": {"d": [nested]}, "m": {"k": nested}}]
     assert visit in said("sql", "SELECT event_time FROM silver.visits")[1]

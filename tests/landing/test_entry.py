@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from threading import Thread
@@ -22,7 +23,7 @@ from blogdata.landing.log_splitter import split_by_hour, unsplit_logs
 from blogdata.landing.passthrough_replicator import land as replicate
 from blogdata.landing.suppression_list import ListUnusable, SuppressionList
 from blogdata.operate import config
-from blogdata.operate.config import Settings
+from blogdata.operate.config import LogSettings, Settings
 from landing.growing_logs import NOW, line
 
 BOB = Identifiers(
@@ -234,6 +235,15 @@ def test_an_address_is_that_of_strangers_later_on(home: Settings) -> None:
         for time, day in (("30/Apr", "2026-04-30"), ("02/May", "2026-05-02"))
     )
     assert left_of(home, VISITS.replace(".json", ".log"), [*before, *after]) == after
+
+
+def test_a_line_in_parts_goes_whole(home: Settings) -> None:
+    """By the format that is declared; what has begun before a line of his is a stranger's."""
+    asked = '[01/Apr/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200'
+    texts = (f"P {asked}", 'F "9.9.9.9"', f"P 8.8.8.8 - - {asked[:40]}", f'F 9.9.9.9 - - {asked} 1 "-" "x"')
+    lines = [f"2026-04-01T10:00:00Z stdout {text}".encode() for text in texts]
+    declared = LogSettings(formats=('[$time_local] "$request" $status"$remote_addr"',))
+    assert left_of(replace(home, logs=declared), VISITS.replace(".json", ".log"), lines) == [lines[2]]
 
 
 def test_a_number_in_a_request_is_no_id(home: Settings) -> None:

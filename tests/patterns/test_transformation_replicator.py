@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grp
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from deltalake import DeltaTable, schema
 from blogdata.contract.column_types import parse_fields
 from blogdata.contract.schema import NOBODY, Column
 from blogdata.deliver.staging import remove, replicate
-from blogdata.errors import PlatformError
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.operate.config import CopySettings, Settings
 from blogdata.patterns.security import transformation_replicator
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown
@@ -156,3 +157,14 @@ def test_a_field_within_a_column_has_to_be_declared_too() -> None:
     stored = parse_fields("seen STRUCT<at: TIMESTAMP, by: ARRAY<STRUCT<browser: STRING, phone: STRING>>>, email STRING")
     with pytest.raises(PlatformError, match=r"these columns identify: seen\.by\.phone, email"):
         require_classified(declared, stored)
+
+
+@pytest.mark.parametrize("place", ["lake/staging", ".", "home", "used"])
+def test_staging_goes_to_a_new_folder_outside_of_the_deployment(tmp_path: Path, place: str) -> None:
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "file").touch()
+    home, landing, lake = (tmp_path / name for name in ("home", "landing", "lake"))
+    known = Settings(home=home, landing=landing, lake=lake, jars=home)
+    named = replace(known, staging=CopySettings(folder=(tmp_path / place).resolve(), group=GROUP))
+    with pytest.raises(ConfigurationError, match="the folder for staging"):
+        replicate(named, [], nullcontext)

@@ -83,3 +83,10 @@ def test_rows_of_the_person_go_and_the_account_adds_up(spark: Any, rows: Rows) -
     log = Path(rows.lake.path(CONTRACT.dataset)) / "_delta_log"
     said = max(log.glob("*.json")).read_text()
     assert (USER in said, all(hour in said for hour in toy.HOURS)) == (False, True), "no commit has the value"
+
+
+def test_a_table_that_is_older_than_a_column_gets_it(spark: Any, rows: Rows) -> None:
+    newer = replace(CONTRACT, columns=(*CONTRACT.columns, Column(name="since", type="STRING", description="New")))
+    before = seen(rows)
+    taken_out(spark, rows, newer)
+    assert seen(rows) == [(*row, None) for row in before if row[-1] != USER]

@@ -330,5 +330,5 @@ def _text(column: Column, kind: str) -> Column:
     if kind == "timestamp":
         return F.concat(column.cast("string"), F.lit("Z"))
     if kind in _NESTED:
-        return F.to_json(column, {"ignoreNullFields": "false"})
+        return F.to_json(column, {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX"})
     return column.cast("string") if kind in ("timestamp_ntz", "date") else column

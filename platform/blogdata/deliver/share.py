@@ -32,7 +32,7 @@ def share(lake: Lake, dataset: str, *, withdraw: bool) -> list[Share]:
 
     The files are kept until the share is withdrawn, or moved to a newer version by the next call.
     """
-    refuse_unknown([dataset] if dataset else [], EVERY, where="share")
+    refuse_unknown([dataset] if dataset or withdraw else [], EVERY, where="share")
     if dataset:
         with files.locked(shares.home(lake) / f".{dataset}.lock"):
             manifest.withdraw(lake, dataset) if withdraw else manifest.share(lake, EVERY[dataset])

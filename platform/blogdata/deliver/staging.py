@@ -104,8 +104,15 @@ def _folder(settings: Settings) -> tuple[Path, int]:
     if settings.staging is None:
         step = "write [staging] with folder and group into it: a run cannot choose where copies go"
         raise ConfigurationError(what="no folder is named for staging", where=where, next_step=step)
+    folder = settings.staging.folder
+    own = (settings.home, settings.landing, *([] if "://" in str(settings.lake) else [settings.lake]))
+    within = any(folder.is_relative_to(place) or place.is_relative_to(folder) for place in own)
+    made = (folder / _COPIES).is_dir() or not folder.exists() or not any(folder.iterdir())
+    if within or not made or (folder.exists() and folder.stat().st_uid != os.geteuid()):
+        what = "the folder for staging is a part of the deployment, belongs to another user or has other files"
+        raise ConfigurationError(what=what, where=str(folder), next_step=f"name a new folder in {where}")
     try:
-        return settings.staging.folder, getgrnam(settings.staging.group).gr_gid
+        return folder, getgrnam(settings.staging.group).gr_gid
     except KeyError as error:
         what = f"this machine has no group {settings.staging.group}"
         raise ConfigurationError(what=what, where=where, next_step="make it, or name another") from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +30,7 @@ from blogdata.landing.suppressed_lines import LOCK, splitting
 from blogdata.ledger.events import EventLog
 from blogdata.operate import secrets, spark_connect
 from blogdata.operate.config import Settings
-from blogdata.privacy.file_search import Searched, search
+from blogdata.privacy.file_search import Searched, is_searched_for, search
 from blogdata.privacy.journal import Erasure, Journal
 from blogdata.runs import turns
 from blogdata.runs.upkeep import BUSY
@@ -45,7 +45,7 @@ _NUMBERED = re.compile(r"^(\d{20})\.")
 
 def clear(settings: Settings, erasure: Erasure) -> list[str]:
     """Clear all places, and return those that could not be cleared, with the reason."""
-    left = [*_older_versions(settings), *_outbox(settings, erasure)]
+    left = [*_older_versions(settings, erasure), *_outbox(settings, erasure)]
     if left:
         return left
     staging.remove(settings)
@@ -62,20 +62,21 @@ def clear(settings: Settings, erasure: Erasure) -> list[str]:
     return []
 
 
-def _older_versions(settings: Settings) -> Iterator[str]:
+def _older_versions(settings: Settings, erasure: Erasure) -> Iterator[str]:
     events = EventLog(Lake(root=str(settings.lake)))
+    values = frozenset(filter(is_searched_for, erasure.persons.values()))
     for contract in EVERY.values():
         try:
-            if why := _clear_table(settings, events, contract):
+            if why := _clear_table(settings, events, contract, values):
                 yield f"{contract.dataset}: {why}"
         except (PlatformError, DeltaError) as error:
             yield f"{contract.dataset}: {error.what if isinstance(error, PlatformError) else 'its log is damaged'}"
 
 
-def _clear_table(settings: Settings, events: EventLog, contract: Contract) -> str:
-    """Remove what the current version of a dataset does not need, files with rows and its log; return why not.
+def _clear_table(settings: Settings, events: EventLog, contract: Contract, values: Collection[str]) -> str:
+    """Remove what the current version of a dataset does not need; return why not.
 
-    The log begins anew with a checkpoint.
+    A log with a value, as in a statement that somebody ran, begins anew with a checkpoint.
     """
     lake, dataset = events.lake, contract.dataset
     if not any(column.singles_out for column in contract.columns):
@@ -104,9 +105,10 @@ def _clear_table(settings: Settings, events: EventLog, contract: Contract) -> st
         for table, newest in needed.items():
             files += unneeded.superseded(lake, table, newest, alone_since)
             log = Path(plain(lake.path(table))) / "_delta_log"
-            lake.at(table, newest).create_checkpoint()
-            numbered = ((file, _NUMBERED.match(file.name)) for file in sorted(log.iterdir()))
-            files += [file for file, match in numbered if match and int(match[1]) < newest]
+            if search(log, values).traces:
+                lake.at(table, newest).create_checkpoint()
+                numbered = ((file, _NUMBERED.match(file.name)) for file in sorted(log.iterdir()))
+                files += [file for file, match in numbered if match and int(match[1]) < newest]
         unneeded.remove(files)
     return ""
 

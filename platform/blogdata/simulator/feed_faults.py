@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
 from blogdata.errors import ConfigurationError
@@ -92,8 +92,10 @@ def load_faults(path: Path) -> FaultRates:
     try:
         return FaultRates.none(**tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
+        wrong = error.errors(include_url=False) if isinstance(error, ValidationError) else ()
+        why = "; ".join(f"{entry['loc'][-1]}: {entry['msg']}" for entry in wrong) or " ".join(str(error).split())
         raise ConfigurationError(
-            what=f"the faults file cannot be read: {' '.join(str(error).split())}",
+            what=f"the faults file cannot be read: {why}",
             where=str(path),
             next_step=f"write lines such as `late = 0.05` (TOML), with rates from 0 to 1 of {', '.join(_NAMES)}",
         ) from error
