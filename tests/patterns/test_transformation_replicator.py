@@ -167,4 +167,4 @@ def test_staging_goes_to_a_new_folder_outside_of_the_deployment(tmp_path: Path, 
     known = Settings(home=home, landing=landing, lake=lake, jars=home)
     named = replace(known, staging=CopySettings(folder=(tmp_path / place).resolve(), group=GROUP))
     with pytest.raises(ConfigurationError, match="the folder for staging"):
-        replicate(named, [], nullcontext)
+        replicate(named, [], nullcontext)  # type: ignore[arg-type]
