@@ -18,7 +18,7 @@ def test_a_faults_file_sets_only_named_rates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("duplicates = 0.1", "duplicates Unexpected"),
+        ("duplicates = 0.1", "duplicates: Unexpected"),
         ("duplicate = 1.5", "less than or equal to 1"),
         ("duplicate = nan", "finite"),
         ("duplicate = 0.6\nlate = 0.6", "add up to 1.2"),

@@ -93,7 +93,7 @@ def load_faults(path: Path) -> FaultRates:
         return FaultRates.none(**tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         wrong = error.errors(include_url=False) if isinstance(error, ValidationError) else ()
-        why = "; ".join(f"{entry['loc'][-1]}: {entry['msg']}" for entry in wrong) or " ".join(str(error).split())
+        why = "; ".join(": ".join(map(str, (*entry["loc"], entry["msg"]))) for entry in wrong) or str(error)
         raise ConfigurationError(
             what=f"the faults file cannot be read: {why}",
             where=str(path),
