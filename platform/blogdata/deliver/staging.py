@@ -105,7 +105,7 @@ def _folder(settings: Settings) -> tuple[Path, int]:
         step = "write [staging] with folder and group into it: a run cannot choose where copies go"
         raise ConfigurationError(what="no folder is named for staging", where=where, next_step=step)
     folder = settings.staging.folder
-    own = (settings.home, settings.landing, *([] if "://" in str(settings.lake) else [settings.lake]))
+    own = [place.resolve() for place in (settings.home, settings.landing, settings.lake)]
     within = any(folder.is_relative_to(place) or place.is_relative_to(folder) for place in own)
     made = (folder / _COPIES).is_dir() or not folder.exists() or not any(folder.iterdir())
     if within or not made or (folder.exists() and folder.stat().st_uid != os.geteuid()):
