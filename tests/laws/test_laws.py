@@ -18,9 +18,8 @@ from blogdata.contract.publication import Commit
 from blogdata.errors import PlatformError
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import AuditFailed, ConcurrentWrite, WriteRefused
 from blogdata.table.lake import Lake
-from blogdata.table.write_faults import AuditFailed, WriteRefused
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, Row, State, Writer
 from toy import HOURS

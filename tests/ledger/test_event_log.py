@@ -18,8 +18,8 @@ from blogdata.errors import ConfigurationError
 from blogdata.ledger import events
 from blogdata.ledger.events import EVENTS, Event, EventLog
 from blogdata.table import store
+from blogdata.table.faults import LogDamaged
 from blogdata.table.lake import Lake
-from blogdata.table.store_faults import LogDamaged
 
 HOUR = "2026-01-05T10"
 

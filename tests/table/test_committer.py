@@ -11,7 +11,8 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import RemoveAction
 
 from blogdata.errors import PlatformError
-from blogdata.table.committer import ConcurrentWrite, Mark, OpenCommit, Whole
+from blogdata.table.committer import Mark, OpenCommit, Whole
+from blogdata.table.faults import ConcurrentWrite
 from blogdata.table.store import Store
 from table.tables import DATASET, at_once, made, opened, replace, rows, with_removed_row, written
 

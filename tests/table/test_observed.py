@@ -15,10 +15,10 @@ from blogdata.contract.schema import Audit, Column
 from blogdata.errors import TransientError
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.table.actions import files_below
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.observed import FEW, enforced
 from blogdata.table.target import Provenance
-from blogdata.table.write_faults import AuditFailed
 from toy import CONTRACT, WHOLE, resting, table, target
 
 ODD = ("ü", "a b/c:%é", "x'y\"{z}[1]*?~+", "2026-01-05T00")

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
-from blogdata.table.write_faults import AuditFailed
 from toy import HOURS, WHOLE, accounts, clicks, target
 
 pytestmark = pytest.mark.matrix(4)

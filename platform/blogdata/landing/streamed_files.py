@@ -19,7 +19,7 @@ from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, measure_all
 from blogdata.patterns.error_management.checkpointer import Checkpoint
 from blogdata.table.audit import FileFigures
-from blogdata.table.store_faults import LandedFileVanished
+from blogdata.table.faults import LandedFileVanished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from blogdata.errors import foreign
 from blogdata.errors.remedies import Query, Remedy
 from blogdata.table import members
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
-from blogdata.table.write_faults import AuditFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
