@@ -134,9 +134,8 @@ TRIED = (
     ("compact", "append", "opened"),
     ("merge", "compact", "written"),
     ("overwrite", "MERGE", "written"),
-    ("append", "OPTIMIZE", "audited"),
 )
-"""The cases of the suite: each operation once, one refused, and a vacuum beside files of a running write."""
+"""The cases of the suite: each own operation once, one refused, and a vacuum beside files of a running write."""
 _CHANGE_ROWS = ("overwrite", "merge", "erase", "MERGE", "DELETE")
 REFUSED = {
     *((first, second) for first in ("overwrite", "merge", "erase") for second in ("append", *_CHANGE_ROWS)),

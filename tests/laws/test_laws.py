@@ -256,16 +256,6 @@ def test_a_row_that_came_twice_is_refused(world: World, writer: Writer) -> None:
     assert (world.version(), world.rows()) == (version, BEFORE.model())
 
 
-@pytest.mark.campaign
-@_partitioned(WRITERS)
-def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> None:
-    parts = [Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])]
-    commits = [world.write(part, "run") for part in parts]
-    assert [commit.repeated for commit in commits] == [False, False]
-    assert world.rows() == writer.after(writer.after(BEFORE.model(), parts[0]), parts[1])
-    assert world.problems() == []
-
-
 @_partitioned(EVERY)
 def test_a_run_finds_its_own_commit_among_others(world: World, writer: Writer, probe: Probe) -> None:
     mine, others = Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])
