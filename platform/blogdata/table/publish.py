@@ -71,8 +71,6 @@ def publish(
         with typed_errors(where):
             _write(rows, target, spec, change, commit_id, companions)
     except AuditFailed as failed:
-        if failed.dataset == contract.dataset and not isinstance(change, Rewrite):
-            refused_batches.keep(rows, target, failed)
         _name_guard(failed, target)
         raise
     return receipt(lake, contract.dataset, commit_id, before)
@@ -131,7 +129,12 @@ def _write(
     probe.reached("opened")
     written, old = _stored(rows, target, spec, change, begun)
     probe.reached("written")
-    _refuse(dataset, written, target)
+    try:
+        _refuse(dataset, written, target)
+    except AuditFailed as failed:
+        if not isinstance(change, Rewrite):
+            refused_batches.keep(written.files, begun.table, lake, failed)
+        raise
     measures = written.judgement.measures
     held = {companion.contract.dataset: _held(companion, target, spec, measures) for companion in companions}
     info = {**spec.info, **written.figures, **({"companions": held} if held else {})}
