@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from assets.stream_inputs import VISIT_FILES
 from assets.streams import live_lines
 from blogdata.contract.publication import Account, Commit
 from blogdata.landing.lines import is_replay
@@ -28,7 +29,6 @@ from blogdata.table import arrow, kept_rows
 from blogdata.table.store import require_whole
 from quality.contracts.live import BRONZE, LATE, VISITS
 from quality.contracts.visits import WATERMARK
-from quality.streams import VISIT_FILES
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.

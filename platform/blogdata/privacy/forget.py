@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.stream_inputs import streamed_inputs
 from blogdata.deliver import serving
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
@@ -43,7 +44,6 @@ from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import CONTRACTS, GRAPH, LANDED
-from quality.streams import streamed_inputs
 
 _FILES_AT_ONCE = 100
 """Landed files that are overwritten while other runs wait to read theirs."""
