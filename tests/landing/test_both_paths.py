@@ -15,7 +15,7 @@ from assets.bronze.legacy_visits import PREFIX
 from assets.bronze.reference_lines import DeviceLines, UserLines
 from assets.bronze.visit_lines import ReceivedLines
 from blogdata.landing import lines
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader
 from blogdata.operate.config import LogSettings
 from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.landing_zone import simulate

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from blogdata.errors import PlatformError
-from blogdata.landing import log_formats, log_progress, suppressed_lines
+from blogdata.landing import log_formats, log_splitter, suppressed_lines
 from blogdata.landing.landed_persons import Identifiers
 from blogdata.landing.lines import FILLER
 from blogdata.landing.log_formats import LogReader, formats
@@ -338,16 +338,16 @@ def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch
         pass
 
     with monkeypatch.context() as patch:
-        write = log_progress.write
+        write = log_splitter.write_progress
 
-        def noting(log: Path, taken: log_progress.Taken) -> None:
+        def noting(log: Path, taken: log_splitter.Taken) -> None:
             if moment == "after it" and taken.erased_sha256 is None:
                 raise Killed
             write(log, taken)
             if moment == "before the rename":
                 raise Killed
 
-        patch.setattr(log_progress, "write", noting)
+        patch.setattr(log_splitter, "write_progress", noting)
         with pytest.raises(Killed):
             suppressed_lines.erase_known(home, home.landing, [log])
     with log.open("ab") as more:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blogdata.landing import landed_formats, log_progress, log_splitter, vanished_lines
+from blogdata.landing import landed_formats, log_splitter, vanished_lines
 from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import SplitReport, split_all, split_by_hour, unsplit_logs
 from blogdata.landing.readiness_marker import FLAG
@@ -116,7 +116,7 @@ def test_a_copied_log_lands_no_line_again(tmp_path: Path, data: bytes) -> None:
     for at, progress in ((0, True), (315_532_800, True), (2**32, True), (1, False)):
         os.utime(tmp_path / "access_logs" / "a.log", (at, at))
         if not progress:
-            log_progress.file_of(tmp_path / "access_logs" / "a.log").unlink()
+            log_splitter.progress_file(tmp_path / "access_logs" / "a.log").unlink()
         assert unsplit_logs(tmp_path)
         assert (split(tmp_path, now=NOW + timedelta(seconds=9)).lines, joined(tmp_path)) == (0, landed)
 
@@ -213,7 +213,7 @@ def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> N
     split(tmp_path, now=NOW + timedelta(seconds=2))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
     # Without its progress a log is compared with its parts.
-    log_progress.file_of(tmp_path / "access_logs" / "a.log").unlink()
+    log_splitter.progress_file(tmp_path / "access_logs" / "a.log").unlink()
     split(tmp_path, now=NOW + timedelta(seconds=3))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
 

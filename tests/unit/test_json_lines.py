@@ -17,7 +17,7 @@ from assets.bronze.legacy_visits import PREFIX
 from assets.bronze.reference_lines import DeviceLines, UserLines
 from assets.bronze.visit_lines import VisitLines
 from blogdata.landing.json_lines import iso_time
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader
 from lineage import odd_lines
 from quality.contracts.columns import CONTEXT, REQUEST
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assets.bronze.reference_lines import DeviceLines, UserLines
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader
 
 DAY = "2026-01-01"
 CHANGES = f"users/date={DAY}/users_table-1.jsonl"

@@ -13,9 +13,8 @@ from blogdata.contract.partitions import Grain, start_of
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.landing.landed_links import leading_out
-from blogdata.landing.lines import Bounds, read_listed
+from blogdata.landing.lines import Bounds, LineReader, read_listed
 from blogdata.landing.readiness_marker import irregular, scan
-from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, measure_all
 from blogdata.patterns.error_management.checkpointer import Checkpoint
 from blogdata.table.audit import FileFigures

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from blogdata.files import locked
-from blogdata.landing import in_place_overwriter, log_progress
+from blogdata.landing import in_place_overwriter, log_splitter
 from blogdata.landing.in_place_overwriter import Goes
 from blogdata.landing.landed_formats import content, digested
 from blogdata.landing.landed_persons import Reader
@@ -76,22 +76,22 @@ def _erase_in_log(log: Path, goes: Goes) -> int:
 
     The new digest is there before the new content, beside the old one: at any moment one of them is that of the log.
     """
-    taken, was_done = log_progress.read(log), log_progress.is_done(log)
+    taken, was_done = log_splitter.progress_of(log), log_splitter.is_done(log)
 
     def note(staged: Path) -> None:
         if taken is not None:
-            log_progress.write(log, replace(taken, erased_sha256=_digest(staged, taken.covered)))
-            in_place_overwriter.sync(log_progress.file_of(log))
-            in_place_overwriter.sync(log_progress.file_of(log).parent)
+            log_splitter.write_progress(log, replace(taken, erased_sha256=_digest(staged, taken.covered)))
+            in_place_overwriter.sync(log_splitter.progress_file(log))
+            in_place_overwriter.sync(log_splitter.progress_file(log).parent)
 
     count = in_place_overwriter.overwrite(log, goes, before=note)
-    noted = log_progress.read(log)
+    noted = log_splitter.progress_of(log)
     if noted is not None and noted.erased_sha256 is not None and _digest(log, noted.covered) == noted.erased_sha256:
         renewed = replace(noted, sha256=noted.erased_sha256, erased_sha256=None)
         if was_done:
             state = log.stat()
             renewed = replace(renewed, source_size=state.st_size, source_mtime_ns=state.st_mtime_ns)
-        log_progress.write(log, renewed)
+        log_splitter.write_progress(log, renewed)
     return count
 
 

@@ -21,8 +21,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.files import write_atomically
 from blogdata.landing.landed_links import leading_out
-from blogdata.landing.lines import Bounds
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import Bounds, LineReader
 from blogdata.landing.streamed_files import BatchFile, StreamedFiles
 from blogdata.landing.suppressed_lines import erase_known
 from blogdata.landing.suppression_list import SuppressionList
