@@ -19,7 +19,7 @@ from blogdata.landing import log_formats
 from blogdata.landing.landed_links import LinkRefused
 from blogdata.landing.log_splitter import SplitLog, split_all, unsplit_logs
 from blogdata.landing.readiness_marker import printable
-from blogdata.landing.suppressed_lines import erase_known, splitting
+from blogdata.landing.suppression_list import erase_known, splitting
 from blogdata.operate.config import Settings
 from blogdata.runs.computation import Context, access_of, partitions_of
 from blogdata.runs.dataset import Calendar

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from blogdata.contract.partitions import Grain, key_of, previous, start_of
 from blogdata.contract.publication import WHOLE_TABLE
 from blogdata.files import write_atomically
-from blogdata.landing.suppressed_lines import erase_known
+from blogdata.landing.suppression_list import erase_known
 from blogdata.operate import postgres, postgres_connection
 from blogdata.planning import clock
 from blogdata.planning.reach import delivered_on

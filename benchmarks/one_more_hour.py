@@ -16,8 +16,8 @@ from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
 from blogdata.files import write_whole
 from blogdata.simulator import landing_zone as simulator
+from blogdata.simulator.landing_zone import flag_complete
 from blogdata.simulator.spec import SimulationSpec
-from blogdata.simulator.truth import flag_complete
 
 STANDARD_ROWS = 10_000
 DAYS = (1, 10, 100)

@@ -17,9 +17,8 @@ from assets.bronze.visit_lines import ReceivedLines
 from blogdata.landing import lines
 from blogdata.landing.lines import LineReader
 from blogdata.operate.config import LogSettings
-from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.landing_zone import simulate
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
 from datasets import log_rows
 from lineage import odd_lines
 from unit import test_log_formats, test_log_headers, test_reference_lines, test_request_lines, test_visit_lines

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from blogdata.errors import PlatformError
-from blogdata.landing import log_formats, log_splitter, suppressed_lines
+from blogdata.landing import log_formats, log_splitter, suppression_list
 from blogdata.landing.landed_persons import Identifiers
 from blogdata.landing.lines import FILLER
 from blogdata.landing.log_formats import LogReader, formats
@@ -56,7 +56,7 @@ def land(home: Settings, name: str, lines: list[bytes]) -> Path:
 def left_of(home: Settings, name: str, lines: list[bytes]) -> list[bytes]:
     """Land lines and return those that are left."""
     file = land(home, name, lines)
-    suppressed_lines.erase_known(home, home.landing, [file])
+    suppression_list.erase_known(home, home.landing, [file])
     data = file.read_bytes()
     after = (gzip.decompress(data) if name.endswith(".gz") else data).split(b"\n")[:-1]
     assert [len(line) for line in after] == [len(line) for line in lines]
@@ -275,7 +275,7 @@ def test_the_list_has_no_value_and_needs_its_key(home: Settings) -> None:
 
 def test_without_a_forgotten_person_no_file_is_read(tmp_path: Path) -> None:
     home = config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})
-    assert suppressed_lines.erase_known(home, tmp_path, [tmp_path / "not there"]) == {}
+    assert suppression_list.erase_known(home, tmp_path, [tmp_path / "not there"]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -298,7 +298,7 @@ def land_log(home: Settings, lines: list[bytes]) -> Path:
 def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
     log = land_log(home, LINES)
     split(home)
-    assert sorted(suppressed_lines.erase_known(home, home.landing, [log, *parts(home)]).values()) == [1, 1]
+    assert sorted(suppression_list.erase_known(home, home.landing, [log, *parts(home)]).values()) == [1, 1]
     assert b"".join(part.read_bytes() for part in parts(home)) == log.read_bytes()
     assert unsplit_logs(home.landing) == []
     with log.open("ab") as more:
@@ -306,7 +306,7 @@ def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
     assert split(home) == 1
     # The log that was taken from is known again, whole and as its producer has it.
     (log.parent / "a.log.1").write_bytes(b"".join([*LINES, line(3700)]))
-    suppressed_lines.erase_known(home, home.landing, [log.parent / "a.log.1"])
+    suppression_list.erase_known(home, home.landing, [log.parent / "a.log.1"])
     with pytest.raises(PlatformError, match="begins with what was taken"):
         split_by_hour(log.parent / "a.log.1", home.landing, formats(), now=NOW)
 
@@ -314,11 +314,11 @@ def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
 def test_a_log_that_has_grown_at_its_producer_is_known_again(home: Settings, tmp_path: Path) -> None:
     log = land_log(home, LINES)
     split(home)
-    suppressed_lines.erase_known(home, home.landing, [log, *parts(home)])
+    suppression_list.erase_known(home, home.landing, [log, *parts(home)])
     (tmp_path / "a.log").write_bytes(b"".join([*LINES, line(3700)]))
 
     def known(copy: Path) -> None:
-        suppressed_lines.erase_known(home, home.landing, [copy])
+        suppression_list.erase_known(home, home.landing, [copy])
 
     assert replicate(tmp_path / "a.log", log.parent, prepare=known).outcome == "grown"
     assert split(home) == 1
@@ -349,12 +349,12 @@ def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch
 
         patch.setattr(log_splitter, "write_progress", noting)
         with pytest.raises(Killed):
-            suppressed_lines.erase_known(home, home.landing, [log])
+            suppression_list.erase_known(home, home.landing, [log])
     with log.open("ab") as more:
         more.write(line(3700))
     assert split(home) == 1
     assert parts(home)[1].read_bytes() == before
-    suppressed_lines.erase_known(home, home.landing, [log, *parts(home)])
+    suppression_list.erase_known(home, home.landing, [log, *parts(home)])
     assert b"".join(part.read_bytes() for part in parts(home)) == log.read_bytes()
     assert unsplit_logs(home.landing) == []
     assert split(home) == 0
@@ -363,7 +363,7 @@ def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch
 def test_a_log_is_not_overwritten_while_it_is_split(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The splitter would note the digest of lines that are not there any more, and refuse the log for ever."""
     log = land_log(home, LINES)
-    erasing = Thread(target=suppressed_lines.erase_known, args=(home, home.landing, [log]))
+    erasing = Thread(target=suppression_list.erase_known, args=(home, home.landing, [log]))
 
     class Slow(LogReader):
         def hour_of(self, line: bytes) -> str | None:
@@ -374,7 +374,7 @@ def test_a_log_is_not_overwritten_while_it_is_split(home: Settings, monkeypatch:
             return super().hour_of(line)
 
     monkeypatch.setattr(log_formats, "LogReader", Slow)
-    with suppressed_lines.splitting(home):
+    with suppression_list.splitting(home):
         split_by_hour(log, home.landing, formats(), now=NOW)
     erasing.join()
     assert b"bob" not in log.read_bytes()
@@ -388,7 +388,7 @@ def test_a_link_to_a_log_keeps_the_log_known(home: Settings) -> None:
     split(home)
     link = log.parent / "0-current.log"
     link.symlink_to(log.name)
-    assert suppressed_lines.erase_known(home, home.landing, [link, log]) == {link: 1}
+    assert suppression_list.erase_known(home, home.landing, [link, log]) == {link: 1}
     with log.open("ab") as more:
         more.write(line(3700))
     assert split(home) == 1

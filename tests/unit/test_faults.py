@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import ConfigurationError
-from blogdata.simulator.feed_faults import FaultRates, load_faults
+from blogdata.simulator.spec import FaultRates, load_faults
 
 
 def test_a_faults_file_sets_only_named_rates(tmp_path: Path) -> None:

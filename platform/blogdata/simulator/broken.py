@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.simulator.feed_faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
 from blogdata.simulator.simulated_visits import DISPLAY, VISIT, Displays, Visits
+from blogdata.simulator.spec import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
 from blogdata.simulator.text import DAY_MS, FieldChange, Ints, Texts, date_time, join, literal, pick, texts
 
 ChangeEvents: TypeAlias = Visits | Displays

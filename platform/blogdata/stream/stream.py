@@ -23,8 +23,7 @@ from blogdata.files import write_atomically
 from blogdata.landing.landed_links import leading_out
 from blogdata.landing.lines import Bounds, LineReader
 from blogdata.landing.streamed_files import BatchFile, StreamedFiles
-from blogdata.landing.suppressed_lines import erase_known
-from blogdata.landing.suppression_list import SuppressionList
+from blogdata.landing.suppression_list import SuppressionList, erase_known
 from blogdata.ledger.claims import Claims
 from blogdata.ledger.events import EventLog
 from blogdata.operate import config
