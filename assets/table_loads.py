@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from blogdata.contract.partitions import Grain, key_of, previous, start_of
 from blogdata.contract.publication import WHOLE_TABLE
 from blogdata.files import write_atomically
+from blogdata.landing import full_loader, incremental_loader
+from blogdata.landing.incremental_loader import DeltaTable
 from blogdata.landing.suppression_list import erase_known
 from blogdata.operate import postgres, postgres_connection
 from blogdata.planning import clock
@@ -21,7 +23,6 @@ from quality.contracts import landed
 if TYPE_CHECKING:
     import psycopg
 
-    from blogdata.landing.incremental_loader import DeltaTable
     from blogdata.ledger.events import EventLog
     from blogdata.operate.config import Settings
 
@@ -61,15 +62,13 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
         begin = max(begin, key_of(again, grain))
     window = last if grain is Grain.HOUR else _today()
-    loaded = load_windows(settings, table, [begin, window], is_first=not until)
+    loaded = load_windows(settings, table, [begin, window])
     write_atomically(_progress(settings, table), last.encode())
     return loaded
 
 
 def load_devices(settings: Settings) -> dict[str, Any]:
     """Load the devices as they are now, as today's delivery; result as of :func:`load`."""
-    from blogdata.landing import full_loader
-
     assert settings.tables.devices is not None
     folder = settings.landing / "devices" / f"date={_today()}"
     with _connected(settings) as connection:
@@ -90,10 +89,8 @@ def load_devices(settings: Settings) -> dict[str, Any]:
     }
 
 
-def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_first: bool = False) -> dict[str, Any]:
+def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
     """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones."""
-    from blogdata.landing import incremental_loader
-
     source = _delta_table(settings, table)
     with _connected(settings) as connection:
         loaded = incremental_loader.load(
@@ -104,7 +101,6 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_f
             windows[-1],
             now=clock.now(),
             untimed_in=_last_hour() if source.grain is Grain.HOUR else _today(),
-            count_before=is_first,
             prepare=lambda file: erase_known(settings, settings.landing, [file]),
         )
     return {
@@ -113,39 +109,32 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_f
         "rows": sum(loaded.rows.values()),
         "new": sum(loaded.new.values()),
         "without a usable time": loaded.rows.get(incremental_loader.UNTIMED, 0),
-        **({} if loaded.before is None else {"before the first window, not loaded": loaded.before}),
     }
 
 
 def _delta_table(settings: Settings, table: str) -> DeltaTable:
     from assets.bronze import legacy_visits, user_changes
-    from blogdata.landing.incremental_loader import DeltaTable
 
     tables = settings.tables
-    lines, name, announced = (
-        (user_changes, tables.users, landed.CHANGED_USER)
+    of, name, announced, line = (
+        (user_changes, tables.users, landed.CHANGED_USER, landed.CHANGED_USER)
         if table == USERS
-        else (legacy_visits, tables.legacy_visits, landed.LEGACY_VISIT)
+        else (legacy_visits, tables.legacy_visits, landed.LEGACY_VISIT, landed.VISIT + landed.OF_LEGACY_VISITS)
     )
     assert name is not None
-    return DeltaTable(
-        name=name, delta=lines.DELTA, announced=announced, shape=lines.SHAPE, prefix=lines.PREFIX, grain=WINDOWS[table]
-    )
+    return DeltaTable(name=name, delta=of.DELTA, announced=announced, line=line, prefix=of.PREFIX, grain=WINDOWS[table])
 
 
 def _folder(settings: Settings, table: str) -> Path:
     return settings.landing / READERS[table].partition(".")[2]
 
 
-@contextmanager
-def _connected(settings: Settings) -> Iterator[psycopg.Connection]:
-    address = postgres.of_tables(settings) or postgres.running_address(settings)
-    with postgres_connection.connected(address) as connection:
-        yield connection
+def _connected(settings: Settings) -> AbstractContextManager[psycopg.Connection]:
+    return postgres_connection.connected(postgres.of_tables(settings) or postgres.running_address(settings))
 
 
 def _loaded_until(settings: Settings, table: str) -> str:
-    """Return the last hour up to which a table was loaded; if empty, it is compared with all that has landed."""
+    """Return the last hour up to which a table was loaded; if empty, all windows are compared with what has landed."""
     file = _progress(settings, table)
     return file.read_text(encoding="utf-8") if file.is_file() else ""
 

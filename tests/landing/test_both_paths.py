@@ -70,7 +70,7 @@ READERS: Mapping[str, tuple[LineReader, str, Seeds]] = {
 }
 
 
-@pytest.mark.parametrize("drawn", [300, pytest.param(10_000, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("drawn", [50, pytest.param(10_000, marks=pytest.mark.campaign)])
 def test_a_line_is_read_here_as_by_workers(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: int
 ) -> None:

@@ -56,7 +56,7 @@ def lines(draw: st.DrawFn) -> tuple[str, str]:
     return separator.join(name for name, _ in parts), separator.join(written)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(lines())
 def test_a_generated_format_reads_what_apachelogs_reads(drawn: tuple[str, str]) -> None:
     declaration, line = drawn

@@ -185,14 +185,14 @@ def test_a_time_has_the_hour_it_is_in_whichever_lines_came_before() -> None:
     assert [row[LINES.names.index("event_hour")] for row in rows] == [f"2026-01-31T{time[:2]}" for time in times]
 
 
-def test_thousands_of_mutated_lines_get_the_oracles_verdict() -> None:
+def test_hundreds_of_mutated_lines_get_the_oracles_verdict() -> None:
     seeds = [GOOD, GOOD + GOOD, line(context=None), line(keep_private=None), '{"a":1},{"b":[{}]}']
-    lines = drawn(edited([seed.encode() for seed in seeds]) | events(), 1000)
+    lines = drawn(edited([seed.encode() for seed in seeds]) | events(), 300)
     expected = [oracle.judge_json(raw, HOUR) for raw in lines]
     for raw, verdict in zip(lines, expected, strict=True):
         row = read(raw)
         assert (sorted(row["reasons"]), row["event_time"]) == (sorted(verdict.reasons), verdict.time), raw
-    assert sum(not verdict.reasons for verdict in expected) > 100
+    assert sum(not verdict.reasons for verdict in expected) > 30
     assert len({reason for verdict in expected for reason in verdict.reasons}) > 12
 
 

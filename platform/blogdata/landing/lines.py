@@ -209,7 +209,7 @@ class Work:
         for piece in pieces:
             file = self.root / piece.file
             with faults_of(file):
-                if _is_inside(file, self.root):
+                if is_inside(file, self.root):
                     read_line = self.reader.of_file(piece.file, piece.partition)
                     every = lines(file, self.longest, piece.start, piece.end)
                     rows = (line for line in every if not is_erased(line[1]))
@@ -265,7 +265,7 @@ def _taken(rows: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     return taken
 
 
-def _is_inside(file: Path, root: Path) -> bool:
+def is_inside(file: Path, root: Path) -> bool:
     """Return whether to open a file: a link or pipe may have taken its place since; one that is gone is named then."""
     return leading_out(file, root) is None and (file.is_file() or not file.exists())
 
