@@ -155,12 +155,14 @@ def _split(context: Context) -> dict[str, Any]:
             results = list(split_all(landing, known, now=datetime.now(timezone.utc)))
     except PlatformError as error:
         raise failure(context, error) from error
-    reports, faults = [result.report for result in results if result.report is not None], []
-    for result in results:
-        if result.fault is not None:
-            context.log.error(f"{printable(result.log.name)} waits: {result.fault}")
+    reports, faults = [], list[PlatformError]()
+    for log, result in results:
+        if isinstance(result, PlatformError):
+            context.log.error(f"{printable(log.name)} waits: {result}")
             # A link in place of an hour's folder is a finding of the landing zone.
-            faults += [] if isinstance(result.fault, LinkRefused) else [result.fault]
+            faults += [] if isinstance(result, LinkRefused) else [result]
+        else:
+            reports.append(result)
     if faults:
         # The other logs are split: one that cannot be is in no other's way.
         raise failure(context, faults[0]) from faults[0]

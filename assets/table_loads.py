@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from blogdata.contract.partitions import Grain, key_of, previous, start_of
 from blogdata.contract.publication import WHOLE_TABLE
 from blogdata.files import write_atomically
-from blogdata.landing import full_loader, incremental_loader
-from blogdata.landing.incremental_loader import DeltaTable
+from blogdata.landing.lines import UNTIMED
 from blogdata.landing.suppression_list import erase_known
 from blogdata.operate import postgres, postgres_connection
 from blogdata.planning import clock
@@ -23,6 +22,7 @@ from quality.contracts import landed
 if TYPE_CHECKING:
     import psycopg
 
+    from blogdata.landing.incremental_loader import DeltaTable
     from blogdata.ledger.events import EventLog
     from blogdata.operate.config import Settings
 
@@ -69,6 +69,8 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
 
 def load_devices(settings: Settings) -> dict[str, Any]:
     """Load the devices as they are now, as today's delivery; result as of :func:`load`."""
+    from blogdata.landing import full_loader
+
     assert settings.tables.devices is not None
     folder = settings.landing / "devices" / f"date={_today()}"
     with _connected(settings) as connection:
@@ -91,6 +93,8 @@ def load_devices(settings: Settings) -> dict[str, Any]:
 
 def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
     """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones."""
+    from blogdata.landing import incremental_loader
+
     source = _delta_table(settings, table)
     with _connected(settings) as connection:
         loaded = incremental_loader.load(
@@ -108,12 +112,13 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
         "windows": f"{windows[0]}..{windows[-1]}",
         "rows": sum(loaded.rows.values()),
         "new": sum(loaded.new.values()),
-        "without a usable time": loaded.rows.get(incremental_loader.UNTIMED, 0),
+        "without a usable time": loaded.rows.get(UNTIMED, 0),
     }
 
 
 def _delta_table(settings: Settings, table: str) -> DeltaTable:
     from assets.bronze import legacy_visits, user_changes
+    from blogdata.landing.incremental_loader import DeltaTable
 
     tables = settings.tables
     of, name, announced, line = (

@@ -22,9 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from oracle_filters import filter_of
-from oracle_logs import log_time, request_of
-from oracle_requests import parts_of
+from oracle_logs import filter_of, log_time, parts_of, request_of
 
 LARGEST = 1_048_576
 LATENESS = timedelta(minutes=15)

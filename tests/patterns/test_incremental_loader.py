@@ -18,8 +18,8 @@ from blogdata.contract.column_types import parse_fields
 from blogdata.contract.partitions import Grain
 from blogdata.errors import ConfigurationError
 from blogdata.landing import incremental_loader
-from blogdata.landing.incremental_loader import UNTIMED, DeltaTable, Load
-from blogdata.landing.lines import FILLER
+from blogdata.landing.incremental_loader import DeltaTable, Load
+from blogdata.landing.lines import FILLER, UNTIMED
 
 NOW = datetime(2026, 1, 5, 13, 30, tzinfo=timezone.utc)
 Source = psycopg.Connection

@@ -31,23 +31,19 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
 
 from blogdata.contract.column_types import Field, Struct
 from blogdata.contract.partitions import Grain, between, following, start_of
 from blogdata.files import alone, hidden
 from blogdata.landing import table_rows
 from blogdata.landing.landed_links import require_within
-from blogdata.landing.lines import kept_lines
+from blogdata.landing.lines import UNTIMED, kept_lines
 from blogdata.landing.readiness_marker import FLAG, is_data, mark
 from blogdata.landing.sizes import count_erased
 
-if TYPE_CHECKING:
-    import psycopg
-    from psycopg import sql
-
-UNTIMED = "-untimed-"
-"""Part of the name of files with rows whose time is in no window."""
 AHEAD = timedelta(hours=1)
 """How far the clock of who writes the rows may be ahead."""
 _ENDING = ".jsonl"
@@ -84,8 +80,6 @@ def load(
 
     Those without a usable time land in the window `untimed_in`.
     """
-    from psycopg import sql
-
     delta, future = sql.Identifier(table.delta), now + AHEAD
     begin, end = start_of(first, table.grain), min(start_of(following(last, table.grain), table.grain), future)
     timed = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, sql.Literal(begin), sql.Literal(end))
@@ -111,8 +105,6 @@ def _lines(
     connection: psycopg.Connection, table: DeltaTable, source: table_rows.SourceTable, where: sql.Composable
 ) -> Iterator[tuple[str, bytes]]:
     """Read rows in the order of their times, each as its window and its line."""
-    from psycopg import sql
-
     key_format = sql.Literal(_KEY_FORMATS[table.grain])
     window = sql.SQL("to_char({} AT TIME ZONE 'UTC', {})").format(sql.Identifier(table.delta), key_format)
     query = sql.SQL("SELECT coalesce({}, '') || ' ' || {}::text FROM ({} WHERE {}) r ORDER BY {}").format(
@@ -124,8 +116,6 @@ def _lines(
 
 
 def _object(fields: Sequence[Field]) -> sql.Composable:
-    from psycopg import sql
-
     values = [
         _object(field.type.fields) if isinstance(field.type, Struct) else sql.Identifier(field.name) for field in fields
     ]

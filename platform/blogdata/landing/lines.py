@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 REPLAY_PREFIX = "replay-"
 """File name prefix of corrected dead letters."""
+UNTIMED = "-untimed-"
+"""Part of the name of files with rows of a table whose time is in no window (Incremental Loader)."""
 POSITION = pa.schema(
     [
         pa.field("raw", pa.binary(), nullable=False),

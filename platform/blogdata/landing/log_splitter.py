@@ -112,13 +112,6 @@ class SplitReport:
     lines: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class SplitLog:
-    log: Path
-    report: SplitReport | None = None
-    fault: PlatformError | None = None
-
-
 def unsplit_logs(landing: Path) -> list[Path]:
     """List landed logs that are new or have changed since they were split, by name; none behind a refused link."""
     logs = [log for log in _logs(landing) if isinstance(log, Path)]
@@ -155,16 +148,16 @@ def _judged(path: Path, zone: str) -> Path | Obstacle | None:
     return path if readable else Obstacle(path=printable(str(path)), why="may not be read")
 
 
-def split_all(landing: Path, known: LogFormats, *, now: datetime) -> Iterator[SplitLog]:
+def split_all(landing: Path, known: LogFormats, *, now: datetime) -> Iterator[tuple[Path, SplitReport | PlatformError]]:
     """Split the logs that are new or have changed, the oldest first; one that cannot be split stops no other."""
     logs = oldest_first(unsplit_logs(landing), known, now=now)
     for at, log in enumerate(logs, start=1 - len(logs)):
         # Lines are ordered by the time at which they were taken: within one call, too, by that of their log.
         taken_at = now + timedelta(seconds=at)
         try:
-            yield SplitLog(log=log, report=split_by_hour(log, landing, known, now=now, taken_at=taken_at))
+            yield log, split_by_hour(log, landing, known, now=now, taken_at=taken_at)
         except PlatformError as error:
-            yield SplitLog(log=log, fault=error)
+            yield log, error
 
 
 def oldest_first(logs: Iterable[Path], known: LogFormats, *, now: datetime) -> list[Path]:
@@ -291,6 +284,7 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
 
 
 def last_header(log: Path, end: int) -> str:
+    """Return the last `#Fields` line before a byte of a log."""
     header = b""
     with content(log) as file:
         for piece, begins in _pieces(file, end):
