@@ -54,7 +54,6 @@ def land(home: Settings, name: str, lines: list[bytes]) -> Path:
 
 
 def left_of(home: Settings, name: str, lines: list[bytes]) -> list[bytes]:
-    """Land lines and return those that are left."""
     file = land(home, name, lines)
     suppression_list.erase_known(home, home.landing, [file])
     data = file.read_bytes()
@@ -121,7 +120,6 @@ def test_a_user_is_known_by_any_of_his_values(home: Settings) -> None:
 
 
 def test_a_word_of_a_line_of_another_user_is_no_login(home: Settings) -> None:
-    """Its user was not cut off."""
     SuppressionList.of(home).add(Identifiers(logins=frozenset({"mobile"})), FORGOTTEN)
     cut = b'{"user_id": "user-ann-1", "page": "/x", "network": "mobile", "ip'
     lines = [cut, cut.replace(b'"user_id": "user-ann-1", ', b"")]
@@ -238,7 +236,6 @@ def test_an_address_is_that_of_strangers_later_on(home: Settings) -> None:
 
 
 def test_a_line_in_parts_goes_whole(home: Settings) -> None:
-    """By the format that is declared; what has begun before a line of his is a stranger's."""
     asked = '[01/Apr/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200'
     texts = (f"P {asked}", 'F "9.9.9.9"', f"P 8.8.8.8 - - {asked[:40]}", f'F 9.9.9.9 - - {asked} 1 "-" "x"')
     lines = [f"2026-04-01T10:00:00Z stdout {text}".encode() for text in texts]
@@ -329,7 +326,6 @@ def test_a_log_that_has_grown_at_its_producer_is_known_again(home: Settings, tmp
 
 @pytest.mark.parametrize("moment", ["before the rename", "after it"])
 def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its progress knows it at each moment, and the next call ends the rest."""
     log = land_log(home, LINES)
     split(home)
     before = parts(home)[1].read_bytes()

@@ -53,7 +53,6 @@ class Server:
 
     @property
     def files(self) -> list[Path]:
-        """List the current log files in shell order."""
         return sorted(self.log.parent.glob("access.log*"))
 
     def write(self, lines: int, *, whole: bool = True) -> None:

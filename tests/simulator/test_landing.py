@@ -18,7 +18,7 @@ import oracle
 from blogdata.cli.land_commands import app
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.simulator.landing_zone import add, simulate
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import FaultRates, SimulationSpec, load_faults
 from blogdata.simulator.truth import Truth
 from simulated import EVERY_FAULT, Killed, assert_truth_equals_the_recount, contents
 
@@ -141,3 +141,24 @@ def test_the_command_adds_days_and_hours(tmp_path: Path) -> None:
     assert "nothing was changed" in command(tmp_path, *size)[0]
     for wrong in (("--hours", "1", "--begin", "2026-01-05"), ("--seed", "4"), ()):
         assert isinstance(command(tmp_path, *wrong)[1], ConfigurationError)
+
+
+def test_a_faults_file_sets_only_named_rates(tmp_path: Path) -> None:
+    (tmp_path / "faults").write_text("duplicate = 0.25\nlate = 0 # none\n")
+    assert load_faults(tmp_path / "faults") == FaultRates.none(duplicate=0.25)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("duplicates = 0.1", "duplicates: Unexpected"),
+        ("duplicate = 1.5", "less than or equal to 1"),
+        ("duplicate = nan", "finite"),
+        ("duplicate = 0.6\nlate = 0.6", "add up to 1.2"),
+        ("duplicate", "cannot be read"),
+    ],
+)
+def test_a_wrong_faults_file_is_refused_with_reason(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "faults").write_text(text)
+    with pytest.raises(ConfigurationError, match=says):
+        load_faults(tmp_path / "faults")

@@ -74,7 +74,6 @@ moments = st.datetimes(datetime(2000, 1, 2), datetime(2026, 1, 31, 6, 5), timezo
 
 @st.composite
 def times(draw: st.DrawFn) -> tuple[str, datetime]:
-    """Draw a time as text, and what it means."""
     moment = draw(moments)
     offset = draw(st.integers(-18 * 60, 18 * 60))
     local = moment + timedelta(minutes=offset)

@@ -23,20 +23,17 @@ JSON = '"at": 1664827182.5, "ip": "203.0.113.9", "r": "GET / HTTP/1.1", "s": 200
 
 
 def fields(line: str, known: LogFormats | None = None) -> dict[str, str]:
-    """Parse a line by the format that it fits."""
     found = (known or formats()).of_log().read(line)
     assert isinstance(found, tuple), (line, found)
     return found[1]
 
 
 def format_of(line: str, known: LogFormats | None = None) -> str | None:
-    """Return the name of the format that a line fits, None if it fits none."""
     found = (known or formats()).of_log().read(line)
     return found[0] if isinstance(found, tuple) else None
 
 
 def misfit_of(line: str) -> Misfit:
-    """Return where a line that fits no format departs from the nearest one."""
     found = formats().of_log().read(line)
     assert isinstance(found, Misfit)
     return found
@@ -316,7 +313,6 @@ PIECES = (
 
 
 def seconds_for(line: str, known: LogFormats) -> float:
-    """Return the processor time of reading a line."""
     log, begin = known.of_log(), time.thread_time()
     log.read(line)
     log.hour_of(line.encode())

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
 from typing import Any
-
-import pytest
 
 import oracle
 from assets.bronze import visit_lines
 from lineage.odd_lines import drawn, edited, events
-from quality.contracts.columns import REQUEST
 
 LINES = visit_lines.VisitLines()
 HOUR = "2026-01-31T05"
@@ -140,42 +136,6 @@ def test_rejected_lines_have_all_reasons_and_nothing_else() -> None:
         name: reasons for name, (_, reasons) in REJECTED.items()
     }
     assert {(name, value) for row in rows.values() for name, value in row.items() if value} == {("format", "json")}
-
-
-@pytest.mark.parametrize("value", [["192.0.2.7"], {"n": "bo"}, 42, 1.5, True])
-@pytest.mark.parametrize(
-    "path", ["ad_id", "referral", "user.ip", "user.login", "technical.browser", "technical.device_type"]
-)
-def test_an_optional_text_that_is_none_is_named(path: str, value: object) -> None:
-    above, _, name = path.rpartition(".")
-    row = read(line(context={above: {name: value}} if above else {name: value}))
-    assert row["reasons"] == (f"wrong_type:context.{path}",)
-
-
-def test_every_field_has_its_column_and_type() -> None:
-    assert read(line(event_time="2026-01-31T06:10:00.250+01:00", page="/home?utm_source=News&utm_medium=email")) == {
-        "visit_id": "v1",
-        "event_time": datetime(2026, 1, 31, 5, 10, 0, 250_000, timezone.utc),
-        "event_hour": "2026-01-31T05",
-        "user_id": "u1",
-        "keep_private": False,
-        "page": "/home?utm_source=News&utm_medium=email",
-        "utm": "news / email / -",
-        "referral": "https://example.org",
-        "ad_id": None,
-        "ip": "10.0.0.1",
-        "login": "ann",
-        "connected_since": datetime(2026, 1, 30, 7, tzinfo=timezone.utc),
-        "browser": "Firefox",
-        "browser_version": "20.1",
-        "network_type": None,
-        "device_type": None,
-        "device_version": None,
-        "format": "json",
-        "filtered_by": None,
-        "reasons": (),
-        **dict.fromkeys(("crawler", *(column.name for column in REQUEST))),
-    }
 
 
 def test_a_time_has_the_hour_it_is_in_whichever_lines_came_before() -> None:

@@ -66,7 +66,7 @@ def printable(name: str) -> str:
 
 
 def is_data(name: str) -> bool:
-    """Return whether an entry of that name may be data; all others are hidden."""
+    """Return whether an entry of that name is data; all others are hidden."""
     return name[0] not in "_."
 
 

@@ -57,8 +57,6 @@ class Since(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SuppressionList(SqliteStore):
-    """The list of a deployment."""
-
     settings: Settings
 
     schema = "CREATE TABLE suppressed (hash BLOB PRIMARY KEY, forgotten REAL NOT NULL, returned REAL) WITHOUT ROWID"
@@ -107,7 +105,7 @@ class SuppressionList(SqliteStore):
         return Suppressed(key=self._key(), known=known)
 
     def hashes(self, persons: Identifiers) -> tuple[str, ...]:
-        """Return the keyed hashes of all that persons are known by, as hex digits, in order."""
+        """Return the keyed hashes of all values by which persons are known, as sorted hex digits."""
         return tuple(sorted(hashed.hex() for hashed in _hashes(self._key(), persons)))
 
     def let_in(self, returned: Mapping[bytes, float]) -> None:

@@ -34,7 +34,7 @@ def encoded(values: Iterable[str], *, ascii_only: bool = False) -> Texts:
 
 
 def join(*pieces: Any) -> Texts:
-    """Concatenates columns and literals row by row; a row with a null piece is null."""
+    """Concatenate columns and literals row by row; a row with a null piece is null."""
     return pc.binary_join_element_wise(*pieces, literal(""))
 
 
