@@ -26,12 +26,13 @@ from blogdata.files import SqliteStore, locked
 from blogdata.landing import in_place_overwriter, log_splitter
 from blogdata.landing.in_place_overwriter import Goes
 from blogdata.landing.landed_formats import content, digested
+from blogdata.landing.landed_links import leading_out
 from blogdata.landing.landed_persons import Identifiers, Named, Reader, Values, spelled
 from blogdata.landing.lines import Bounds, faults_of
 from blogdata.landing.log_splitter import LOGS
 from blogdata.landing.sizes import LandedSize, judge_all
 from blogdata.operate import secrets
-from blogdata.operate.config import Settings
+from blogdata.operate.config import Settings, load
 
 SECRET = "suppression"
 FILE = "suppressed.sqlite"
@@ -177,6 +178,12 @@ def _hashed(key: bytes, kind: str, value: str) -> bytes:
 def splitting(settings: Settings) -> AbstractContextManager[None]:
     """Keep others from overwriting lines of access logs: one that is being split would be refused from then on."""
     return locked(settings.home / SPLITTING)
+
+
+def erase_by_home(home: Path, landing: Path, files: Iterable[Path]) -> None:
+    """Overwrite as :func:`erase_known`, in a worker: settings have secrets, so they are read there and not sent."""
+    present = [file for file in files if leading_out(file, landing) is None and file.is_file()]
+    erase_known(load(overrides={"BLOGDATA_HOME": str(home)}), landing, present)
 
 
 def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Mapping[Path, int]:
