@@ -22,7 +22,6 @@ import blog_log
 from blogdata.cli.main import app
 from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import split_all
-from blogdata.landing.readiness_marker import LandingZone
 from blogdata.watch import report
 from blogdata.watch.report import Report
 from lineage.conftest import Deploy
@@ -85,8 +84,7 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Deployment) -> None:
 
 @pytest.fixture
 def reported(blog: Deployment) -> Report:
-    now = datetime.now(timezone.utc)
-    return report.compute(blog.lake, LandingZone.of(blog.landing), blog.settings.checkpoints, now=now)
+    return report.compute(blog.settings)
 
 
 def in_all(found: Report, name: str) -> dict[str, int]:

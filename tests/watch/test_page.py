@@ -16,6 +16,7 @@ import published
 from blogdata.landing.readiness_marker import ENDED
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
+from blogdata.operate import config
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.watch import report
 from blogdata.watch.report import Report
@@ -63,7 +64,7 @@ class Parsed(HTMLParser):
 
 
 def made(lake: LakeResource, now: datetime = NOW) -> Report:
-    return report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=now)
+    return report.compute(config.load({"BLOGDATA_HOME": str(lake.landing_path.parent)}), now=now)
 
 
 @pytest.fixture(scope="module")
