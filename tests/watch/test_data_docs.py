@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -18,17 +19,6 @@ from toy import target
 
 LATE = CONTRACTS["silver.late_visits"]
 HOURS = ("2026-01-05T10", "2026-01-05T11")
-
-
-class Server:
-    """The tests' session in place of a deployment's Spark resource."""
-
-    def __init__(self, session: Any) -> None:
-        self.session = session
-
-    @contextmanager
-    def guard(self) -> Iterator[Any]:
-        yield self.session
 
 
 def late_rows(spark: Any) -> Any:
@@ -60,7 +50,8 @@ def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_doubled_row_warns_and_stops_nothing(spark: Any, home: Path) -> None:
     lake = LakeResource(root=str(home / "lake"), landing=str(home / "landing"))
-    resources = {"spark": dg.ResourceDefinition.hardcoded_resource(Server(spark)), "lake": lake}
+    session = dg.ResourceDefinition.hardcoded_resource(SimpleNamespace(guard=partial(nullcontext, spark)))
+    resources = {"spark": session, "lake": lake}
     config = dg.RunConfig(ops={"ops__data_docs": DataDocsConfig(newest=0)})
     result = dg.materialize([data_docs], resources=resources, run_config=config)
     assert result.success

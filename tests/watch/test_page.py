@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,12 +14,15 @@ from typing import Any
 import pytest
 
 import published
+from blogdata.contract.publication import Entry
 from blogdata.landing.readiness_marker import ENDED
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
+from blogdata.ledger.ledger import LedgerLine
 from blogdata.operate import config
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.watch import report
+from blogdata.watch.data_part import Freshness, state_of
 from blogdata.watch.report import Report
 from blogdata.watch.report_page import figure as in_words
 from blogdata.watch.report_page import number
@@ -26,6 +30,8 @@ from page_view_rows import START, View, random_views, write
 from quality.contracts import EVERY
 
 NOW = datetime(2026, 4, 5, tzinfo=timezone.utc)
+SOON = datetime(2026, 1, 20, tzinfo=timezone.utc)
+ENTRY = Entry(dataset="silver.visits", partition="2026-01-05T00", version=1, rows_in=10, rows_out=8, reasons={})
 HOSTILE = (
     "</script><script>alert(1)</script>",
     "<img src=x onerror=alert(2)>",
@@ -176,3 +182,23 @@ def test_the_page_omits_what_has_no_source(tmp_path: Path) -> None:
     assert {"bronze.visits", "silver.visits", "silver.late_visits", "gold.sessions_daily"} <= shown
     assert not {name for name in shown if name.endswith("_live") or "ad" in name.split(".")[1].split("_")}
     assert not shown & {"bronze.users", "silver.devices", "gold.campaign_stats"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "hours", "state"),
+    [
+        ("silver.visits", 3, Freshness.FRESH),  # the hour itself plus the promised two hours
+        ("silver.visits", 3.1, Freshness.LATE),
+        ("gold.page_stats", 30.1, Freshness.LATE),  # the day itself plus the promised six hours
+        ("silver.users", 48.1, Freshness.LATE),  # a table without partitions: one day plus the promised day
+        ("silver.late_visits", 9999, Freshness.UNPROMISED),
+    ],
+)
+def test_a_dataset_is_late_after_its_promise(dataset: str, hours: float, state: Freshness) -> None:
+    times = (SOON - timedelta(hours=hours), SOON - timedelta(days=9999))
+    lines = [LedgerLine(entry=replace(ENTRY, committed_at=at), rows_there=8, problem=None) for at in times]
+    assert state_of(EVERY[dataset], lines, SOON).freshness is state
+
+
+def test_unpublished_datasets_are_not_late() -> None:
+    assert state_of(EVERY["silver.visits"], [], SOON).freshness is Freshness.NEVER

@@ -120,7 +120,9 @@ class Done:
 
 def ops_asset(**given: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Declare a function as an asset `ops/…` of its name: an operation on the deployment, beside the lineage."""
-    return dg.asset(key_prefix="ops", group_name="ops", owners=["team:platform"], **given)
+    declare: Callable[[Callable[..., Any]], dg.AssetsDefinition]
+    declare = dg.asset(key_prefix="ops", group_name="ops", owners=["team:platform"], **given)
+    return declare
 
 
 def log_event(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:
