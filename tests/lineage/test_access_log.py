@@ -67,7 +67,7 @@ def land_while_rotated(landing: Path, server: Path) -> None:
 
 
 def land_logs(landing: Path, *files: str) -> None:
-    landed = CliRunner().invoke(app, ["land", "logs", *files, "--landing", str(landing)])
+    landed = CliRunner().invoke(app, ["land", "logs", *files], env={"BLOGDATA_HOME": str(landing.parent)})
     assert landed.exit_code == 0, landed.output
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -12,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import published
+from blogdata.cli import report_command
+from blogdata.cli.main import app
+from blogdata.cli.output import Outcome
 from blogdata.contract.publication import Entry
 from blogdata.landing.readiness_marker import ENDED
 from blogdata.ledger import ledger
@@ -202,3 +207,37 @@ def test_a_dataset_is_late_after_its_promise(dataset: str, hours: float, state: 
 
 def test_unpublished_datasets_are_not_late() -> None:
     assert state_of(EVERY["silver.visits"], [], SOON).freshness is Freshness.NEVER
+
+
+def said(home: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["report", *arguments], env={"BLOGDATA_HOME": str(home)})
+    return done.exit_code, done.stdout
+
+
+def test_the_page_goes_where_it_should(lake: LakeResource, tmp_path: Path) -> None:
+    home = lake.landing_path.parent
+    assert said(home) == (0, f"{home / 'report.html'}\n")
+    elsewhere = tmp_path / "pages" / "today.html"
+    assert said(home, "--out", str(elsewhere)) == (0, f"{elsewhere}\n")
+    assert elsewhere.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_json_prints_the_figures_and_writes_no_page(lake: LakeResource) -> None:
+    home = lake.landing_path.parent
+    (home / "report.html").unlink(missing_ok=True)
+    code, out = said(home, "--json", "--days", "2")
+    assert code == 0
+    assert not (home / "report.html").exists()
+    assert json.loads(out)["blog"]["since"] >= "2026-02-12"
+
+
+def test_a_report_that_fails_is_a_warning(lake: LakeResource) -> None:
+    home = lake.landing_path.parent
+    settings = config.load(overrides={"BLOGDATA_HOME": str(home)})
+    assert report_command.made_after_a_run(settings, Outcome(runs=1)) == []
+    assert (home / "report.html").is_file()
+    (home / "report.html").unlink()
+    (home / "report.html").mkdir()
+    (warning,) = report_command.made_after_a_run(settings, Outcome(runs=1))
+    (home / "report.html").rmdir()
+    assert warning.startswith("the report was not made: ")

@@ -159,12 +159,7 @@ def metrics() -> None:
     """Print the figures of every dataset as Prometheus metrics."""
     from prometheus_client import generate_latest
 
-    from blogdata.table.lake import Lake
     from blogdata.watch.findings import observed
     from blogdata.watch.metrics import registry
-    from quality.contracts import EVERY
 
-    settings = existing()
-    ticks = dagster_home.ticks(settings.home)
-    figures = registry(observed(settings), Lake(root=str(settings.lake)), EVERY.values(), ticks)
-    say_verbatim(generate_latest(figures).decode())
+    say_verbatim(generate_latest(registry(observed(existing()))).decode())
