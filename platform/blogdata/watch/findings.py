@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
+from assets.stream_inputs import streamed_inputs
 from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.contract.schema import Failed
@@ -28,7 +29,6 @@ from blogdata.table.lake import Lake
 from blogdata.watch import detectors
 from quality.contracts import GRAPH
 from quality.contracts.serving import PARTNER_FEED
-from quality.streams import streamed_inputs
 
 NEWEST = 24
 """How many of the newest partitions are searched for audits that failed with a warning."""
