@@ -25,6 +25,7 @@ def starter(settings: Settings) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.campaign
 def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
     starters = [starter(own), starter(own)]
     answers = [int(process.communicate(timeout=900)[0]) for process in starters]
@@ -34,14 +35,12 @@ def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
     assert spark_connect.status(own).state == "running"
 
 
-def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
-    server = spark_connect.running_server(own)
-    with pytest.raises(SparkServerUnreachable, match="UNAUTHENTICATED"):
-        spark_connect.probe(spark_connect.without_token(server.url))
-    token = server.url.partition("token=")[2]
+def test_the_server_hides_its_token(settings: Settings, spark_server: SparkServer) -> None:
+    """The test processes share this server, and have started it together; :mod:`.test_neighbours` asks without it."""
+    token = spark_server.url.partition("token=")[2]
     assert token
-    assert token not in f"{server!r} {spark_connect.status(own)}"
-    assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
+    assert token not in f"{spark_server!r} {spark_connect.status(settings)}"
+    assert (settings.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.campaign
