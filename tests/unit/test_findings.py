@@ -68,7 +68,7 @@ def test_broken_references_stand_while_their_rows_are_there(tmp_path: Path) -> N
 
     def found() -> list[str]:
         seen = Observed(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events), now=now())
-        return [one.what for one in findings.observed(seen)]
+        return [one.what for one in findings.profiled(seen)]
 
     days = ", ".join(hour[:10] for hour in hours)
     assert found() == [f"10 rows refer to nothing in silver.users, in {days}"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -28,8 +27,6 @@ from blogdata.patterns.security import encryptor
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.table import faults
 from blogdata.table.lake import Lake
-
-NAME = re.compile(r"\w+")
 
 
 def sql(

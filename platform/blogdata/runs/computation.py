@@ -118,6 +118,13 @@ class Done:
     faults: dict[str, PlatformError] = field(default_factory=dict)
 
 
+def ops_asset(**given: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Declare a function as an asset `ops/…` of its name: an operation on the deployment, beside the lineage."""
+    declare: Callable[[Callable[..., Any]], dg.AssetsDefinition]
+    declare = dg.asset(key_prefix="ops", group_name="ops", owners=["team:platform"], **given)
+    return declare
+
+
 def log_event(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:
     """Log an event of an asset that the current step does not execute as that asset."""
     # Dagster accepts, stores and shows check evaluations here; only its signature lacks them.
