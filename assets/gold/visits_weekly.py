@@ -122,7 +122,7 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
     access: LakeResource = context.resources.lake
     contract = CONTRACTS[DATASET]
     run = run_context(context, version())
-    target = Target(lake=access.lake, contract=contract, run=run, probe=access.probe)
+    target = Target(lake=access.lake, contract=contract, run=run)
     with reported(context), context.resources.spark.guard() as spark:
         frozen = fast_metadata_cleaner.freeze(
             spark, target, final_before=first_open_week(access), arrange=partial(sorter.sort, spark)

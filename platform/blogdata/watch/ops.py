@@ -104,7 +104,6 @@ def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult
         now=datetime.now(timezone.utc),
         run=run_context(context, version()),
         spark=context.resources.spark.guard,
-        probe=access.probe,
     )
     results = list(maintain(upkeep))
     faults = [result for result in results if isinstance(result, Fault)]
