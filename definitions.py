@@ -19,8 +19,8 @@ from blogdata.deliver.page_files import page_files
 from blogdata.operate.config import Settings, load
 from blogdata.runs.dataset import assets, calendar
 from blogdata.runs.job import RUNS
+from blogdata.runs.names import values_only
 from blogdata.runs.refresh_request import Request
-from blogdata.runs.run_values import values_only
 from blogdata.runs.zone import days_of
 from blogdata.stream.streamed_dataset import streamed
 from blogdata.watch import ops, timely_checks
@@ -62,8 +62,7 @@ def build(settings: Settings) -> dg.Definitions:
     )
     # By its name, when a job runs the lineage: the command line is built on these definitions.
     runs = dg.ResourceDefinition(lambda _: partial(resolve_name(RUNNER), settings, quiet=True))
-    days = days_of(settings)
-    partitions = calendar(days.first, days.last)
+    partitions = calendar(*days_of(settings))
     loaded = sources.configured(settings, partitions)
     resources = {**fixed(connections(settings)), "request": requested, RUNS: runs}
     sensors, schedules = instigators(automatic=settings.run_automatically)

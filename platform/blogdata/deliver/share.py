@@ -13,7 +13,7 @@ from blogdata.deliver import lake_views
 from blogdata.errors import refuse_unknown
 from blogdata.patterns.storage import manifest
 from blogdata.runs.job import operation
-from blogdata.runs.run_values import table
+from blogdata.runs.names import table
 from blogdata.table import shares
 from blogdata.table.lake import Lake
 from blogdata.table.shares import Share

@@ -24,8 +24,7 @@ from blogdata.patterns.quality import online_observer
 from blogdata.patterns.quality.online_observer import Jump, Point, jumps, observed_measures
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
-from blogdata.runs.names import asset_key
-from blogdata.runs.run_values import table
+from blogdata.runs.names import asset_key, table
 from blogdata.runs.step import Step
 from blogdata.table.write_faults import AuditFailed
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar
 import dagster as dg
 
 from blogdata.planning.plan import Plan, Planned
+from blogdata.runs.names import table, values_only
 from blogdata.runs.retries import reported
-from blogdata.runs.run_values import table, values_only
 
 RUNS = "runs"
 """The resource that runs the lineage, as :class:`Runs`; its factory takes the arguments of the pipeline."""

@@ -233,7 +233,6 @@ class Step:
             lake=self._access.lake,
             contract=self.contract,
             run=self.run,
-            probe=self._access.probe,
             lifted=lifted_audits(self.accepted, self.contract.dataset),
             may_read=self.reach.reads,
         )

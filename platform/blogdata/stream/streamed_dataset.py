@@ -26,7 +26,7 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
         deployment, landing = context.resources.deployment, access.landing_path
         settings = deployment.settings()
         bounds, lake = bounds_of(settings), access.lake
-        place = Place(lake=lake, landing=landing, run=run, probe=access.probe, bounds=bounds, home=settings.home)
+        place = Place(lake=lake, landing=landing, run=run, bounds=bounds, home=settings.home)
         unbalanced: list[str] = []
         fault: PlatformError | None = None
         with context.resources.spark.guard() as spark:

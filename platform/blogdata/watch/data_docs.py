@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from blogdata.contract.contract import Contract
 from blogdata.files import write_atomically
 from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.names import values_only
 from blogdata.runs.retries import reported
-from blogdata.runs.run_values import values_only
 from blogdata.watch.expectations import Project, RuleResult
 from quality.contracts import CONTRACTS
 

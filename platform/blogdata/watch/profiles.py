@@ -14,8 +14,8 @@ from blogdata.contract.publication import kept
 from blogdata.patterns.quality import constraints_enforcer, offline_observer
 from blogdata.patterns.quality.offline_observer import Drift, Profile, drifts
 from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.names import table
 from blogdata.runs.retries import reported
-from blogdata.runs.run_values import table
 from quality.contracts import EVERY
 
 KEY = dg.AssetKey(["ops", "profiles"])
