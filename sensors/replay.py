@@ -12,7 +12,7 @@ from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.snapshot import Snapshot
-from blogdata.runs.job import RUNS, Runs, operation, plan_table
+from blogdata.runs.job import RUNS, operation, plan_table
 from blogdata.runs.lake_resource import LakeResource
 from quality.contracts import CONTRACTS, GRAPH
 
@@ -40,7 +40,7 @@ def replay(context: dg.OpExecutionContext, config: ReplayConfig) -> Mapping[str,
         result["left out"] = "\n".join(map(str, planned.refused))
         context.log.error(result["left out"])
     if not config.only_plan:
-        runs: Runs = getattr(context.resources, RUNS)(command="job replay")
+        runs = getattr(context.resources, RUNS)(command="job replay")
         if problems := runs.run_plan(planned).problems:
             raise PlatformError(
                 what="; ".join(problems),
