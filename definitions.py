@@ -51,11 +51,7 @@ def fixed(found: Mapping[str, dg.ConfigurableResource[Any]]) -> Mapping[str, dg.
 
 
 def build(settings: Settings) -> dg.Definitions:
-    """Build the definitions for one deployment.
-
-    Returns:
-        The definitions; partitions begin and end where the deployment's data do.
-    """
+    """Build the definitions for one deployment; partitions begin and end where its data do."""
     sinks, lineage = destinations.configured(settings), code()
     requested = dg.ResourceDefinition(
         Request().get_resource_definition().resource_fn, config_schema=values_only(Request)

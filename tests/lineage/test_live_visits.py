@@ -27,7 +27,7 @@ from blogdata.errors import PlatformError
 from blogdata.ledger.events import appended
 from blogdata.patterns.error_management.checkpointer import checkpoints, stream_offset_rows
 from blogdata.stream import stream as streams
-from blogdata.stream.stream_faults import StreamFailed
+from blogdata.stream.stream import StreamFailed
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event

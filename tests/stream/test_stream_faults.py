@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import SparkException
 
 from blogdata.errors import TransientError
-from blogdata.stream import stream_faults
+from blogdata.stream import stream as streams
 
 LATE = """Python worker failed to connect back.
 
@@ -21,11 +21,11 @@ org.apache.spark.SparkException
 
 
 def test_a_late_stream_worker_is_a_transient_fault() -> None:
-    with pytest.raises(TransientError, match="'visits' ended"), stream_faults.unpacked("visits"):
+    with pytest.raises(TransientError, match="'visits' ended"), streams.unpacked("visits"):
         raise SparkException(LATE)
 
 
 def test_other_errors_pass_unchanged() -> None:
-    with pytest.raises(PySparkException, match="another") as caught, stream_faults.unpacked("visits"):
+    with pytest.raises(PySparkException, match="another") as caught, streams.unpacked("visits"):
         raise SparkException("another error")
     assert type(caught.value) is SparkException

@@ -36,7 +36,7 @@ class InputExpired(PartitionExpired):
 
 
 def over(look: Snapshot, graph: Graph, task: Task, now: datetime) -> tuple[str, ...]:
-    """Find the partitions of a task whose retention has ended and that have not left its tables, in order."""
+    """Find the partitions of a task whose retention has ended and whose rows are still in its tables, in order."""
     contract = task.contracts[0]
     if not expires(contract, graph):
         return ()

@@ -31,12 +31,8 @@ from blogdata.ledger.executions import ReplayTooLong
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.staleness import Staleness
 
-ASKED = "asked for"
-"""Reason of a partition that a person requested."""
-STALE = "its input changed"
-"""Reason of a partition that is stale and was not requested."""
-NEW = "not computed yet"
-"""Reason of a stale partition that was never published."""
+ASKED, STALE, NEW = "asked for", "its input changed", "not computed yet"
+"""Reasons of planned partitions: requested by a person, stale, or stale and never published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +95,9 @@ class Planner(Staleness):
         return {main: wanted[main] for main in mains if wanted[main]}
 
     def plan_of_replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
-        """Plan a replay: the requested partitions and everything they make stale.
+        """Plan a replay: the requested partitions and everything they make stale, but datasets beyond their limit.
 
-        Datasets whose replay would exceed the contract's limit are refused. A watermark that the replay moves is known
-        only after it ran: the next run finds the hours whose late rows change.
+        A watermark that the replay moves is known only after it ran: the next run finds the hours it makes stale.
         """
         known = dict(refused)
         while True:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from blogdata.contract.partitions import Grain, start_of
 from blogdata.ledger.faults import by_reason
-from blogdata.planning.expired import InputExpired, PartitionExpired
+from blogdata.planning.expired import PartitionExpired
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner, spanned
 
@@ -48,25 +48,19 @@ class Selection:
         return self.chosen(task) and (self.window is None or self.window.holds(key, task.grain))
 
     def require_kept(self, planner: Planner) -> bool:
-        """Return whether any landed, published or stale partition is selected, and refuse a selection of expired rows.
+        """Return whether any landed, published or stale partition is selected; refuse to select expired ones only.
 
-        A table that is written whole lies in every span, so it counts there only if it is named. A span without a
-        beginning has what is kept.
+        A table that is written whole lies in every span, so it counts there only if it is named.
         """
-        refused: list[tuple[datetime, PartitionExpired]] = []
-        selected = kept = 0
+        selected, refused = 0, list[PartitionExpired]()
         for task in planner.graph.tasks:
             if task.grain is None and self.window and not self.select:
                 continue
             keys = {key for key in planner.known(task) if self.holds(task, key)}
-            expired = planner.expired(task, keys)
-            selected, kept = selected + len(keys), kept + len(keys) - len(expired)
-            refused += [(start_of(key, task.grain) + task.grain.length, e) for key, e in expired.items() if task.grain]
-        if kept:
-            begins = self.window is not None and self.window.start is not None
-            refused = [(end, error) for end, error in refused if begins and not isinstance(error, InputExpired)]
-        if refused:
-            raise max(refused, key=lambda pair: pair[0])[1]
+            selected += len(keys)
+            refused += planner.expired(task, keys).values()
+        if refused and len(refused) == selected:
+            raise refused[-1]
         return selected > 0
 
     def waiting(self, planner: Planner) -> Iterator[tuple[str, str]]:

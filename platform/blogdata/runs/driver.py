@@ -71,11 +71,8 @@ class Driver:
     ) -> Sequence[str]:
         """Compute the stale and the requested partitions of a task; fail if some failed, or are newly held.
 
-        Args:
-            launched: What an asset is launched for; None: the request of the run.
-
-        Returns:
-            The failed checks of published rows, as `dataset:check`; nothing should be computed from these rows.
+        An asset is `launched` for its own request, not for that of the run. Return the failed checks of published rows,
+        as `dataset:check`: nothing should be computed from these rows.
         """
         request = launched or context.resources.request
         if not request.is_for(task.datasets):
