@@ -12,7 +12,7 @@ from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.table.lake import Lake
-from published import bronze, enriched, publish, silver
+from published import bronze, publish, silver
 from quality.contracts import GRAPH
 from quality.contracts.visits import WATERMARK
 
@@ -36,23 +36,6 @@ def settled(lake: Lake) -> Lake:
     read = bronze(lake, {f"2026-01-05T0{hour}": {f"2026-01-05T0{hour}": 10} for hour in (1, 2, 3)})
     silver(lake, {f"2026-01-05T0{hour}": 10 for hour in (1, 2, 3)}, read=read)
     return lake
-
-
-def test_staleness_follows_versions_read_not_publication_times(settled: Lake) -> None:
-    before = settled.version("bronze.visits")
-    assert before is not None
-    bronze(settled, {"2026-01-05T04": {"2026-01-05T02": 1}})
-    # It is published after the late rows but did not read them: comparing times would not have found it.
-    silver(settled, {"2026-01-05T02": 10, "2026-01-05T04": 0}, read=before)
-    assert "2026-01-05T02" in hours(settled)
-
-
-def test_a_withdrawn_late_row_reruns_its_hour(settled: Lake) -> None:
-    first = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1}})
-    silver(settled, {"2026-01-05T04": 8, "2026-01-05T02": 11}, read=first)
-    second = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8}})
-    silver(settled, {"2026-01-05T04": 8}, read=second)
-    assert hours(settled) == ["2026-01-05T02"]
 
 
 def test_outdated_hours_rerun_until_computed_from_newer_rows(settled: Lake) -> None:
@@ -102,12 +85,3 @@ def arrived(lake: Lake, hour: str, *, until: str, **more: str | None) -> int:
 def judged(lake: Lake, marks: dict[str, str], *, read: int) -> None:
     rows = dict.fromkeys(marks, 1)
     publish(lake, "silver.late_visits", "arrival_hour", rows, landed=marks, inputs={"bronze.visits": read})
-
-
-def test_any_hour_of_a_day_makes_it_stale(lake: Lake) -> None:
-    enriched(lake, ["2026-01-05T01", "2026-01-05T02"], read=0)
-    read = enriched(lake, ["2026-01-05T01"], read=0)
-    publish(lake, "gold.page_stats", "event_date", {"2026-01-05": 1}, inputs={"silver.visits_enriched": read - 1})
-    assert hours(lake, "gold.page_stats") == ["2026-01-05"]
-    publish(lake, "gold.page_stats", "event_date", {"2026-01-05": 1}, inputs={"silver.visits_enriched": read})
-    assert hours(lake, "gold.page_stats") == []

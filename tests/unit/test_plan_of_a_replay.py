@@ -64,16 +64,6 @@ def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
     }
 
 
-def test_replaying_users_reaches_hours_since_their_day(lake: Lake) -> None:
-    read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
-    enriched(lake, ["2026-01-05T23", "2026-01-06T00", "2026-01-06T05"], read=read)
-    found = planned({"bronze.users": {"2026-01-06": ASKED}}, lake)
-    assert found["silver.users"] == {WHOLE_TABLE}
-    assert found["silver.visits_enriched"] == {"2026-01-06T00", "2026-01-06T05"}
-    assert found["gold.page_stats"] == {"2026-01-06"}
-    assert "silver.visits" not in found
-
-
 def test_only_the_first_user_delivery_reaches_earlier_hours(lake: Lake) -> None:
     hours = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
     days(lake, "2026-01-04", dead=1)
