@@ -15,8 +15,14 @@ from deltalake import CommitProperties, write_deltalake
 
 from blogdata.contract.publication import WHOLE_TABLE, Account
 from blogdata.files import write_whole
+from blogdata.ledger.events import EventLog
+from blogdata.planning.graph import Graph
+from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.staleness import Scope
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.table.lake import Lake
+from quality.contracts import GRAPH
 
 
 def deployment(home: Path) -> LakeResource:
@@ -37,6 +43,16 @@ def land(lake: LakeResource, table: str, key: str, files: Mapping[str, str], *, 
     if flag:
         write_whole(folder / "_SUCCESS", b"")
     return folder
+
+
+def planner(lake: Lake, graph: Graph = GRAPH, scope: Scope = Scope.ALL) -> Planner:
+    """Plan a deployment, whose landing zone is beside its lake."""
+    look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))
+    return Planner(graph=graph, look=look, scope=scope)
+
+
+def stale(lake: Lake, dataset: str, scope: Scope = Scope.ALL) -> list[str]:
+    return list(planner(lake, scope=scope).stale(GRAPH.task_of(dataset)))
 
 
 def bronze(

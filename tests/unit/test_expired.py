@@ -15,14 +15,13 @@ import pytest
 from assets.streams.live_visits import STREAM
 from blogdata.contract.contract import Edge
 from blogdata.contract.partitions import Grain
-from blogdata.landing.readiness_marker import LandingZone
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.error_management.checkpointer import open_checkpoint
 from blogdata.planning.arrivals import Arrivals, warnings
 from blogdata.planning.expired import InputExpired, PartitionExpired, expires, refusals
 from blogdata.planning.graph import Graph
-from blogdata.planning.plan import ASKED, Planner
+from blogdata.planning.plan import ASKED
 from blogdata.planning.reach import Landed
 from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.privacy import retention as operation
@@ -32,7 +31,7 @@ from blogdata.runs.lake_resource import LakeResource
 from blogdata.table import expiry as lake_expiry
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
-from published import days, deployment, land, publish
+from published import days, deployment, land, planner, publish
 from quality.contracts import CONTRACTS, GRAPH
 from quality.streams import streamed_inputs
 from simulated import Killed
@@ -54,11 +53,6 @@ def graph(**kept: int) -> Graph:
 
 
 ONE_DAY = graph(bronze__visits=1, silver__visits=1)
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path))
 
 
 def hours(lake: Lake, dataset: str, column: str, rows: Mapping[str, int], **info: Any) -> int:
@@ -88,13 +82,8 @@ def published(lake: Lake) -> Lake:
     return lake
 
 
-def planner(lake: Lake, lineage: Graph = ONE_DAY) -> Planner:
-    return Planner(graph=lineage, look=Snapshot(Path(lake.root) / "landing", EventLog(lake)))
-
-
 def retention(lake: Lake, lineage: Graph) -> Retention:
-    zone = LandingZone.of(Path(lake.root) / "landing")
-    return Retention(events=EventLog(lake), zone=zone, graph=lineage, run=RUN)
+    return Retention(events=EventLog(lake), zone=planner(lake).look.zone, graph=lineage, run=RUN)
 
 
 def expired(lake: Lake, hours_later: int, lineage: Graph = ONE_DAY) -> Mapping[str, Mapping[str, int]]:
@@ -173,7 +162,7 @@ def test_the_hour_after_an_expired_one_is_not_computed_without_what_was_pending(
 
 def test_what_is_asked_for_by_name_is_refused_with_the_reason_and_the_remedy(published: Lake) -> None:
     expired(published, 1)
-    one = planner(published)
+    one = planner(published, ONE_DAY)
     with pytest.raises(PartitionExpired) as refused:
         one.resolve_keys("silver.visits", f"{H[0]},{H[1]}")
     assert f"{H[0]} has expired: its rows have left the table" in str(refused.value)
@@ -271,7 +260,7 @@ def test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in(ho
     land(home, "visits", H[0], {"visits.json": "another line"})
     assert f"{FIRST}/visits.json" in kept(home, 1)
     lineage = graph(bronze__visits=1)
-    one = Planner(graph=lineage, look=Snapshot(home.landing_zone, home.events))
+    one = planner(home.lake, lineage)
     contract = lineage.contracts["bronze.visits"]
     assert one.stale(lineage.task_of("bronze.visits")) == {}
     assert warnings([contract], Snapshot(home.landing_zone, home.events), DAY - timedelta(hours=22)) == [

@@ -4,42 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from blogdata.contract.partitions import Grain
-from blogdata.ledger.events import EventLog
-from blogdata.planning.plan import Plan, Planner
-from blogdata.planning.snapshot import Snapshot, landed
+from blogdata.planning.plan import Plan
+from blogdata.planning.snapshot import landed
 from blogdata.table.lake import Lake
-from published import bronze, deployment, land, silver
-from quality.contracts import GRAPH
+from published import bronze, deployment, land, planner, silver, stale
 
+VISITS = "silver.visits"
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path))
-
-
-def planner(lake: Lake) -> Planner:
-    return Planner(graph=GRAPH, look=Snapshot(Path(lake.root) / "landing", EventLog(lake)))
-
-
-def stale(lake: Lake) -> list[str]:
-    return list(planner(lake).stale(GRAPH.task_of("silver.visits")))
 
 
 def waiting(lake: Lake) -> list[str]:
     found = sorted(planner(lake).held().get("silver.visits", {}))
-    assert set(stale(lake)).isdisjoint(found), "waiting hours are not planned"
+    assert set(stale(lake, VISITS)).isdisjoint(found), "waiting hours are not planned"
     return found
 
 
 def test_only_hours_touched_by_bad_arrivals_wait(lake: Lake) -> None:
     bronze(lake, {H[1]: {H[1]: 10, H[0]: 2}, H[2]: {H[2]: 10}}, dead={H[1]: 100})
     assert waiting(lake) == [H[0], H[1]]
-    assert stale(lake) == [H[2]]
+    assert stale(lake, VISITS) == [H[2]]
     fault = planner(lake).held()["silver.visits"][H[0]]
     assert f"bronze.dead_letters {H[1]}" in str(fault)
     assert "100 of 112 rows (89.3%) are rejected, 75.0% is accepted" in str(fault)
@@ -56,7 +40,7 @@ def test_published_hours_touched_by_bad_arrivals_wait(lake: Lake) -> None:
     # A good arrival later does not release it.
     bronze(lake, {H[2]: {H[2]: 5, H[1]: 1}})
     assert waiting(lake) == [H[0], H[1]]
-    assert stale(lake) == [H[2]]
+    assert stale(lake, VISITS) == [H[2]]
 
 
 def test_accepted_hours_wait_again_only_when_worse(lake: Lake) -> None:
@@ -83,7 +67,7 @@ def test_a_held_hour_landed_again_awaits_its_run(tmp_path: Path) -> None:
     bronze(deployed.lake, {H[1]: {H[1]: 10, H[0]: 2}}, dead={H[1]: 100}, landed={H[1]: before.fingerprint})
 
     def outstanding() -> Plan:
-        return Planner(graph=GRAPH, look=Snapshot(deployed.landing_path, deployed.events)).outstanding()
+        return planner(deployed.lake).outstanding()
 
     (fault,) = outstanding().refused
     assert f"FROM bronze.dead_letters WHERE arrival_hour = '{H[1]}' GROUP BY" in str(fault)
@@ -92,8 +76,7 @@ def test_a_held_hour_landed_again_awaits_its_run(tmp_path: Path) -> None:
     planned = {name: run.keys for run in outstanding().runs for name in run.datasets}
     assert planned["bronze.visits"] == (H[1],)
     assert planned["silver.visits"] == (H[0], H[1])
-    look = Snapshot(deployed.landing_path, deployed.events)
-    alone = Planner(graph=GRAPH, look=look).held()["silver.visits"]
+    alone = planner(deployed.lake).held()[VISITS]
     assert sorted(alone) == [H[0], H[1]], "silver.visits alone would still have the old rows"
     (folder / "_SUCCESS").unlink()
     assert outstanding().refused != (), "half a delivery does not count"

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.error_management.late_data_detector import Strategy
-from blogdata.planning.plan import Planner
-from blogdata.planning.snapshot import Snapshot
 from blogdata.table.lake import Lake
-from published import bronze, publish, silver
+from published import bronze, planner, publish, silver
 from quality.contracts import GRAPH
 from quality.contracts.visits import WATERMARK
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path / "lake"))
-
-
 def lacking(lake: Lake, dataset: str = "silver.visits") -> dict[str, str]:
-    look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))
-    return Planner(graph=GRAPH, look=look).stale(GRAPH.task_of(dataset))
+    return planner(lake).stale(GRAPH.task_of(dataset))
 
 
 def hours(lake: Lake, dataset: str = "silver.visits") -> list[str]:
