@@ -17,11 +17,10 @@ from blogdata.cli.pipeline import Pipeline
 from blogdata.errors import PlatformError
 from blogdata.operate import config, spark_attached, spark_connect
 from blogdata.operate.config import Settings
-from blogdata.planning.selection import Window
+from blogdata.planning.plan import Window
 from blogdata.simulator import landing_zone as simulator
 from blogdata.simulator.spec import SimulationSpec
-from resources import spark as spark_resources
-from resources.spark import SparkResource
+from resources.services import SparkResource
 
 _OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "SPARK_REMOTE")
 _ALWAYS = Window(start=None, end=None)
@@ -61,7 +60,7 @@ class Deployment:
 
     def remove(self) -> None:
         """Close its Spark session, and delete it, except a shared landing zone."""
-        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
+        spark_attached.drop(SparkResource(home=str(self.settings.home)).settings)
         shutil.rmtree(self.settings.home, ignore_errors=True)
 
 

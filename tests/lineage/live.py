@@ -26,7 +26,7 @@ from blogdata.table.target import RunContext
 from lineage.deployment import Deployment
 from lineage.worker import Forked
 from quality.contracts import EVERY
-from resources.spark import SparkResource
+from resources.services import SparkResource
 
 BRONZE, VISITS = STREAM.datasets
 STREAMED = {contract.dataset: contract for contract in STREAM.contracts}

@@ -23,7 +23,7 @@ from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, VISITS, in_order, model, problems, published, tick, ticking
-from resources.spark import SparkResource
+from resources.services import SparkResource
 
 pytestmark = pytest.mark.campaign
 SEED = int(os.environ.get("KILL_SEED", "1"))

@@ -65,7 +65,7 @@ def run(
     the named datasets have, or have in the span.
     """
     from blogdata.cli.pipeline import Pipeline
-    from blogdata.planning.selection import Window
+    from blogdata.planning.plan import Window
 
     window = None
     if from_ or to:

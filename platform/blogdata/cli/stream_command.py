@@ -35,7 +35,7 @@ def stream(
     from blogdata.runs.landed_inputs import bounds_of
     from blogdata.stream import stream as streams
     from blogdata.stream.stream import Place
-    from resources.spark import SparkResource
+    from resources.services import SparkResource
 
     chosen = next((known for known in STREAMS.values() if dataset in (known.name, *known.datasets)), None)
     if chosen is None:

@@ -10,7 +10,7 @@ import dagster as dg
 
 from blogdata.contract.contract import Contract
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
-from blogdata.planning.selection import Window
+from blogdata.planning.plan import Window
 from blogdata.runs.checks import LEDGER
 from blogdata.runs.computation import Context, partitions_of
 from blogdata.runs.dataset import Calendar, deps, described, outputs

@@ -41,7 +41,7 @@ from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import CONTRACTS, GRAPH, LANDED
 from quality.streams import streamed_inputs
-from resources.spark import SparkResource
+from resources.services import SparkResource
 
 _FILES_AT_ONCE = 100
 """Landed files that are overwritten while other runs wait to read theirs."""

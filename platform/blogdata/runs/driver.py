@@ -20,8 +20,7 @@ from blogdata.ledger import faults as recorded_faults
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning.graph import Task
-from blogdata.planning.plan import Planner
-from blogdata.planning.selection import Window
+from blogdata.planning.plan import Planner, Window
 from blogdata.planning.snapshot import Snapshot, awaited
 from blogdata.planning.staleness import Lane, Scope
 from blogdata.runs import lost_tables, turns
