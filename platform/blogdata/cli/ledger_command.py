@@ -19,7 +19,6 @@ from blogdata.cli.output import (
     not_published,
     say_error,
     say_json,
-    say_warnings,
 )
 from blogdata.contract.publication import Entry
 from blogdata.contract.writes import Feed
@@ -29,9 +28,6 @@ from blogdata.ledger import ledger as core
 from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.ledger.ledger import LedgerLine
 from blogdata.operate.config import Settings
-from blogdata.planning import arrivals
-from blogdata.planning.snapshot import Snapshot
-from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.table.store_faults import DataFileDamaged, LogDamaged
 from quality.contracts import EVERY, SERVED
@@ -66,8 +62,6 @@ def ledger(
         say_json([*(_as_json(line) for audited in lines.values() for line in audited), *damages])
     elif any(lines.values()):
         _show(lines, partitions=dataset is not None)
-        look = Snapshot(zone_of(settings), events)
-        say_warnings(warning for contract in chosen if (warning := arrivals.removed(contract, look)))
     elif dataset is not None and not damaged:
         raise not_published(lake, dataset)
     elif not damaged:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 import dagster as dg
 
-from blogdata.contract.writes import InOrder
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.landing.full_loader import ACCEPT_SIZE
@@ -186,10 +185,8 @@ class Driver:
         return {key: state for key, state in stale.items() if key not in waiting}
 
     def _batches(self, task: Task, keys: Sequence[str]) -> list[list[str]]:
-        if not keys:
-            return []
-        if task.grain is None or isinstance(task.contracts[0].write, InOrder):
-            return [list(keys)]
+        if not keys or task.grain is None or task.in_order:
+            return [list(keys)] if keys else []
         published = self._planner.look.published(task.main)
         batches, rows = [list[str]()], 0
         for key in static_late_data_integrator.run_order(keys, stateful=task.continues):
