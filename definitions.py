@@ -20,6 +20,7 @@ from blogdata.operate.config import Settings, load
 from blogdata.runs.dataset import assets, calendar
 from blogdata.runs.job import RUNS
 from blogdata.runs.names import values_only
+from blogdata.runs.refresh_job import refresh_job
 from blogdata.runs.refresh_request import Request
 from blogdata.runs.zone import days_of
 from blogdata.stream.streamed_dataset import streamed
@@ -28,7 +29,7 @@ from blogdata.watch.data_docs import data_docs
 from blogdata.watch.ops import maintained_tables
 from blogdata.watch.profiles import profiles
 from resources import connections
-from sensors import JOBS, instigators, jobs
+from sensors import JOBS, instigators
 
 RUNNER = "blogdata.cli.pipeline:Pipeline"
 """What runs the lineage in this process."""
@@ -53,6 +54,7 @@ def fixed(found: Mapping[str, dg.ConfigurableResource[Any]]) -> Mapping[str, dg.
 def build(settings: Settings) -> dg.Definitions:
     """Build the definitions for one deployment; partitions begin and end where its data do."""
     sinks, lineage = destinations.configured(settings), code()
+    served = [(sink.contract, sink.step()) for sink in sinks]
     requested = dg.ResourceDefinition(
         Request().get_resource_definition().resource_fn, config_schema=values_only(Request)
     )
@@ -78,7 +80,7 @@ def build(settings: Settings) -> dg.Definitions:
             profiles,
         ],
         asset_checks=timely_checks.CHECKS,
-        jobs=[jobs.refresh(lineage, sinks), *JOBS],
+        jobs=[refresh_job(lineage, first=sources.split_access_logs, served=served), *JOBS],
         schedules=schedules,
         sensors=sensors,
         resources=resources,

@@ -7,8 +7,7 @@ import dagster as dg
 from sensors import jobs
 from sensors.consumers import consumers_called
 from sensors.external_events import start_runs
-from sensors.missing_page_files import page_files_due, write_page_files
-from sensors.refresh import whatever_is_stale
+from sensors.refresh import page_files_due, whatever_is_stale, write_page_files
 from sensors.schedules import schedules
 from sensors.watching import detector_readings, end_dead_runs, tell_people
 

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from assets.gold.visits_weekly import frozen_years
-from assets.sources import split_access_logs
 from blogdata.deliver import share, staging
-from blogdata.deliver.feeds import PartnerFeed
-from blogdata.deliver.sinks import Sink
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.privacy import retention, rotate
-from blogdata.runs.computation import LineageCode
 from blogdata.runs.job import RUNS, operation, plan_table
 from blogdata.runs.lake_resource import LakeResource
-from blogdata.runs.refresh_job import refresh_job
 from blogdata.watch import ops
 from blogdata.watch.data_docs import data_docs as data_docs_of_newest
 from blogdata.watch.ops import maintained_tables
 from blogdata.watch.profiles import profiles as profiles_of_new
 from quality.contracts import CONTRACTS, GRAPH
-
-
-def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:
-    served = [(sink.contract, sink.step()) for sink in sinks]
-    return refresh_job(code, first=split_access_logs, served=served)
 
 
 class ReplayConfig(dg.Config):

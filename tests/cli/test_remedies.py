@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors.exceptions.connect import SparkException
 
 from blogdata.cli import main
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.errors import remedies as to
 from blogdata.errors.remedies import Action, Query, Remedy, Run
 from blogdata.stream import stream as streams
@@ -69,6 +69,14 @@ def test_the_stream_workers_errors_name_the_action(action: Action) -> None:
     with pytest.raises(streams.StreamFailed) as caught, streams.unpacked("visits"):
         raise SparkException(f"Traceback ... {text}\n\nJVM stacktrace: ...")
     assert caught.value.next_step == error.next_step
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("Python worker failed to connect back.", TransientError), ("another error", SparkException)]
+)
+def test_only_a_late_stream_worker_is_a_transient_fault(text: str, kind: type[Exception]) -> None:
+    with pytest.raises(kind), streams.unpacked("visits"):
+        raise SparkException(f"{text}\n\nJVM stacktrace: ...")
 
 
 COMMAND = re.compile(rf"blogdata\s+({'|'.join(main.COMMANDS)})\b")

@@ -52,10 +52,13 @@ class World:
 
     def arrive(self, *lines: bytes, how: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Entry]:
         """Land the next hour, with a row of its own, and run; gives what that published of the visits, by hour."""
+        self.land(*lines)
+        return self.run(**how)
+
+    def land(self, *lines: bytes) -> None:
         own = event("", f"/own{self.now}", event_time=f"{hour(self.now)}:01:00Z")
         self.deployment.land(hour(self.now), [own, *lines])
         self.now += 1
-        return self.run(**how)
 
     def run(self, **how: Any) -> dict[str, Entry]:
         """Run what is stale; gives what that published of the visits, by hour."""
@@ -115,9 +118,7 @@ def cut_off(
     """Land the next hour and run, with an end to the write of a table when it has come to a phase."""
     (folder / "probe").mkdir()
     (folder / "probe" / f"{phase}.fail").touch()
-    own = event("", f"/own{world.now}", event_time=f"{hour(world.now)}:01:00Z")
-    world.deployment.land(hour(world.now), [own, *lines])
-    world.now += 1
+    world.land(*lines)
     with pytest.MonkeyPatch.context() as patch:
         obey(patch, folder / "probe", of)
         assert world.deployment.run(**how).problems != []

@@ -17,7 +17,7 @@ Work = Callable[[Sequence[str]], Done | None]
 
 
 def step(
-    lake: LakeResource, dataset: str, work: Work, instance: dg.DagsterInstance | None = None, **asked: object
+    lake: LakeResource, dataset: str, work: Work, instance: dg.DagsterInstance | None = None, /, **asked: object
 ) -> list[list[str]]:
     """Run the step of a dataset with `work` as its computation; return the partitions of each commit."""
     batches: list[list[str]] = []

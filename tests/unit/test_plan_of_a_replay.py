@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -106,15 +105,15 @@ def test_a_changed_delivery_replans_all_later_days(lake: Lake) -> None:
 
 
 def test_a_replay_over_the_limit_needs_named_days(lake: Lake) -> None:
-    keys = between("2026-01-01", "2026-02-28", Grain.DAY)
+    keys = between("2026-01-01", "2026-02-01", Grain.DAY)
     merged(lake, *keys, read=days(lake, *keys))
     assert CONTRACTS["silver.users_current"].replay_limit == 30
-    assert len(planned({"silver.users_current": {"2026-01-29": ASKED}}, lake)["silver.users_current"]) == 31
-    found = planner(lake).plan_of_replay({"silver.users_current": {"2026-01-28": ASKED}})
+    assert len(planned({"silver.users_current": {"2026-01-02": ASKED}}, lake)["silver.users_current"]) == 31
+    found = planner(lake).plan_of_replay({"silver.users_current": {"2026-01-01": ASKED}})
     (refused,) = found.refused
     assert isinstance(refused, ReplayTooLong)
     assert (found.runs, refused.what.startswith("31 later executions")) == ([], True)
-    assert "partitions=2026-01-28..2026-02-28" in refused.next_step
+    assert "partitions=2026-01-01..2026-02-01" in refused.next_step
     assert planned({"silver.users_current": dict.fromkeys(keys, ASKED)}, lake) == {"silver.users_current": set(keys)}
 
 
@@ -181,12 +180,9 @@ def test_final_days_run_only_when_named(lake: Lake) -> None:
 hours = st.sampled_from([*H[:6], "2026-01-06T00", "2026-01-12T03"])
 
 
-# Each example publishes every dataset twice; make laws tries more.
-EXAMPLES = 20 if "WHOLE_MATRIX" in os.environ else 2
-
-
-@pytest.mark.matrix(1)
-@hypothesis(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Each example publishes every dataset twice.
+@pytest.mark.campaign
+@hypothesis(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     arrivals=st.dictionaries(hours, st.dictionaries(hours, st.integers(1, 9), max_size=3), min_size=1, max_size=4),
     data=st.data(),

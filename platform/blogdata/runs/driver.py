@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 import dagster as dg
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, ShowLedger
+from blogdata.errors.remedies import ACCEPT, Remedy, ShowLedger
 from blogdata.landing.full_loader import ACCEPT_SIZE
 from blogdata.ledger import faults as recorded_faults
 from blogdata.patterns.data_flow import single_runner
@@ -28,7 +28,6 @@ from blogdata.runs.computation import (
     Done,
     LineageCode,
     Publication,
-    accepted,
     access_of,
     log_event,
     report_refused,
@@ -58,7 +57,7 @@ class Driver:
         self._request = request
         self._is_launched = is_launched
         self._access = access_of(context)
-        self._accepted = accepted(context)
+        self._accepted = frozenset(filter(None, context.run.tags.get(ACCEPT, "").split(",")))
         self._planner = self._newest()
         self._asked: set[str] = set()
         self._failed_checks: list[str] = []
@@ -81,8 +80,9 @@ class Driver:
         faults: dict[str, PlatformError] = {}
         ran: dict[str, str] = {}
         step._asked = step._again(task)
-        # Of what is asked for again only a part is claimed at a time, so that it blocks nobody for long.
-        most, passes = MOST_AGAIN if request.is_again and not task.in_order else None, 0
+        # Of what was published before only a part is claimed at a time, so that it blocks nobody for long.
+        is_again = request.only_again or request.lane == Lane.AGAIN.value
+        most, passes = MOST_AGAIN if is_again and not task.in_order else None, 0
         # An automatic run does not wait: a backfill may hold the table or its partitions for hours.
         waits = request.scope == Scope.ALL.value
         # Partitions may make others of their own dataset stale: repeat until none is left.

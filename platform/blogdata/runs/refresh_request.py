@@ -44,8 +44,3 @@ class Request(dg.ConfigurableResource["Request"]):
         if self._held is None:
             self._held = look()
         return self._held
-
-    @property
-    def is_again(self) -> bool:
-        """Whether all that it computes was published before, or is asked for by name."""
-        return self.only_again or self.lane == Lane.AGAIN.value
