@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.partitions import Grain, key_of, previous, start_of
-from blogdata.contract.publication import WHOLE_TABLE
-from blogdata.files import write_atomically
-from blogdata.landing.suppressed_lines import erase_known
+from blogdata.contract.publication import WHOLE_TABLE, Entry
+from blogdata.landing.lines import UNTIMED
+from blogdata.landing.suppression_list import erase_known
 from blogdata.operate import postgres, postgres_connection
 from blogdata.planning import clock
 from blogdata.planning.reach import delivered_on
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import psycopg
 
     from blogdata.landing.incremental_loader import DeltaTable
-    from blogdata.ledger.events import EventLog
     from blogdata.operate.config import Settings
 
 DEVICES, USERS, LEGACY_VISITS = "devices", "users", "legacy_visits"
@@ -32,7 +31,7 @@ WINDOWS = {USERS: Grain.DAY, LEGACY_VISITS: Grain.HOUR}
 """Table that is loaded by its delta column to the length of its windows."""
 
 
-def due(settings: Settings, events: EventLog) -> list[str]:
+def due(settings: Settings, published: Callable[[str], Mapping[str, Entry]]) -> list[str]:
     """List the tables of a deployment that have something to load.
 
     Devices are due if today's state is neither published nor delivered otherwise: a delivery that was refused is loaded
@@ -41,8 +40,8 @@ def due(settings: Settings, events: EventLog) -> list[str]:
     """
     tables, names = settings.tables, list[str]()
     if tables.devices is not None:
-        published = events.publications(READERS[DEVICES]).get(WHOLE_TABLE)
-        if published is None or delivered_on(published) < _today():
+        newest = published(READERS[DEVICES]).get(WHOLE_TABLE)
+        if newest is None or delivered_on(newest) < _today():
             names.append(DEVICES)
     for table, name in ((USERS, tables.users), (LEGACY_VISITS, tables.legacy_visits)):
         if name is not None and _loaded_until(settings, table) < _last_hour():
@@ -54,6 +53,8 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
     """Load what is due of a table; returns metadata of the load."""
     if table == DEVICES:
         return load_devices(settings)
+    from blogdata.landing import incremental_loader
+
     until, last = _loaded_until(settings, table), _last_hour()
     grain = WINDOWS[table]
     begin = key_of(start_of(settings.tables.since, Grain.DAY), grain)
@@ -61,8 +62,8 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
         begin = max(begin, key_of(again, grain))
     window = last if grain is Grain.HOUR else _today()
-    loaded = load_windows(settings, table, [begin, window], is_first=not until)
-    write_atomically(_progress(settings, table), last.encode())
+    loaded = load_windows(settings, table, [begin, window])
+    incremental_loader.note_loaded(_folder(settings, table), table, last)
     return loaded
 
 
@@ -90,7 +91,7 @@ def load_devices(settings: Settings) -> dict[str, Any]:
     }
 
 
-def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_first: bool = False) -> dict[str, Any]:
+def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
     """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones."""
     from blogdata.landing import incremental_loader
 
@@ -104,7 +105,6 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_f
             windows[-1],
             now=clock.now(),
             untimed_in=_last_hour() if source.grain is Grain.HOUR else _today(),
-            count_before=is_first,
             prepare=lambda file: erase_known(settings, settings.landing, [file]),
         )
     return {
@@ -112,8 +112,7 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_f
         "windows": f"{windows[0]}..{windows[-1]}",
         "rows": sum(loaded.rows.values()),
         "new": sum(loaded.new.values()),
-        "without a usable time": loaded.rows.get(incremental_loader.UNTIMED, 0),
-        **({} if loaded.before is None else {"before the first window, not loaded": loaded.before}),
+        "without a usable time": loaded.rows.get(UNTIMED, 0),
     }
 
 
@@ -122,37 +121,28 @@ def _delta_table(settings: Settings, table: str) -> DeltaTable:
     from blogdata.landing.incremental_loader import DeltaTable
 
     tables = settings.tables
-    lines, name, announced = (
-        (user_changes, tables.users, landed.CHANGED_USER)
+    of, name, announced, line = (
+        (user_changes, tables.users, landed.CHANGED_USER, landed.CHANGED_USER)
         if table == USERS
-        else (legacy_visits, tables.legacy_visits, landed.LEGACY_VISIT)
+        else (legacy_visits, tables.legacy_visits, landed.LEGACY_VISIT, landed.VISIT + landed.OF_LEGACY_VISITS)
     )
     assert name is not None
-    return DeltaTable(
-        name=name, delta=lines.DELTA, announced=announced, shape=lines.SHAPE, prefix=lines.PREFIX, grain=WINDOWS[table]
-    )
+    return DeltaTable(name=name, delta=of.DELTA, announced=announced, line=line, prefix=of.PREFIX, grain=WINDOWS[table])
 
 
 def _folder(settings: Settings, table: str) -> Path:
     return settings.landing / READERS[table].partition(".")[2]
 
 
-@contextmanager
-def _connected(settings: Settings) -> Iterator[psycopg.Connection]:
-    address = postgres.of_tables(settings) or postgres.running_address(settings)
-    with postgres_connection.connected(address) as connection:
-        yield connection
+def _connected(settings: Settings) -> AbstractContextManager[psycopg.Connection]:
+    return postgres_connection.connected(postgres.of_tables(settings) or postgres.running_address(settings))
 
 
 def _loaded_until(settings: Settings, table: str) -> str:
-    """Return the last hour up to which a table was loaded; if empty, it is compared with all that has landed."""
-    file = _progress(settings, table)
-    return file.read_text(encoding="utf-8") if file.is_file() else ""
+    """Return the last hour up to which a table was loaded; if empty, all windows are compared with what has landed."""
+    from blogdata.landing import incremental_loader
 
-
-def _progress(settings: Settings, table: str) -> Path:
-    # Beside the files that it tells of: a copy of the landing zone has it, too.
-    return _folder(settings, table) / f".{table}"
+    return incremental_loader.loaded_until(_folder(settings, table), table)
 
 
 def _last_hour() -> str:

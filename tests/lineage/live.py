@@ -18,8 +18,7 @@ from assets.streams.live_visits import STREAM
 from blogdata.ledger import ledger
 from blogdata.ledger.events import appended
 from blogdata.patterns.error_management.checkpointer import checkpoints
-from blogdata.simulator.feed_faults import FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import FaultRates, SimulationSpec
 from blogdata.stream import stream as streams
 from blogdata.stream.stream import Place, StreamFailed
 from blogdata.table.target import RunContext

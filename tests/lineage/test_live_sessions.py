@@ -12,8 +12,7 @@ import pytest
 
 from assets.streams.live_sessions import STREAM
 from blogdata.simulator import landing_zone as simulator
-from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
 from lineage import brute_force, live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment

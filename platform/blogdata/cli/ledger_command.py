@@ -28,8 +28,8 @@ from blogdata.ledger import ledger as core
 from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.ledger.ledger import LedgerLine
 from blogdata.operate.config import Settings
+from blogdata.table.faults import DataFileDamaged, LogDamaged
 from blogdata.table.lake import Lake
-from blogdata.table.store_faults import DataFileDamaged, LogDamaged
 from quality.contracts import EVERY, SERVED
 
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.ledger.events import Event, EventLog
 
 FAULT = "fault"
 _TEXTS = ("what", "where", "next_step")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    state: str
-    error: PlatformError
+Fault = tuple[str, PlatformError]
+"""The input state that a partition lacked, and why it failed."""
+
+
+def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
+    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+    error = PlatformError(
+        what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}{more}",
+        where=dataset,
+        next_step=Remedy(f"materialize {above[0]} for them first, or run: ", Run()),
+    )
+    error.partitions = frozenset(keys)
+    return error
 
 
 def by_reason(failed: Mapping[str, PlatformError]) -> dict[str, dict[str, PlatformError]]:
@@ -43,10 +52,10 @@ def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], 
 
 
 def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
-    faults = {}
+    faults: dict[str, Fault] = {}
     for event in events.notes(FAULT, dataset=dataset):
         assert event.partition is not None
         assert event.payload is not None
         error = PlatformError(**{name: event.payload[name] for name in _TEXTS})
-        faults[event.partition] = Fault(state=event.payload["state"], error=error)
+        faults[event.partition] = event.payload["state"], error
     return faults

@@ -19,7 +19,7 @@ from blogdata.ledger import faults as recorded_faults
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning.graph import Task
-from blogdata.planning.plan import Planner, Window
+from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot, awaited
 from blogdata.planning.staleness import Lane, Scope
 from blogdata.runs import lost_tables, turns
@@ -36,7 +36,7 @@ from blogdata.runs.computation import (
 from blogdata.runs.refresh_request import Request
 from blogdata.runs.retries import MAX_RETRIES, failed, failure, joined
 from blogdata.runs.step import Step
-from blogdata.table.store_faults import store_faults
+from blogdata.table.faults import typed_errors
 
 MOST_ROWS = 20_000_000
 """Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
@@ -158,8 +158,7 @@ class Driver:
 
     def _requested(self, task: Task) -> set[str]:
         keys = {key for dataset in task.datasets for key in self._request.again.get(dataset, ())}
-        if self._request.span:
-            window = Window.parsed(self._request.span)
+        if window := self._request.window:
             keys |= {key for key in self._planner.computable(task) if window.holds(key, task.grain)}
         return keys
 
@@ -208,7 +207,7 @@ class Driver:
         while left:
             began = time.monotonic()
             try:
-                with self._context.resources.spark.guard() as spark, store_faults(task.main):
+                with self._context.resources.spark.guard() as spark, typed_errors(task.main):
                     step = Step(
                         contract=task.contracts[0],
                         partitions=() if task.grain is None else left,
