@@ -1,7 +1,3 @@
-"""Bucket: a join and an aggregation by user without an Exchange; same rows as with a shuffle, and trust is checked."""
-
-from __future__ import annotations
-
 import hmac
 from collections import Counter
 from dataclasses import replace

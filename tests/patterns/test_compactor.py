@@ -1,7 +1,3 @@
-"""Small files become few, at rest or beside a stream; a publication that meets a compaction loses nothing."""
-
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace

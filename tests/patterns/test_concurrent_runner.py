@@ -4,8 +4,6 @@ The queue, its daemon's iterations, `dagster.yaml`, the jobs and their pools are
 processes of the runs are missing: the queue starts runs, and the test ends them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path

@@ -1,7 +1,3 @@
-"""Data Overwrite: repeated runs, in any order, give the same table; other partitions stay unchanged."""
-
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

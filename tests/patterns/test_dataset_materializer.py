@@ -1,7 +1,3 @@
-"""Dataset Materializer: a table shows what its view shows, and says how far behind its input it is."""
-
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any

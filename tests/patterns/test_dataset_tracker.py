@@ -1,7 +1,3 @@
-"""Dataset Tracker: edges are what runs really read; every publication is exported as OpenLineage events."""
-
-from __future__ import annotations
-
 import json
 import uuid
 from dataclasses import replace

@@ -1,7 +1,3 @@
-"""What is stored encrypted is of no use without the key, and a value that is not what was encrypted is an error."""
-
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,3 @@
-"""A week is replaced by a metadata change only, and past years become one table each."""
-
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,3 @@
-"""Isolated Sequencer: two teams' pipelines run one after the other, and a fault of one does not affect the other."""
-
-from __future__ import annotations
-
 import json
 import os
 import subprocess

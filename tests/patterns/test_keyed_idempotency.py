@@ -1,7 +1,3 @@
-"""Keyed Idempotency: a visit's id follows from its first appended line, so late lines do not change it."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone

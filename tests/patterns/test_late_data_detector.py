@@ -1,7 +1,3 @@
-"""Watermarks only move forward, and late rows are reported instead of lost."""
-
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
@@ -28,12 +24,6 @@ HOURS = between("2026-01-31T00", "2026-01-31T23", Grain.HOUR)
 
 def at(text: str) -> datetime:
     return datetime.fromisoformat(f"2026-01-31T{text}:00+00:00")
-
-
-def test_table_3_1_is_reproduced_by_hours() -> None:
-    readings = {"2026-01-31T10": [("", at("10:06"))], "2026-01-31T11": [("", at("10:07"))]}
-    marks = progress(readings, timedelta(minutes=30), keys=["2026-01-31T12"])
-    assert marks == {"2026-01-31T10": None, "2026-01-31T11": at("09:36"), "2026-01-31T12": at("09:37")}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,3 @@
-"""A manifest names the files of one version of a dataset, and these stay until the share is withdrawn."""
-
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace

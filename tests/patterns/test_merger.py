@@ -1,7 +1,3 @@
-"""Changes are merged by key: rows are inserted, updated, deleted, left unchanged, or refused."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,10 +1,5 @@
-"""Offline Observer: which periods a look profiles, and when a distribution counts as changed; without Spark."""
-
-from __future__ import annotations
-
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from random import Random
@@ -12,7 +7,6 @@ from random import Random
 import pytest
 
 from blogdata.contract.partitions import Grain, key_of
-from blogdata.contract.publication import WHOLE_TABLE, Entry
 from blogdata.contract.schema import Classification, Column, Partitioning
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.quality.offline_observer import (
@@ -25,7 +19,7 @@ from blogdata.patterns.quality.offline_observer import (
     standing_drifts,
     unseen,
 )
-from toy import declared
+from toy import declared, entry
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
@@ -69,10 +63,8 @@ def test_only_a_changed_distribution_is_a_drift(rows: int) -> None:
 
 def test_a_day_is_compared_with_its_weekday_or_else_with_a_week() -> None:
     days = growing(Random(1), 100, 90)
-    assert comparable(days[89], days[:89], Grain.HOUR) == ([days[89 - 7 * back] for back in range(1, 5)], 1.0)
-    assert comparable(days[10], days[:10], Grain.HOUR) == (days[3:10], BEFORE_WEEKDAYS)
-    whole = [looked("", version) for version in range(9)]
-    assert comparable(whole[8], whole[:8], None) == (whole[4:8], 1.0)
+    assert comparable(days[89], days[:89]) == ([days[89 - 7 * back] for back in range(1, 5)], 1.0)
+    assert comparable(days[10], days[:10]) == (days[3:10], BEFORE_WEEKDAYS)
 
 
 def test_personal_columns_cannot_be_profiled() -> None:
@@ -82,25 +74,19 @@ def test_personal_columns_cannot_be_profiled() -> None:
         require_profilable(contract)
 
 
-def published(versions: Mapping[str, int]) -> dict[str, Entry]:
-    usual = Entry(dataset="silver.visits", partition="", version=0, rows_in=1, rows_out=1, reasons={})
-    return {key: replace(usual, partition=key, version=version) for key, version in versions.items()}
-
-
 def looked(period: str, version: int) -> Profile:
     return Profile(period=period, version=version, rows=1, counts={})
 
 
 def test_only_periods_with_something_new_are_profiled() -> None:
-    entries = published({f"{DAY}T10": 3, f"{DAY}T11": 7, f"{NEXT}T00": 5})
+    versions = {f"{DAY}T10": 3, f"{DAY}T11": 7, f"{NEXT}T00": 5}
+    entries = {key: entry("silver.visits", key, version) for key, version in versions.items()}
     hours = {DAY: [f"{DAY}T10", f"{DAY}T11"], NEXT: [f"{NEXT}T00"]}
-    assert unseen(entries, [], Grain.HOUR) == hours
-    assert unseen(entries, [looked(DAY, 7), looked(NEXT, 7)], Grain.HOUR) == {}
+    assert unseen(entries, []) == hours
+    assert unseen(entries, [looked(DAY, 7), looked(NEXT, 7)]) == {}
     # A late hour makes its day one to be looked at again, with all of its hours; the newest look counts.
     looks = [looked(DAY, 4), looked(NEXT, 5), looked(NEXT, 2)]
-    assert unseen(entries, looks, Grain.HOUR) == {DAY: hours[DAY]}
-    # A table that is written whole is one period.
-    assert unseen(published({WHOLE_TABLE: 4}), [looked(WHOLE_TABLE, 3)], None) == {WHOLE_TABLE: [WHOLE_TABLE]}
+    assert unseen(entries, looks) == {DAY: hours[DAY]}
 
 
 def test_a_drift_stands_until_a_newer_period_without_one_is_looked_at() -> None:

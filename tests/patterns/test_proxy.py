@@ -1,7 +1,3 @@
-"""Every load writes a new copy, and the stable name always shows one of them."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone

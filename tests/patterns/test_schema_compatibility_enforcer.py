@@ -1,7 +1,3 @@
-"""Permitted schema changes: against tables, and against the released schema."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path

@@ -1,7 +1,3 @@
-"""Logins of PostgreSQL show certificates and no password; old certificates are accepted until their end."""
-
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,3 @@
-"""Periods that depend on each other run one at a time and in order; a failure stops the later ones."""
-
-from __future__ import annotations
-
 from contextlib import nullcontext
 from datetime import date, timedelta
 

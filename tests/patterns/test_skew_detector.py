@@ -1,7 +1,3 @@
-"""Skew Detector: half-empty partitions and hot keys are found; seasons, growth and small numbers are no skew."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 

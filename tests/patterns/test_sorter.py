@@ -1,7 +1,3 @@
-"""Sorter: frozen rows are sorted once, files are skipped for either column, and no row changes."""
-
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,3 @@
-"""Stateful Merger: an old delivery is merged into the table's earlier state, on Spark and Delta, row by row."""
-
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,3 @@
-"""Stateful Sessionizer: rows in any order give the sessions of the batch, once the watermark has passed their ends."""
-
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,3 @@
-"""Every fact appears once, joined with the version that was valid at its time."""
-
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any

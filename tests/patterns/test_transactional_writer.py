@@ -1,7 +1,3 @@
-"""Two tables appear together: readers never see one without the other, whatever happens between the two commits."""
-
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from pathlib import Path

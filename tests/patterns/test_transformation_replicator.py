@@ -1,7 +1,3 @@
-"""Transformation Replicator: staging has the rows of production, and no value in any file that leads to a person."""
-
-from __future__ import annotations
-
 import grp
 import os
 from contextlib import nullcontext

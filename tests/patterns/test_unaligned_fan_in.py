@@ -1,7 +1,3 @@
-"""Unaligned Fan-In: a period is computed at its deadline from what is there, and again when the rest arrives."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path

@@ -1,7 +1,3 @@
-"""The first row of an identity wins, deterministically, and every other row is counted."""
-
-from __future__ import annotations
-
 import random
 from typing import Any
 

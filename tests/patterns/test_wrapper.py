@@ -1,7 +1,3 @@
-"""The raw part of a wrapped record equals what was received."""
-
-from __future__ import annotations
-
 import pytest
 
 from blogdata.contract.writes import Feed
