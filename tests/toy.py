@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 
 
-def declared(dataset: str, fields: str, **more: Any) -> Contract:
-    """A contract of fields such as `day STRING NOT NULL, views BIGINT`; each column is described by its name."""
+def declared(dataset: str, fields: str, *, by: str = "", **more: Any) -> Contract:
+    """A contract of fields such as `day STRING NOT NULL, views BIGINT`; `by` is its partition column and grain."""
+    if by:
+        more["partitioning"] = Partitioning(column=by, grain=Grain(by))
     columns = tuple(
         Column(name=field.name, type=str(field.type).upper(), nullable=field.nullable, description=field.name)
         for field in parse_fields(fields)
@@ -46,7 +48,7 @@ CONTRACT = declared(
     "silver.clicks",
     "hour STRING NOT NULL, click BIGINT NOT NULL, stands_for BIGINT, page STRING",
     key=("click",),
-    partitioning=Partitioning(column="hour", grain=Grain.HOUR),
+    by="hour",
     rules=(RowRule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
     audits=(Audit(name="few", expression="count(1) <= 1000", description="Not too many"),),
     stands_for="sum(stands_for)",

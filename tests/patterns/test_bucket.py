@@ -9,8 +9,7 @@ from pyspark.sql import functions as F
 
 from assets.gold.visits_weekly import PURPOSE, user_bucket
 from blogdata.contract.contract import Contract
-from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import Buckets, Partitioning
+from blogdata.contract.schema import Buckets
 from blogdata.patterns.storage import bucket
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.table import tables
@@ -24,7 +23,7 @@ NUMBER = 16
 VIEWS = declared(
     "gold.visits_weekly",
     "week STRING NOT NULL, user_id STRING, user_bucket INT, page STRING",
-    partitioning=Partitioning(column="week", grain=Grain.WEEK),
+    by="week",
     statistics=("user_bucket",),
     buckets=Buckets(column="user_bucket", of="user_id", number=NUMBER),
 )

@@ -7,8 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import Partitioning, RowRule
+from blogdata.contract.schema import RowRule
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.constraints_enforcer import orphans
 from blogdata.table.audit import specify
@@ -23,7 +22,7 @@ ORDERS = declared(
     "silver.orders",
     "day STRING NOT NULL, id BIGINT NOT NULL, at TIMESTAMP, amount BIGINT",
     key=("id",),
-    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    by="day",
     rules=(
         RowRule(name="positive", expression="amount > 0", description="An order has an amount"),
         RowRule(name="small", expression="amount < 1000", description="Large orders go elsewhere"),

@@ -18,7 +18,7 @@ from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
-from toy import step, target
+from toy import copies_of, step, target
 
 DATASET = "gold.returning_visitors"
 WEEKS = tuple(f"2026-01-{day:02}" for day in (5, 12, 19))
@@ -65,17 +65,23 @@ def test_late_rows_of_a_week_are_taken_from_its_feed(spark: Any, lake_root: Path
     assert rows(lake.read(spark, DATASET)) == rows(view) != before
 
 
-@pytest.fixture
-def clicks(spark: Any, tmp_path: Path) -> Lake:
-    """The lake of a table by hour with a change feed, which has two hours."""
-    lake = Lake(root=str(tmp_path))
+def two_hours(spark: Any, root: Path) -> None:
+    lake = Lake(root=str(root))
     spark.sql(
         f"CREATE TABLE delta.`{lake.path(CLICKS.dataset)}` (hour STRING, page STRING, n INT) USING delta "
         "PARTITIONED BY (hour) TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     )
     write(spark, lake, "00", [("all", 1), ("other", 1)])
     write(spark, lake, "01", [("all", 1)])
-    return lake
+
+
+clicked = copies_of(two_hours)
+
+
+@pytest.fixture
+def clicks(clicked: Path) -> Lake:
+    """The lake of a table by hour with a change feed, which has two hours."""
+    return Lake(root=str(clicked))
 
 
 def write(spark: Any, lake: Lake, hour: str, rows: list[tuple[str, int]]) -> None:
@@ -96,8 +102,6 @@ def changed(spark: Any, lake: Lake, since: int, **more: Any) -> set[str] | str:
 
 
 def test_only_other_rows_that_the_view_reads_are_changes(spark: Any, clicks: Lake) -> None:
-    assert changed(spark, clicks, 0) == {"00", "01"}
-    assert changed(spark, clicks, 2) == set()
     write(spark, clicks, "00", [("all", 1), ("other", 9)])
     spark.sql(f"OPTIMIZE delta.`{clicks.path(CLICKS.dataset)}`")
     assert changed(spark, clicks, 2) == set(), "computed again, with another row that the view does not read"

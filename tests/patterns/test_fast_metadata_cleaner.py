@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Account, Added, Commit
-from blogdata.contract.schema import Partitioning, RowRule
+from blogdata.contract.schema import RowRule
 from blogdata.contract.writes import ByPeriod, Slices
 from blogdata.errors import PlatformError
 from blogdata.patterns.idempotency import fast_metadata_cleaner
@@ -27,7 +26,7 @@ WEEKS = declared(
     "gold.weeks",
     "week STRING NOT NULL, click BIGINT NOT NULL",
     key=("click",),
-    partitioning=Partitioning(column="week", grain=Grain.WEEK),
+    by="week",
     write=ByPeriod(kept=timedelta(days=7)),
     rules=(RowRule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
 )

@@ -76,12 +76,9 @@ def test_a_path_put_together_by_hand_is_found_in_the_plan(spark: Any, lake: Lake
     before = published(step, step.read(INPUT))
     version = lake.version(CONTRACT.dataset)
     hidden = step.spark.read.format("delta").load(f"file:{lake.root}/silver/users")
-    for frame in (
-        step.read(INPUT).where("page = '/a'").union(hidden.limit(1)),
-        step.read(INPUT).join(hidden.select("click"), "click", "left_semi"),
-    ):
-        with pytest.raises(NotDeclared, match=r"reads silver\.users, which it does not declare"):
-            published(job(spark, lake, run="run-2"), frame)
+    frame = step.read(INPUT).join(hidden.select("click"), "click", "left_semi")
+    with pytest.raises(NotDeclared, match=r"reads silver\.users, which it does not declare"):
+        published(job(spark, lake, run="run-2"), frame)
     assert lake.version(CONTRACT.dataset) == version
     assert lake.read(spark, CONTRACT.dataset).collect() == before
 

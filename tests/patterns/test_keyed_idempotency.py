@@ -70,7 +70,7 @@ def visits(views: Sequence[View]) -> list[list[View]]:
     return grouped
 
 
-@hypothesis(max_examples=12, deadline=None)
+@hypothesis(max_examples=6, deadline=None)
 @given(appended=minutes, data=st.data())
 def test_visit_ids_never_change_however_runs_are_split(
     spark: Any, appended: list[tuple[str, int]], data: st.DataObject

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from blogdata.contract.partitions import Grain, between, start_of
 from blogdata.patterns.error_management import late_data_detector
 from blogdata.patterns.error_management.late_data_detector import (
+    PROGRESS,
     Strategy,
     StreamProgress,
     is_late,
@@ -45,7 +46,9 @@ def test_tables_3_1_and_3_2_are_reproduced_as_a_stream(
         late_times = [time for time in times.split() if state.watermark and at(time) < state.watermark]
         assert late_times == behind.split()
         state = state.advance([("", at(time)) for time in times.split()], timedelta(minutes=allowed))
-        assert StreamProgress.of_json(state.as_json()) == state, "a restarted stream keeps it"
+        assert PROGRESS.validate_python(PROGRESS.dump_python(state, mode="json")) == state, (
+            "a restarted stream keeps it"
+        )
 
 
 def test_a_min_stream_waits_for_all_known_sources() -> None:

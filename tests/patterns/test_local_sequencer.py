@@ -1,6 +1,7 @@
 import dagster as dg
 import pytest
 from dagster._core.execution.stats import StepEventStatus
+from deltalake import DeltaTable
 
 import definitions
 from assets.silver import enriched as asset
@@ -61,17 +62,12 @@ def land(made: Deployment, hour: int, *addresses: str) -> None:
     made.land(f"2026-01-05T{hour:02}", visits)
 
 
-def altered(made: Deployment, dataset: str, how: str) -> None:
-    with made.session() as spark:
-        spark.sql(how.format(f"delta.`{made.lake.path(dataset)}`")).collect()
-
-
 def test_a_failure_behind_the_lookup_does_not_repeat_it(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     made = deploy("places")
     land(made, 1, GOOGLE, RESERVED)
     assert made.run(for_=[ENRICHED]).problems == []
 
-    altered(made, ENRICHED, "ALTER TABLE {} ADD CONSTRAINT theirs CHECK (event_hour <> '2026-01-05T02')")
+    DeltaTable(made.lake.path(ENRICHED)).alter.add_constraint({"theirs": "event_hour <> '2026-01-05T02'"})
     land(made, 2, GOOGLE, QUAD9)
     outcome = made.run(for_=[ENRICHED])
     assert [problem for problem in outcome.problems if "theirs" in problem]
@@ -79,7 +75,7 @@ def test_a_failure_behind_the_lookup_does_not_repeat_it(deploy: Deploy, monkeypa
     assert steps(made) == {"silver__places": True, "silver__visits_enriched": False}
     version = made.lake.version(PLACES)
 
-    altered(made, ENRICHED, "ALTER TABLE {} DROP CONSTRAINT theirs")
+    DeltaTable(made.lake.path(ENRICHED)).alter.drop_constraint("theirs")
     monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
     assert again_from_failure(made)
     assert steps(made) == {"silver__visits_enriched": True}, "the lookup is not executed again"

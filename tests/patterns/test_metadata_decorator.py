@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from blogdata.contract.partitions import Grain
 from blogdata.contract.privacy import consumer_view, require_subjects, visible
-from blogdata.contract.schema import NOBODY, Classification, Column, Partitioning
+from blogdata.contract.schema import NOBODY, Classification, Column
 from blogdata.contract.writes import Feed, Serve
 from blogdata.errors import ConfigurationError
 from blogdata.ledger.events import EventLog
@@ -19,12 +18,8 @@ from quality.contracts import DECLARED, EVERY, SERVED
 from toy import declared
 
 LOGIN = Column(name="login", type="STRING", classification=Classification.PERSONAL, description="Login")
-PAGES = declared("silver.pages", "day STRING NOT NULL, page STRING NOT NULL, raw BINARY, source_file STRING")
-PAGES = replace(
-    PAGES,
-    columns=(*PAGES.columns[:2], LOGIN, *PAGES.columns[2:]),
-    partitioning=Partitioning(column="day", grain=Grain.DAY),
-)
+PAGES = declared("silver.pages", "day STRING NOT NULL, page STRING NOT NULL, raw BINARY, source_file STRING", by="day")
+PAGES = replace(PAGES, columns=(*PAGES.columns[:2], LOGIN, *PAGES.columns[2:]))
 PERSONAL = frozenset({"ip", "login", "email", "user_id", "referral", "raw", "country"})
 """What a person is in the landed formats, and what is derived from an address."""
 NOT_PERSONAL = {

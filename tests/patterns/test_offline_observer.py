@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from blogdata.contract.partitions import Grain, key_of
-from blogdata.contract.schema import Classification, Column, Partitioning
+from blogdata.contract.schema import Classification, Column
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.quality.offline_observer import (
     BEFORE_WEEKDAYS,
@@ -23,10 +23,7 @@ from toy import declared, entry
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
-BY_HOUR = Partitioning(column="hour", grain=Grain.HOUR)
-VISITS = declared(
-    "simulated.visits", "hour STRING NOT NULL, browser STRING", partitioning=BY_HOUR, profiled=("browser",)
-)
+VISITS = declared("simulated.visits", "hour STRING NOT NULL, browser STRING", by="hour", profiled=("browser",))
 ON_WEEKDAYS = {"Chrome": 0.5, "Safari": 0.25, "Firefox": 0.15, "Edge": 0.08, "Opera": 0.02}
 ON_WEEKENDS = {"Chrome": 0.4, "Safari": 0.4, "Firefox": 0.15, "Edge": 0.03, "Opera": 0.02}
 _ALIKE = 4

@@ -3,9 +3,7 @@ from typing import Any
 
 import pytest
 
-from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Account
-from blogdata.contract.schema import Partitioning
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.online_observer import Point, observed, rates, series
 from blogdata.table.target import Provenance
@@ -14,7 +12,7 @@ from toy import declared, target
 VIEWS = declared(
     "silver.views",
     "day STRING NOT NULL, user STRING NOT NULL, referral STRING, tags ARRAY<STRING>, times BIGINT NOT NULL",
-    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    by="day",
     stands_for="sum(times)",
     reasons={"duplicates": "sum(times - 1)"},
     measures={"users": "count(distinct user)"},

@@ -4,9 +4,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Account
-from blogdata.contract.schema import Partitioning
 from blogdata.contract.writes import ByPeriod, Sorted
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.storage import sorter
@@ -23,7 +21,7 @@ CLICKS = declared(
     "gold.clicks",
     "week STRING NOT NULL, click BIGINT NOT NULL, bucket INT, page STRING",
     key=("click",),
-    partitioning=Partitioning(column="week", grain=Grain.WEEK),
+    by="week",
     write=ByPeriod(kept=timedelta(days=7), frozen=Sorted(by=("bucket", "page"), file_bytes=FILE_BYTES)),
     statistics=("bucket", "page"),
 )

@@ -21,7 +21,7 @@ from blogdata.table.lake import Lake
 from blogdata.table.members import NONE_YET
 from published import publish
 from toy import CONTRACT
-from toy_members import DATASET, NOON, member, names
+from toy_members import DATASET, NOON, member
 
 RUN = {"run_id": "expires", "code_version": "test"}
 WEEKS = ("2026-01-05", "2026-01-12")
@@ -57,7 +57,7 @@ def test_a_week_leaves_the_pointer_and_its_table_goes_when_no_reader_needs_it(la
     made = [member(lake, week, rows=2) for week in WEEKS]
     members.commit(lake, DATASET, NONE_YET, made, info_of(dict.fromkeys(WEEKS, 2)))
     assert expiry.leave(lake, DATASET, "week", WEEKS[:1], run=RUN) == {WEEKS[0]: 2}
-    assert names(members.seen(lake, DATASET).visible) == [WEEKS[1]]
+    assert [one.name for one in members.seen(lake, DATASET).visible] == [WEEKS[1]]
     assert lake.row_counts(DATASET, "week") == {WEEKS[1]: 2}
     lines = balanced(lake, DATASET, "week")
     assert (lines[WEEKS[0]].rows_out, lines[WEEKS[0]].reasons) == (0, {"expired": 2})

@@ -10,7 +10,7 @@ import pytest
 from blogdata.table import expiry, members
 from blogdata.table.lake import Lake
 from blogdata.table.members import NONE_YET
-from toy_members import DATASET, NOON, member, names
+from toy_members import DATASET, NOON, member
 
 LONG = timedelta(days=30)
 
@@ -27,7 +27,7 @@ def test_a_stale_change_of_members_is_refused(lake: Lake) -> None:
     base = members.seen(lake, DATASET)
     assert members.commit(lake, DATASET, base, [monday, tuesday], {}) == 1
     assert members.commit(lake, DATASET, base, [tuesday], {}) is None
-    assert names(members.seen(lake, DATASET).visible) == ["2026-01-05", "2026-01-12"]
+    assert [one.name for one in members.seen(lake, DATASET).visible] == ["2026-01-05", "2026-01-12"]
     assert lake.row_counts(DATASET, "week") == {"2026-01-05": 1, "2026-01-12": 1}
     assert lake.row_counts(DATASET, "week", version=0) == {"2026-01-05": 1}
     (part,) = lake.parts(DATASET, partitions=["2026-01-12"])

@@ -11,8 +11,6 @@ When not to use it: when both sides change at the same time (Dynamic Joiner).
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 
