@@ -39,7 +39,6 @@ def declared(dataset: str, fields: str, *, by: str = "", **more: Any) -> Contrac
 
 
 def entry(dataset: str, partition: str, version: int = 0, rows: int = 0, **more: Any) -> Entry:
-    """Build a line of the ledger of which only a few figures matter."""
     figures = {"rows_in": rows, "rows_out": rows, "reasons": {}}
     return Entry(dataset=dataset, partition=partition, version=version, **{**figures, **more})
 
@@ -111,7 +110,6 @@ def run_context(run: str) -> RunContext:
 
 
 def step(spark: Any, root: Path, contract: Contract, *periods: str, run: str) -> Step:
-    """Build the step of a run that computes some periods."""
     from blogdata.runs.lake_resource import DeploymentResource, LakeResource
     from blogdata.runs.step import Step
 

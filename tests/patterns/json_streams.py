@@ -18,7 +18,6 @@ class Stream:
             (folder / name).mkdir()
 
     def land(self, *rows: Sequence[Any]) -> None:
-        """Land a file in the folder of each input."""
         self._landed += 1
         for (name, ddl), rows_of_input in zip(self.inputs.items(), rows, strict=True):
             names = [column.split()[0] for column in ddl.split(", ")]

@@ -21,8 +21,6 @@ PAGES = ("/", "/2022/01/how-spark-works", '/a;"b"', "/\u00fcber uns", "/line\nbr
 
 
 class Files:
-    """A lake with page statistics, and the editors' files."""
-
     def __init__(self, home: Path, instance: dg.DagsterInstance) -> None:
         self.access = deployment(home / "home")
         self.folder = page_files.folder_of(self.access)

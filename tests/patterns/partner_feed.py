@@ -120,7 +120,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def partner(file: Path, faults: PartnerFaults | None = None, **more: Any) -> Iterator[Partner]:
-    """A running partner."""
     with Partner(file=file, faults=faults or PartnerFaults(), **more) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -142,7 +141,6 @@ def row(key: str, position: int, **payload: object) -> Row:
 
 
 def outbox(folder: Path, taken: Sequence[Row] = ()) -> Outbox:
-    """An outbox with pending rows."""
     made = Outbox(path=folder / "outbox.db")
     if taken:
         made.take(PARTITION, "1", taken, rows_in=len(taken), private=0)
@@ -182,6 +180,5 @@ def by_key(records: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, int]]
 
 
 def received(file: Path) -> list[dict[str, Any]]:
-    """Read the records that a partner accepted from its file, in order, including doubled ones."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [record for line in lines for record in json.loads(line)["taken"]]

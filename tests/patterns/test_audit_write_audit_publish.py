@@ -21,7 +21,6 @@ STRICT = replace(CONTRACT, audits=(FEW,))
 
 
 def seventy(spark: Any) -> Any:
-    """Seventy clicks of the first hour, and ten of the second."""
     return clicks(spark, 140).where(f"hour = '{HOURS[0]}' OR click < 20")
 
 

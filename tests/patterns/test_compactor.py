@@ -28,7 +28,6 @@ LIVE = replace(CONTRACT, reasons={}, stands_for="count(1)", audits=())
 
 
 def whole(outcomes: Iterable[Done | Fault]) -> list[Done]:
-    """Return what was done; no error ended any of it."""
     outcomes = list(outcomes)
     assert [outcome.error for outcome in outcomes if isinstance(outcome, Fault)] == []
     return [outcome for outcome in outcomes if isinstance(outcome, Done)]
@@ -73,8 +72,6 @@ appended = copies_of(append_all)
 
 
 class Table:
-    """The table, and runs that maintain it."""
-
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root, self.lake = spark, root, Lake(root=str(root))
         self.events = EventLog(self.lake)
@@ -107,7 +104,6 @@ class Table:
 
 @pytest.fixture
 def table(spark: Any, appended: Path) -> Table:
-    """The table after some batches."""
     return Table(spark, appended)
 
 

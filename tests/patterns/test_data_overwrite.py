@@ -13,9 +13,6 @@ from blogdata.table.target import Additions, Provenance
 from blogdata.table.write_faults import AuditFailed
 from toy import CONTRACT, HOURS, accounts, clicks, copies_of, problems, resting, target
 
-pytestmark = pytest.mark.matrix(4)
-
-
 clicked = copies_of(
     lambda spark, root: overwrite_partitions(clicks(spark), target(root, "one"), HOURS, Provenance(accounts=accounts()))
 )

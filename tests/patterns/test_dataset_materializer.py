@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from assets.gold import returning_visitors
 from assets.gold.returning_visitors import AUDIENCE
-from blogdata.contract.publication import WHOLE_TABLE, Account, Entry
+from blogdata.contract.publication import WHOLE_TABLE, Account
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.storage import dataset_materializer
 from blogdata.patterns.storage.dataset_materializer import Followed
@@ -18,7 +18,7 @@ from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
-from toy import copies_of, step, target
+from toy import copies_of, entry, step, target
 
 DATASET = "gold.returning_visitors"
 WEEKS = tuple(f"2026-01-{day:02}" for day in (5, 12, 19))
@@ -80,7 +80,6 @@ clicked = copies_of(two_hours)
 
 @pytest.fixture
 def clicks(clicked: Path) -> Lake:
-    """The lake of a table by hour with a change feed, which has two hours."""
     return Lake(root=str(clicked))
 
 
@@ -94,9 +93,8 @@ def changed(spark: Any, lake: Lake, since: int, **more: Any) -> set[str] | str:
     """Return the hours that changed since a version that was read; the reason if that is not known."""
     until = lake.version(CLICKS.dataset)
     assert until is not None
-    known: Any = {"code_version": "v1", "committed_at": datetime.now(timezone.utc), **more}
-    known |= {"dataset": "gold.view", "partition": WHOLE_TABLE, "version": 0, "rows_in": 1, "rows_out": 1}
-    before = Entry(reasons={}, inputs={CLICKS.dataset: since}, **known)
+    known = {"code_version": "v1", "committed_at": datetime.now(timezone.utc), **more}
+    before = entry("gold.view", WHOLE_TABLE, rows=1, inputs={CLICKS.dataset: since}, **known)
     hours, why = dataset_materializer.changes(spark, lake, CLICKS, before, until=until, code_version="v1")
     return why if hours is None else set(hours)
 

@@ -31,7 +31,6 @@ def naive(time: datetime | None) -> datetime | None:
 
 
 def expected(clicks: Sequence[Click], displays: Sequence[Display]) -> list[tuple[Any, ...]]:
-    """Compute the expected rows by comparing every click with every display."""
     met: set[Display] = set()
     rows: list[tuple[Any, ...]] = []
     for visit, ad, clicked in clicks:

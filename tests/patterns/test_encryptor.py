@@ -38,7 +38,6 @@ def key(own: Settings) -> Pointer:
 
 
 def stored(spark: Any, own: Settings) -> Any:
-    """Return the encrypted rows, as a table has them."""
     rows = encryptor.encrypted(
         spark.createDataFrame(ROWS, DDL), IDENTITIES, key(own), deployment_keys.current(own, KEY).version
     )
@@ -113,11 +112,8 @@ def test_a_key_is_rotated_and_shredded(spark: Any, own: Settings) -> None:
 
 
 def deliver(made: Deployment, day: str, *logins: str) -> None:
-    folder = made.landing / "users" / f"date={day}"
-    folder.mkdir(parents=True)
-    lines = [json.dumps({"id": f"u-{name}", "login": name, "email": f"{name}@mail.example"}) for name in logins]
-    (folder / "users.json").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    (folder / "_SUCCESS").touch()
+    lines = [{"id": f"u-{name}", "login": name, "email": f"{name}@mail.example"} for name in logins]
+    made.deliver("users", day, [json.dumps(line).encode() for line in lines])
 
 
 def versions_of_key(made: Deployment) -> set[str]:

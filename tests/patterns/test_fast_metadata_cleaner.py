@@ -35,7 +35,6 @@ BEFORE: Clicks = {OLD: {0, 1}, LAST: {2, 3, 4}, NEW: {5}}
 
 
 def publish(spark: Any, lake: Lake, clicks: Clicks, run: str, contract: Contract = WEEKS, **how: Any) -> Commit:
-    """Replace the weeks by clicks."""
     rows = [(week, click) for week, of_week in clicks.items() for click in sorted(of_week)]
     frame = spark.createDataFrame(rows, "week STRING, click BIGINT")
     into = target(Path(lake.root), run, contract=contract, probe=how.pop("probe", None))
@@ -62,7 +61,6 @@ prepared = copies_of(lambda spark, root: publish(spark, Lake(root=str(root)), BE
 
 @pytest.fixture
 def lake(prepared: Path) -> Lake:
-    """Three weeks, published together."""
     return Lake(root=str(prepared))
 
 

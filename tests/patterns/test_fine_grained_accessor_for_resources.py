@@ -37,7 +37,6 @@ def job(spark: Any, lake: Lake, contract: Contract = CONTRACT, run: str = "run-1
 
 
 def published(step: Step, frame: Any) -> list[Any]:
-    """Publish a frame; return what the table has then."""
     step.publish(frame, Upstream(accounts={"": Account(rows_in=2)}))
     rows: list[Any] = step.lake.read(step.spark, CONTRACT.dataset).collect()
     return rows

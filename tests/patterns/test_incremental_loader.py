@@ -38,7 +38,6 @@ MADE = """
 
 @pytest.fixture
 def source(database: str) -> Iterator[Source]:
-    """A database with an empty table; a connection of its owner."""
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(MADE)
         yield connection
@@ -46,7 +45,6 @@ def source(database: str) -> Iterator[Source]:
 
 @pytest.fixture
 def landed(tmp_path: Path) -> Path:
-    """The folder of the landed table."""
     return tmp_path / "landing" / "visits"
 
 

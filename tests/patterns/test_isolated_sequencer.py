@@ -29,14 +29,11 @@ DAYS = between(WEEK, "2026-01-11", Grain.DAY)
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """Dagster's own web server, as `blogdata ui` serves it, with the analytics team's location."""
     with serving(tmp_path_factory.mktemp("served")) as served:
         yield served
 
 
 class Teams:
-    """The platform's sensor, and the server of the other team."""
-
     def __init__(self, server: Guarded, home: Path, instance: dg.DagsterInstance, served: ExitStack) -> None:
         self.server, self.instance, self.served = server, instance, served
         self.lake = deployment(home)
@@ -64,7 +61,6 @@ class Teams:
 
 @pytest.fixture
 def teams(guarded: Guarded, tmp_path: Path) -> Iterator[Teams]:
-    """Both teams without earlier runs."""
     for run in guarded.instance.get_runs():
         guarded.instance.delete_run(run.run_id)
     (tmp_path / "dagster").mkdir()

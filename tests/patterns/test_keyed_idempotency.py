@@ -29,7 +29,6 @@ class View:
 
 
 def ids(spark: Any, views: Sequence[View]) -> dict[tuple[str, int], str]:
-    """Map visitor and minute to visit id, for page views computed together."""
     rows = [(it.user, NINE + timedelta(minutes=it.minute), None, it.hour, it.file, it.offset) for it in views]
     nothing = spark.createDataFrame([], VIEWS)
     found = log_visits.with_visit_ids(spark.createDataFrame(rows, VIEWS), nothing, "k").collect()

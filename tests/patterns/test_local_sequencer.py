@@ -35,7 +35,6 @@ def test_an_address_has_one_row_as_received(address: str, outcome: str, country:
 
 
 def refresh() -> dg.JobDefinition:
-    """Load the job of the deployment in BLOGDATA_HOME, as a process of Dagster does."""
     return definitions.build(config.load()).resolve_job_def(JOB)
 
 
@@ -49,7 +48,6 @@ def again_from_failure(made: Deployment) -> bool:
 
 
 def steps(made: Deployment) -> dict[str, bool]:
-    """Return whether the two steps succeeded, of those that have ended in the newest run."""
     with dagster_home.open_instance(made.settings) as instance:
         (run,) = instance.get_runs(limit=1)
         stats = instance.get_run_step_stats(run.run_id, ["silver__places", "silver__visits_enriched"])

@@ -42,7 +42,6 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def write(lake: Lake, rows: Iterable[tuple[str, str, int]], **how: Any) -> None:
-    """Publish days: by whole files, as every dataset is."""
     table = pa.table(dict(zip(("day", "page", "views"), map(list, zip(*rows, strict=True)), strict=True)))
     write_deltalake(lake.path(PAGES.dataset), table, partition_by=["day"], **how)
 

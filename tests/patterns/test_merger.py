@@ -21,14 +21,11 @@ pytestmark = pytest.mark.matrix(8)
 
 
 class Letters:
-    """A table into which changes are merged."""
-
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
         self.runs = 0
 
     def merge(self, *changes: Change, rows: int | None = None) -> Any:
-        """Merge changes (letter, value, removed) as one run."""
         self.runs += 1
         frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         accounts = {} if rows is None else {"": Account(rows_in=rows)}

@@ -41,7 +41,6 @@ def publish(spark: Any, lake: Lake, run: RunContext, *days: str) -> None:
 
 
 def test_a_row_joins_to_the_run_that_wrote_it_and_to_those_it_replaced(spark: Any, lake_root: Path) -> None:
-    """Two days are published by the first run; the second run publishes one of them again."""
     lake = Lake(root=str(lake_root))
     publish(spark, lake, FIRST, "2026-01-05", "2026-01-06")
     publish(spark, lake, SECOND, "2026-01-06")

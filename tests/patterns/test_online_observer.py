@@ -1,8 +1,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from blogdata.contract.publication import Account
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.online_observer import Point, observed, rates, series
@@ -28,7 +26,6 @@ def test_every_nullable_column_is_measured_and_no_other() -> None:
     }
 
 
-@pytest.mark.matrix(100)
 def test_committed_measures_are_read_as_a_series(spark: Any, tmp_path: Path) -> None:
     rows = [
         (DAYS[0], "ann", None, None, 3),

@@ -35,7 +35,6 @@ loaded = copies_of(lambda spark, root: load(spark, Lake(root=str(root)), 10, "r1
 
 @pytest.fixture
 def lake(loaded: Path) -> Lake:
-    """A lake with one load of ten rows."""
     return Lake(root=str(loaded))
 
 

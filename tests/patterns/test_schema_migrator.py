@@ -45,7 +45,6 @@ FIRST, LAST = MIGRATION.since, MIGRATION.ends
 
 
 def publish(spark: Any, lake: Lake, contract: Contract, day: str, visitors: int, name: str = "visitors") -> None:
-    """Publish a day as its asset does, with one of the two columns."""
     ddl = "event_date STRING, referral_host STRING, events BIGINT, visits BIGINT, {} BIGINT, hours_present INT"
     frame = spark.createDataFrame([(day, "direct", 9, 9, visitors, 24)], ddl.format(name))
     aim = target(Path(lake.root), f"{day} {visitors} {len(contract.columns)}", contract=contract)

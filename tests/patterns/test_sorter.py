@@ -48,7 +48,6 @@ def test_sorted_rows_skip_files_for_either_column(spark: Any, tmp_path: Path) ->
     assert version is not None
 
     def files_read(at: int, predicate: str) -> int:
-        """Read what the executed plan says."""
         rows: Any = aim.lake.read(spark, CLICKS.dataset, at).where(predicate).agg(F.count("page"), F.max("bucket"))
         rows.collect()
         nodes = rows.executionInfo.metrics.extract_graph()[1].values()

@@ -39,8 +39,6 @@ DAYS = tuple(DAILY)[:4]
 
 
 class Table:
-    """A table into which deliveries are merged, each by its own run."""
-
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root, self.contract = spark, root, CONTRACT
         self.deliveries = dict(DAILY)
@@ -66,7 +64,6 @@ class Table:
         return resting(self.root, CONTRACT.dataset, version)
 
     def versions(self) -> dict[str, int]:
-        """Return the executions that the table consists of, with their versions."""
         lines = state(self.events.history(CONTRACT.dataset))
         return {execution: version for execution, version, is_applied in lines if is_applied}
 

@@ -40,8 +40,6 @@ def row(visitor: str, minutes: float, page: str = "/", number: int = 0) -> Row:
 
 
 class Live(Stream):
-    """A stream that groups rows by session windows, and the sessions of its output."""
-
     def __init__(self, spark: Any, folder: Path) -> None:
         super().__init__(
             spark, folder, {"in": DDL}, lambda rows: stateful_sessionizer.windows(rows, SPEC, late=ALLOWED)
@@ -53,7 +51,6 @@ class Live(Stream):
 
 
 def batch(spark: Any, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """Compute the completed sessions with the batch counterpart."""
     sessions = incremental_sessionizer.sessionize(spark.createDataFrame(rows, DDL), None, SPEC, partitions=HOURS)
     return sorted((tuple(row) for row in sessions.where("is_completed").select(*COLUMNS).collect()), key=repr)
 

@@ -23,7 +23,6 @@ BESIDE = declared(
     partitioning=CONTRACT.partitioning,
     write=AppearsWith(main=MAIN.dataset),
 )
-pytestmark = pytest.mark.matrix(4)
 
 
 class World:
@@ -34,7 +33,6 @@ class World:
         self.lake = Lake(root=str(root))
 
     def write(self, rows: int, run: str, *, without: int = -1, probe: Probe | None = None) -> dict[str, Commit]:
-        """Publish the first N clicks; a dispute may be left out."""
         frame = clicks(self.spark, rows)
         companion = Companion(
             contract=BESIDE,
@@ -64,7 +62,6 @@ sixty = copies_of(lambda spark, root: World(spark, root).write(60, "one"))
 
 @pytest.fixture
 def world(spark: Any, sixty: Path) -> World:
-    """A lake with the first sixty clicks, published by run one."""
     return World(spark, sixty)
 
 
@@ -106,7 +103,6 @@ def test_readers_complete_a_crash_after_the_commit(world: World, probe: Probe) -
 
 
 def test_readers_never_see_one_table_without_the_other(world: World) -> None:
-    """While runs publish, somebody looks, again and again, at both tables."""
     seen, done = list[tuple[set[int], set[int]]](), threading.Event()
 
     def read() -> None:

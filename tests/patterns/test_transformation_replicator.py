@@ -121,7 +121,6 @@ def test_what_has_changed_is_copied(deployment: Deployment, staging: Path) -> No
 
 
 def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: Path) -> None:
-    """The search of an erasure goes through the folder, too."""
     settings = settings_of(deployment, staging)
     looked = clearing.look(settings, {"in-staging"})
     assert any(path.startswith("staging/.copies/bronze.visits-") for path in looked.traces)

@@ -25,7 +25,6 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def delivered(lake: Lake, hours: Sequence[str]) -> dict[str, int]:
-    """Publish hours of visits; return the versions of the report's inputs."""
     read = bronze(lake, {hour: {hour: 1} for hour in hours})
     letters = publish(
         lake, "bronze.dead_letters", "arrival_hour", dict.fromkeys(hours, 0), inputs={"bronze.visits": read}
@@ -38,7 +37,6 @@ def reported(lake: Lake, day: str, inputs: dict[str, int]) -> None:
 
 
 def runs(lake: Lake, now: str, scope: Scope = Scope.READY) -> list[str]:
-    """List the days whose report runs by itself at a given time."""
     with pytest.MonkeyPatch.context() as clock:
         clock.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
         look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))

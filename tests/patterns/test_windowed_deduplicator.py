@@ -23,7 +23,6 @@ def winners_of(frame: DataFrame) -> DataFrame:
 
 
 def random_rows(count: int) -> list[Row]:
-    """Draw rows in the order in which they arrived."""
     draw = random.Random(5)
     hours = sorted(draw.choices("0123", k=count))
     return [
