@@ -101,7 +101,7 @@ def test_a_reader_sees_one_version_whose_files_are_held_until_the_share_moves_on
         assert len(shares.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
         publish_monday(lake)
     manifest.withdraw(lake, PAGES.dataset)
-    assert (list(where.parent.iterdir()), shares.current(lake, PAGES.dataset)) == ([], None)
+    assert (list(where.parent.iterdir()), manifest.current(lake, PAGES.dataset)) == ([], None)
     remove()
     assert sorted(file.exists() for file in first) == [False, True], "the other one is of the newest version, too"
 

@@ -40,7 +40,7 @@ def share(lake: Lake, dataset: str, *, withdraw: bool) -> list[Share]:
 
 
 def _shared(lake: Lake) -> list[Share]:
-    return [share for name in EVERY if (share := shares.current(lake, name)) is not None]
+    return [share for name in EVERY if (share := manifest.current(lake, name)) is not None]
 
 
 def _do(context: dg.OpExecutionContext, config: ShareConfig) -> Mapping[str, Any]:

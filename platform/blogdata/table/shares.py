@@ -6,13 +6,11 @@ Whatever deletes files of tables asks :func:`shared_files` first.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from blogdata.errors import ConfigurationError
-from blogdata.files import CURRENT
 from blogdata.table.store import Store, plain
 
 FOLDER = "_shares"
@@ -55,12 +53,3 @@ def shared_files(store: Store, dataset: str) -> set[Path]:
     records = [] if store.folder(FOLDER) is None else home(store, dataset).glob(f"[!.]*/{RECORD}")
     named = {manifest for record in records for manifest in record.parent.resolve().rglob(MANIFEST)}
     return {Path(plain(line)) for manifest in named for line in manifest.read_text("utf-8").splitlines()}
-
-
-def current(store: Store, dataset: str) -> Share | None:
-    """Return the share that readers find; None if the dataset is not shared."""
-    record = home(store, dataset) / CURRENT / RECORD
-    if not record.exists():
-        return None
-    fields = json.loads(record.read_text(encoding="utf-8"))
-    return Share(**{**fields, "since": datetime.fromisoformat(fields["since"])})

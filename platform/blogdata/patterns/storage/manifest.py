@@ -43,7 +43,7 @@ from blogdata.table.store import file_of
 def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Share:
     """Share the newest version of a dataset, unless it is shared already; one process does so at a time."""
     dataset = declared.dataset
-    home, before, table = shares.home(lake, dataset), shares.current(lake, dataset), lake.caught_up(dataset)
+    home, before, table = shares.home(lake, dataset), current(lake, dataset), lake.caught_up(dataset)
     if table is None:
         raise DatasetMissing(
             what=f"{dataset} has no table yet",
@@ -68,6 +68,15 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
     whole_file.switch(home, new.name)
     whole_file.remove_others(home, keep={new.name} if before is None else {new.name, before.name})
     return new
+
+
+def current(lake: Lake, dataset: str) -> Share | None:
+    """Return the share that readers find; None if the dataset is not shared."""
+    record = location(lake, dataset) / RECORD
+    if not record.exists():
+        return None
+    fields = json.loads(record.read_text(encoding="utf-8"))
+    return Share(**{**fields, "since": datetime.fromisoformat(fields["since"])})
 
 
 def withdraw(lake: Lake, dataset: str) -> None:
