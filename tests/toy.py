@@ -85,18 +85,20 @@ def accounts(rows: int = 100) -> Mapping[str, Account]:
     }
 
 
-def copies_of(make: Callable[[Any, Path], object]) -> Any:
-    """A fixture: the folder of a lake that is made once, and copied for each test."""
+def copies_of(
+    make: Callable[[Any, Path], object], opened: Callable[[Any, Path], object] = lambda spark, root: root
+) -> Any:
+    """A fixture: a lake that is made once, in a folder, and copied for each test, as `opened` opens it."""
     origin = list[Path]()
 
     @pytest.fixture
-    def root(spark: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    def root(spark: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Any:
         if not origin:
             folder = tmp_path_factory.mktemp("origin") / "lake"
             folder.mkdir()
             make(spark, folder)
             origin.append(folder)
-        return shutil.copytree(origin[0], tmp_path / "copy")
+        return opened(spark, shutil.copytree(origin[0], tmp_path / "copy"))
 
     return root
 

@@ -68,9 +68,6 @@ def append_all(spark: Any, root: Path) -> None:
         append(spark, root, batch, files=FILES)
 
 
-appended = copies_of(append_all)
-
-
 class Table:
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root, self.lake = spark, root, Lake(root=str(root))
@@ -102,9 +99,7 @@ class Table:
         return sorted((HOURS[n % 2], n, 1 + n % 3, f"/page{n % 5}") for n in range(batches * ROWS))
 
 
-@pytest.fixture
-def table(spark: Any, appended: Path) -> Table:
-    return Table(spark, appended)
+table = copies_of(append_all, Table)
 
 
 def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:

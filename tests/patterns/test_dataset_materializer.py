@@ -2,7 +2,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import functions as F
 
 from assets.gold import returning_visitors
@@ -75,12 +74,7 @@ def two_hours(spark: Any, root: Path) -> None:
     write(spark, lake, "01", [("all", 1)])
 
 
-clicked = copies_of(two_hours)
-
-
-@pytest.fixture
-def clicks(clicked: Path) -> Lake:
-    return Lake(root=str(clicked))
+clicks = copies_of(two_hours, lambda _, root: Lake(root=str(root)))
 
 
 def write(spark: Any, lake: Lake, hour: str, rows: list[tuple[str, int]]) -> None:

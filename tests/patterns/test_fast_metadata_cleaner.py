@@ -56,12 +56,9 @@ def tables(lake: Lake) -> dict[str, str]:
     return {member.name: member.location for member in fast_metadata_cleaner.visible(lake, WEEKS.dataset)}
 
 
-prepared = copies_of(lambda spark, root: publish(spark, Lake(root=str(root)), BEFORE, "first"))
-
-
-@pytest.fixture
-def lake(prepared: Path) -> Lake:
-    return Lake(root=str(prepared))
+lake = copies_of(
+    lambda spark, root: publish(spark, Lake(root=str(root)), BEFORE, "first"), lambda _, root: Lake(root=str(root))
+)
 
 
 def test_replacing_a_week_opens_no_other_file(spark: Any, lake: Lake) -> None:

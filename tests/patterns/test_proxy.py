@@ -30,12 +30,7 @@ def load(
     return proxy.load(frame, target(Path(lake.root), run, contract=THINGS), provenance, name=name)
 
 
-loaded = copies_of(lambda spark, root: load(spark, Lake(root=str(root)), 10, "r1"))
-
-
-@pytest.fixture
-def lake(loaded: Path) -> Lake:
-    return Lake(root=str(loaded))
+lake = copies_of(lambda spark, root: load(spark, Lake(root=str(root)), 10, "r1"), lambda _, root: Lake(root=str(root)))
 
 
 def count(lake: Lake, version: int | None = None) -> int:

@@ -68,13 +68,8 @@ class Table:
         return {execution: version for execution, version, is_applied in lines if is_applied}
 
 
-four_days = copies_of(lambda spark, root: [Table(spark, root).execute(day, run="before") for day in DAYS])
-
-
-@pytest.fixture
-def daily(spark: Any, four_days: Path) -> Table:
-    """The table of table 4-4: four executions of a daily job."""
-    return Table(spark, four_days)
+daily = copies_of(lambda spark, root: [Table(spark, root).execute(day, run="before") for day in DAYS], Table)
+"""The table of table 4-4: four executions of a daily job."""
 
 
 def test_table_4_5_a_corrected_day_runs_again_and_then_the_days_after_it(daily: Table) -> None:

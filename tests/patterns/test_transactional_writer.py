@@ -57,12 +57,7 @@ def disputes_among(rows: int) -> set[int]:
     return {click for click in range(rows) if click % 3 == 2}
 
 
-sixty = copies_of(lambda spark, root: World(spark, root).write(60, "one"))
-
-
-@pytest.fixture
-def world(spark: Any, sixty: Path) -> World:
-    return World(spark, sixty)
+world = copies_of(lambda spark, root: World(spark, root).write(60, "one"), World)
 
 
 def test_both_tables_appear_with_their_accounts(world: World) -> None:
