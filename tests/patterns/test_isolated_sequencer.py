@@ -1,6 +1,4 @@
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime
@@ -12,10 +10,9 @@ from dagster_graphql import DagsterGraphQLClientError
 
 from analytics import gold
 from analytics.definitions import report_materialized
-from blogdata.cli import ui_command
 from blogdata.contract.partitions import Grain, between
 from blogdata.files import locked
-from blogdata.operate import config, dagster_home
+from blogdata.operate import dagster_home
 from blogdata.operate.processes import free_port
 from blogdata.runs.lake_resource import DeploymentResource
 from guarded import Guarded, serving
@@ -134,22 +131,3 @@ def test_the_other_team_relies_on_declared_columns() -> None:
         assert upstream.columns.items() <= declared.items()
         assert upstream.owner == contract.owner
         assert "team:analytics" in (contract.owner, *contract.consumers)
-
-
-@pytest.mark.campaign
-def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
-    """Its process imports nothing of the platform except the storage class in Dagster's configuration."""
-    project = ui_command.ROOT / "analytics"
-    if not (project / ".venv" / "bin" / "python").exists():
-        pytest.skip("needs analytics/.venv: make setup")
-    home = dagster_home.render(config.load({"BLOGDATA_HOME": str(tmp_path)}))
-    code = (
-        "import importlib.util, sys, analytics.definitions as d; d.defs();"
-        "from dagster import DagsterInstance; DagsterInstance.get().dispose();"
-        "ours = ('blogdata', 'quality', 'sensors', 'definitions');"
-        "print([n for n in ('pyspark', 'delta', 'great_expectations') if importlib.util.find_spec(n)],"
-        "sorted({n for n in sys.modules if n.split('.')[0] in ours} - {'blogdata', 'blogdata.operate'}))"
-    )
-    environment = {**os.environ, "DAGSTER_HOME": str(home)}
-    printed = subprocess.check_output([project / "interpreter", "-c", code], cwd=ui_command.ROOT, env=environment)
-    assert printed == b"[] ['blogdata.operate.dagster_internals', 'blogdata.operate.dagster_storage']\n"
