@@ -22,8 +22,6 @@ from blogdata.deliver.ordered_delivery import HttpTarget
 from blogdata.deliver.outbox import Delivery, Outbox, Row
 
 PARTITION = "2026-01-05T10"
-MOST_RECORDS = 500
-_PATH = "/v1/events:batch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +62,7 @@ class Partner(ThreadingHTTPServer):
 
     def take(self, body: bytes) -> Mapping[str, Any]:
         records = json.loads(body)["records"]
-        assert 1 <= len(records) <= MOST_RECORDS
+        assert 1 <= len(records) <= 500
         assert all(record.keys() == {"key", "sequence", "payload"} for record in records)
         with self._lock:
             self.requests += 1
@@ -94,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(faults.latency)
         if self.server.key is not None and self.headers.get("Authorization") != f"Bearer {self.server.key}":
             self.answer(401, {"error": "the key is missing or wrong"})
-        elif self.path != _PATH:
+        elif self.path != "/v1/events:batch":
             self.answer(404, {"error": "there is no such path"})
         elif draw.random() < faults.unavailable:
             self.answer(draw.choice((429, 503)), {"error": "too many requests, or unavailable"})

@@ -63,11 +63,6 @@ def append(spark: Any, root: Path, batch: int, files: int = 1) -> None:
     publish(rows, into, change=change, partitions=HOURS, provenance=Provenance())
 
 
-def append_all(spark: Any, root: Path) -> None:
-    for batch in range(BATCHES):
-        append(spark, root, batch, files=FILES)
-
-
 class Table:
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root, self.lake = spark, root, Lake(root=str(root))
@@ -99,7 +94,7 @@ class Table:
         return sorted((HOURS[n % 2], n, 1 + n % 3, f"/page{n % 5}") for n in range(batches * ROWS))
 
 
-table = copies_of(append_all, Table)
+table = copies_of(lambda spark, root: [append(spark, root, batch, files=FILES) for batch in range(BATCHES)], Table)
 
 
 def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:

@@ -11,15 +11,14 @@ from toy import entry
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
-IRREGULAR = Flow()
 
 
 def hourly(count: int, *, without: Sequence[int] = ()) -> list[datetime]:
     return [START + HOUR * number for number in range(count) if number not in without]
 
 
-def read(came: Sequence[datetime], now: datetime, spec: Flow = IRREGULAR) -> Reading:
-    return detector.detect("silver.views", spec, came, least=2 * HOUR, now=now)
+def read(came: Sequence[datetime], now: datetime, spec: Flow | None = None) -> Reading:
+    return detector.detect("silver.views", spec or Flow(), came, least=2 * HOUR, now=now)
 
 
 def landed(key: str, written: datetime) -> LandedPartition:

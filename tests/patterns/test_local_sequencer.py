@@ -38,15 +38,6 @@ def refresh() -> dg.JobDefinition:
     return definitions.build(config.load()).resolve_job_def(JOB)
 
 
-def again_from_failure(made: Deployment) -> bool:
-    """Execute again what has failed of the newest run, as the button of Dagster's page does."""
-    with dagster_home.open_instance(made.settings) as instance:
-        (run,) = instance.get_runs(limit=1)
-        options = dg.ReexecutionOptions.from_failure(run.run_id, instance)
-        with dg.execute_job(dg.reconstructable(refresh), instance, reexecution_options=options) as result:
-            return bool(result.success)
-
-
 def steps(made: Deployment) -> dict[str, bool]:
     with dagster_home.open_instance(made.settings) as instance:
         (run,) = instance.get_runs(limit=1)
@@ -75,7 +66,12 @@ def test_a_failure_behind_the_lookup_does_not_repeat_it(deploy: Deploy, monkeypa
 
     DeltaTable(made.lake.path(ENRICHED)).alter.drop_constraint("theirs")
     monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
-    assert again_from_failure(made)
+    # What failed is executed again, as the button of Dagster's page does.
+    with dagster_home.open_instance(made.settings) as instance:
+        (run,) = instance.get_runs(limit=1)
+        options = dg.ReexecutionOptions.from_failure(run.run_id, instance)
+        with dg.execute_job(dg.reconstructable(refresh), instance, reexecution_options=options) as result:
+            assert result.success
     assert steps(made) == {"silver__visits_enriched": True}, "the lookup is not executed again"
     assert made.lake.version(PLACES) == version
     ((_, verdict, country),) = asset.look_up([QUAD9])

@@ -26,19 +26,14 @@ START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 VISITS = declared("simulated.visits", "hour STRING NOT NULL, browser STRING", by="hour", profiled=("browser",))
 ON_WEEKDAYS = {"Chrome": 0.5, "Safari": 0.25, "Firefox": 0.15, "Edge": 0.08, "Opera": 0.02}
 ON_WEEKENDS = {"Chrome": 0.4, "Safari": 0.4, "Firefox": 0.15, "Edge": 0.03, "Opera": 0.02}
-_ALIKE = 4
-"""Rows of a visit, which are alike."""
-_MOOD = 0.06
-"""Relative difference of a share from one day to the next."""
-_DRAWN = 1_000
-"""Visits drawn one by one; of a larger day so many groups are drawn, which vary more, not less."""
 
 
 def day(random: Random, number: int, rows: int) -> Profile:
     """Simulate the profile of a day; day 0 is a Monday, whose usual shares of browsers are others than a weekend's."""
     usual = ON_WEEKENDS if number % 7 >= 5 else ON_WEEKDAYS
-    weights = [share * math.exp(random.gauss(0, _MOOD)) for share in usual.values()]
-    groups = min(max(rows // _ALIKE, 1), _DRAWN)
+    weights = [share * math.exp(random.gauss(0, 0.06)) for share in usual.values()]
+    # Four rows of a visit are alike. A large day is drawn as a thousand groups, which vary more than visits, not less.
+    groups = min(max(rows // 4, 1), 1_000)
     drawn = Counter(random.choices(list(usual), weights, k=groups))
     counts = {name: round(count * rows / groups) for name, count in drawn.items()}
     period = key_of(START + timedelta(days=number), Grain.DAY)
