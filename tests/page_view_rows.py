@@ -1,7 +1,5 @@
 """Page views of a fictional blog, written without Spark, and their counts in plain Python."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

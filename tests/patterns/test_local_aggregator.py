@@ -1,7 +1,3 @@
-"""Local Aggregator: no shuffle, same result as the distributed one, and the declared partitioning is verified."""
-
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,3 @@
-"""Tokens can be counted and joined, are found in no dictionary, and lead from no private page view to its visitor."""
-
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -1,7 +1,3 @@
-"""Logins of PostgreSQL show certificates and no password; old certificates are accepted until their end."""
-
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -69,7 +65,6 @@ def certified(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
 
 
 def url_of(settings: Settings, login: str, **changed: str) -> str:
-    """Return the address of the server for a login, with other parameters."""
     port = urlsplit(postgres.running_address(settings).url).port
     assert port is not None
     parts = urlsplit(postgres.certified_address(settings, login, port, "blogdata"))
@@ -92,12 +87,10 @@ def refused(url: str) -> str:
 
 
 def files_of(known: Certificates, login: str) -> dict[str, str]:
-    """Return the parameters of an address for the files of a login."""
     return {"sslcert": str(known.certificate(login)), "sslkey": str(known.key(login))}
 
 
 def ended_certificate(settings: Settings, folder: Path) -> dict[str, str]:
-    """Make a certificate of the deployment's authority that has ended."""
     current = postgres.certificates(settings)
     ended = replace(current, folder=folder, logins=(WRITER,))
     shutil.copytree(current.folder, folder)
