@@ -19,7 +19,7 @@ from blogdata.landing.lines import is_erased
 from blogdata.ledger import ledger
 from blogdata.privacy import forget
 from blogdata.privacy.file_search import search
-from blogdata.privacy.journal import CERTIFICATES, Journal
+from blogdata.privacy.forget import CERTIFICATES, Journal
 from blogdata.simulator.feed_faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.stream.stream import Stream

@@ -16,7 +16,7 @@ them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ import psycopg
 from psycopg import sql
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.schema import Column
 from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.ledger.deliveries import Served
@@ -77,16 +76,13 @@ class SinkDelivery:
         states = (f"{part.contract.dataset}@{part.table_id}:{part.version}" for part in self.parts)
         return f"{self.partition}/" + "+".join(states)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Receipt:
-    batch_id: str
-    rows: Mapping[str, int]
-    repeated: bool
+    @property
+    def rows(self) -> dict[str, int]:
+        return {part.contract.dataset: part.rows for part in self.parts}
 
 
-def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> Receipt:
-    """Replace a partition of several tables in one transaction.
+def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> bool:
+    """Replace a partition of several tables in one transaction; return whether it was served already.
 
     If the connection is the writer's of the deployment's own server, tables are the owner's, and the readers get their
     rights. Of any other one tables are its own, and nothing is granted.
@@ -108,7 +104,7 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery)
         with connection.transaction():
             _alone(connection, f"{schema}/{delivery.partition}")
             if _is_served(connection, schema, delivery):
-                return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=True)
+                return True
             for part in delivery.parts:
                 _replace(connection, schema, delivery, part)
             for part in delivery.parts:
@@ -122,7 +118,7 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery)
             where=f"{schema}, {delivery.batch_id}",
             next_step="nothing of it is served; mend the rows, or what the table of the database allows",
         ) from error
-    return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=False)
+    return False
 
 
 def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract]) -> None:
@@ -199,39 +195,32 @@ def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contr
         ).format(publications)
     )
     for contract in contracts:
-        columns = _retire(connection, schema, contract, _columns(connection, schema, contract.name))
-        absent = [column for column in contract.columns if column.name not in columns]
+        columns = _columns(connection, schema, contract.name)
         if not columns:
             _create(connection, schema, contract)
-        elif columns - {column.name for column in contract.columns} or not all(column.nullable for column in absent):
-            raise PlatformError(
-                what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
-                where=f"{schema}.{contract.name}",
-                next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
-            )
         else:
-            _add(connection, schema, contract, absent)
+            _migrate(connection, schema, contract, columns)
 
 
-def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
-    """Add columns that are new in the contract; they are null in existing rows, unless they rename an older one."""
-    table, existing = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
-    renamed = {move.new: move.old for move in contract.migrations if not move.new_from_old and move.old in existing}
-    for column in columns:
+def _migrate(connection: psycopg.Connection, schema: str, contract: Contract, columns: set[str]) -> None:
+    """Add the columns that are new in the contract, null or as the one that they rename, and drop retired ones."""
+    declared, table = {column.name for column in contract.columns}, sql.Identifier(schema, contract.name)
+    absent = [column for column in contract.columns if column.name not in columns]
+    retired = columns & {move.old for move in contract.migrations} - declared
+    if columns - declared - retired or not all(column.nullable for column in absent):
+        raise PlatformError(
+            what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
+            where=f"{schema}.{contract.name}",
+            next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
+        )
+    renamed = {move.new: move.old for move in contract.migrations if not move.new_from_old}
+    for column in absent:
         name = sql.Identifier(column.name)
         connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, _TYPES[column.type]))
-        if column.name in renamed:
-            old = sql.Identifier(renamed[column.name])
-            connection.execute(sql.SQL("UPDATE {} SET {} = {}").format(table, name, old))
-
-
-def _retire(connection: psycopg.Connection, schema: str, contract: Contract, columns: set[str]) -> set[str]:
-    """Drop the columns that are retired and no longer served, and return the ones that stay."""
-    gone = columns & {move.old for move in contract.migrations} - {column.name for column in contract.columns}
-    table = sql.Identifier(schema, contract.name)
-    for name in sorted(gone):
-        connection.execute(sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(table, sql.Identifier(name)))
-    return columns - gone
+        if (old := renamed.get(column.name)) in columns:
+            connection.execute(sql.SQL("UPDATE {} SET {} = {}").format(table, name, sql.Identifier(old)))
+    for retiring in sorted(retired):
+        connection.execute(sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(table, sql.Identifier(retiring)))
 
 
 def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str]:
@@ -323,7 +312,3 @@ def _record(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
         ).format(publications),
         [delivery.batch_id, dataset, delivery.partition, part.table_id, part.version, part.rows, delivery.run_id],
     )
-
-
-def _rows(delivery: SinkDelivery) -> dict[str, int]:
-    return {part.contract.dataset: part.rows for part in delivery.parts}
