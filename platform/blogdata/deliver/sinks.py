@@ -18,8 +18,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.ledger.deliveries import record_deliveries
 from blogdata.ledger.events import EventLog
 from blogdata.planning.snapshot import input_not_published
-from blogdata.runs.checks import LEDGER
-from blogdata.runs.computation import Context, access_of, log_event
+from blogdata.runs.computation import Context, access_of
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.retries import failed, joined
 from blogdata.runs.step import InputChanged
@@ -46,11 +45,11 @@ class Sink(ServedDataset):
             context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=figures))
         if served and not refused:
             rows = sum(figures[PARTITION_ROWS] for figures in served.values())
-            self._check_ledger(context, passed=True, metadata={"rows": rows})
+            self.check_ledger(context, passed=True, metadata={"rows": rows})
         if refused:
             error = joined(refused, where=self.contract.dataset, outcome="could not be served")
             if any(isinstance(fault, RowsRefused) for fault in refused.values()):
-                self._check_ledger(context, passed=False, description=error.what)
+                self.check_ledger(context, passed=False, description=error.what)
             raise failed(error)
 
     def due(self, context: Context) -> Sequence[str]:
@@ -105,9 +104,6 @@ class Sink(ServedDataset):
         names = [contract.dataset for contract in self.served]
         deliveries = transactional_sink.deliveries(connection, self.schema, names)
         record_deliveries(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
-
-    def _check_ledger(self, context: Context, **judged: Any) -> None:
-        log_event(context, dg.AssetCheckEvaluation(asset_key=self.key, check_name=LEDGER, **judged))
 
 
 def published_by_all(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
