@@ -51,12 +51,8 @@ class PartnerFeed(ServedDataset):
     def _deliver(self, context: Context, partitions: Sequence[str]) -> list[OutboxLine]:
         """Take partitions, and all that is published and not taken, into the outbox; send what is due, in order."""
         settings: Settings = context.resources.deployment.settings()
-        box, access, dataset, write = (
-            partner.outbox(settings),
-            access_of(context),
-            self.source.dataset,
-            self.contract.write,
-        )
+        box, access = partner.outbox(settings), access_of(context)
+        dataset, write = self.source.dataset, self.contract.write
         assert isinstance(write, Feed)
         with box.alone():
             for partition in sorted({*partitions, *partner.untaken(box, access.events, dataset)}):
