@@ -7,7 +7,7 @@ counts only if all of its tables have a line. Versions are compared within one t
 replaces whatever its predecessor has served.
 
 PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL), and limits index entries to 2704 bytes, so
-a table has a primary key only if its key has no text besides the partition: the audit has counted repeated keys.
+a table has no primary key: the audit has counted repeated keys.
 
 The trap: one transaction per task. Each is all or nothing, but a job that is retried has already committed some of
 them.
@@ -237,10 +237,6 @@ def _create(connection: psycopg.Connection, schema: str, contract: Contract) -> 
         )
         for column in contract.columns
     ]
-    texts = {column.name for column in contract.columns if column.type == "STRING"} - {contract.partition_column}
-    if contract.key and texts.isdisjoint(contract.key):
-        key = sql.SQL(", ").join(map(sql.Identifier, contract.key))
-        columns.append(sql.SQL("PRIMARY KEY ({})").format(key))
     table = sql.Identifier(schema, contract.name)
     connection.execute(sql.SQL("CREATE TABLE {} ({})").format(table, sql.SQL(", ").join(columns)))
 
