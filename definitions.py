@@ -9,26 +9,16 @@ from typing import Any
 
 import dagster as dg
 
-from assets import sources
+import sensors
+from assets import sources, streams
 from assets.code import code
-from assets.gold.visits_weekly import frozen_years
-from assets.streams import STREAMS
-from blogdata.contract.partitions import Grain
-from blogdata.deliver import destinations
-from blogdata.deliver.page_files import page_files
 from blogdata.operate.config import Settings, load
 from blogdata.runs.dataset import assets, calendar
 from blogdata.runs.job import RUNS
 from blogdata.runs.refresh_request import Request
 from blogdata.runs.run_values import values_only
 from blogdata.runs.zone import days_of
-from blogdata.stream.streamed_dataset import streamed
-from blogdata.watch import ops, timely_checks
-from blogdata.watch.data_docs import data_docs
-from blogdata.watch.ops import maintained_tables
-from blogdata.watch.profiles import profiles
 from resources import connections
-from sensors import JOBS, instigators, jobs
 
 RUNNER = "blogdata.cli.pipeline:Pipeline"
 """What runs the lineage in this process."""
@@ -56,7 +46,7 @@ def build(settings: Settings) -> dg.Definitions:
     Returns:
         The definitions; partitions begin and end where the deployment's data do.
     """
-    sinks, lineage = destinations.configured(settings), code()
+    lineage = code()
     requested = dg.ResourceDefinition(
         Request().get_resource_definition().resource_fn, config_schema=values_only(Request)
     )
@@ -66,30 +56,14 @@ def build(settings: Settings) -> dg.Definitions:
     partitions = calendar(days.first, days.last)
     loaded = sources.configured(settings, partitions)
     resources = {**fixed(connections(settings)), "request": requested, RUNS: runs}
-    sensors, schedules = instigators(automatic=settings.run_automatically)
-    return dg.Definitions(
-        assets=[
-            *sources.specs(loaded),
-            *loaded,
-            *assets(lineage, partitions),
-            *[sink.asset(partitions, lineage.version) for sink in sinks],
-            *(streamed(stream, version=lineage.version) for stream in STREAMS.values()),
-            page_files(partitions[Grain.DAY]),
-            frozen_years,
-            ops.lineage,
-            ops.report,
-            maintained_tables,
-            data_docs,
-            profiles,
-        ],
-        asset_checks=timely_checks.CHECKS,
-        jobs=[jobs.refresh(lineage, sinks), *JOBS],
-        schedules=schedules,
-        sensors=sensors,
+    landed = [*sources.specs(loaded), *loaded]
+    datasets = dg.Definitions(
+        assets=[*landed, *assets(lineage, partitions), *streams.configured(lineage.version)],
         resources=resources,
         # All steps share one process and one Spark session: a step has no startup cost.
         executor=dg.in_process_executor.configured({"retries": {"enabled": {}}}),
     )
+    return dg.Definitions.merge(datasets, sensors.configured(settings, lineage, partitions))
 
 
 @dg.definitions

@@ -7,11 +7,13 @@ from functools import cache
 from pathlib import Path
 
 import assets
+import blogdata
 import quality
-from blogdata import contract, landing, ledger, patterns, table
 
-SOURCES = tuple(
-    Path(package.__file__ or "").parent for package in (assets, contract, landing, ledger, patterns, quality, table)
+_PLATFORM = Path(blogdata.__file__ or "").parent
+SOURCES = (
+    *(_PLATFORM / name for name in ("contract", "landing", "ledger", "patterns", "table")),
+    *(Path(package.__file__ or "").parent for package in (assets, quality)),
 )
 """Folders whose code determines the rows."""
 

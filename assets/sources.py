@@ -89,7 +89,7 @@ def load_due(context: Context, tables: Collection[str]) -> None:
     settings = context.resources.deployment.settings()
     faults: dict[str, PlatformError] = {}
     with reported(context):
-        for table in table_loads.due(settings, context.resources.lake.events):
+        for table in table_loads.due(settings, context.resources.lake.events.publications):
             if table not in tables:
                 continue
             try:

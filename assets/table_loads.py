@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.partitions import Grain, key_of, previous, start_of
-from blogdata.contract.publication import WHOLE_TABLE
-from blogdata.files import write_atomically
+from blogdata.contract.publication import WHOLE_TABLE, Entry
 from blogdata.landing.suppressed_lines import erase_known
 from blogdata.operate import postgres, postgres_connection
 from blogdata.planning import clock
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     import psycopg
 
     from blogdata.landing.incremental_loader import DeltaTable
-    from blogdata.ledger.events import EventLog
     from blogdata.operate.config import Settings
 
 DEVICES, USERS, LEGACY_VISITS = "devices", "users", "legacy_visits"
@@ -32,7 +30,7 @@ WINDOWS = {USERS: Grain.DAY, LEGACY_VISITS: Grain.HOUR}
 """Table that is loaded by its delta column to the length of its windows."""
 
 
-def due(settings: Settings, events: EventLog) -> list[str]:
+def due(settings: Settings, published: Callable[[str], Mapping[str, Entry]]) -> list[str]:
     """List the tables of a deployment that have something to load.
 
     Devices are due if today's state is neither published nor delivered otherwise: a delivery that was refused is loaded
@@ -41,8 +39,8 @@ def due(settings: Settings, events: EventLog) -> list[str]:
     """
     tables, names = settings.tables, list[str]()
     if tables.devices is not None:
-        published = events.publications(READERS[DEVICES]).get(WHOLE_TABLE)
-        if published is None or delivered_on(published) < _today():
+        newest = published(READERS[DEVICES]).get(WHOLE_TABLE)
+        if newest is None or delivered_on(newest) < _today():
             names.append(DEVICES)
     for table, name in ((USERS, tables.users), (LEGACY_VISITS, tables.legacy_visits)):
         if name is not None and _loaded_until(settings, table) < _last_hour():
@@ -54,6 +52,8 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
     """Load what is due of a table; returns metadata of the load."""
     if table == DEVICES:
         return load_devices(settings)
+    from blogdata.landing import incremental_loader
+
     until, last = _loaded_until(settings, table), _last_hour()
     grain = WINDOWS[table]
     begin = key_of(start_of(settings.tables.since, Grain.DAY), grain)
@@ -62,7 +62,7 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
         begin = max(begin, key_of(again, grain))
     window = last if grain is Grain.HOUR else _today()
     loaded = load_windows(settings, table, [begin, window], is_first=not until)
-    write_atomically(_progress(settings, table), last.encode())
+    incremental_loader.note_loaded(_folder(settings, table), table, last)
     return loaded
 
 
@@ -145,14 +145,9 @@ def _connected(settings: Settings) -> Iterator[psycopg.Connection]:
 
 
 def _loaded_until(settings: Settings, table: str) -> str:
-    """Return the last hour up to which a table was loaded; if empty, it is compared with all that has landed."""
-    file = _progress(settings, table)
-    return file.read_text(encoding="utf-8") if file.is_file() else ""
+    from blogdata.landing import incremental_loader
 
-
-def _progress(settings: Settings, table: str) -> Path:
-    # Beside the files that it tells of: a copy of the landing zone has it, too.
-    return _folder(settings, table) / f".{table}"
+    return incremental_loader.loaded_until(_folder(settings, table), table)
 
 
 def _last_hour() -> str:

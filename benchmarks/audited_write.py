@@ -14,9 +14,9 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain, between
 from blogdata.contract.publication import Account
 from blogdata.contract.schema import Audit, Column, Partitioning, RowRule
-from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.table.lake import Lake
-from blogdata.table.target import Provenance, RunContext, Target
+from blogdata.table.publish import publish
+from blogdata.table.target import Overwrite, Provenance, RunContext, Target
 
 STANDARD_ROWS = 2_000_000
 REPEATS = 5
@@ -81,17 +81,18 @@ def _case(bench: Bench, rows: int, rounds: int) -> Case:
     of_a_day = rows // len(DAYS)
     account = {day: Account(rows_in=of_a_day + _odd(DAYS.index(day) * of_a_day, of_a_day)) for day in DAYS}
 
-    def publish(days: tuple[str, ...], frame: DataFrame, run: str) -> None:
+    def published(days: tuple[str, ...], frame: DataFrame, run: str) -> None:
         context = RunContext(run_id=run, job="benchmark", code_version="benchmark")
         target = Target(lake=lake, contract=CONTRACT, run=context)
-        overwrite_partitions(frame, target, days, Provenance(accounts={day: account[day] for day in days}))
+        provenance = Provenance(accounts={day: account[day] for day in days})
+        publish(frame, target, change=Overwrite(), partitions=days, provenance=provenance)
 
     def day_of(number: int) -> str:
         return DAYS[number % len(DAYS)]
 
     def write_published(number: int) -> None:
         day = day_of(number)
-        publish((day,), events(bench, day, of_a_day, number), f"round-{number}")
+        published((day,), events(bench, day, of_a_day, number), f"round-{number}")
 
     def write_plain(number: int) -> None:
         day = day_of(number)
@@ -102,7 +103,7 @@ def _case(bench: Bench, rows: int, rounds: int) -> Case:
     table = events(bench, DAYS[0], of_a_day, -1)
     for day in DAYS[1:]:
         table = table.unionByName(events(bench, day, of_a_day, -1))
-    publish(DAYS, table, "first")
+    published(DAYS, table, "first")
     # Collect the same statistics as the published table; the default would collect more.
     statistics = ",".join(CONTRACT.statistics)
     first = table.write.format("delta").partitionBy("day").option("delta.dataSkippingStatsColumns", statistics)

@@ -22,7 +22,6 @@ from benchmarks import same
 from benchmarks.deployment import Bench, Deployment, RunFailed
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
 from benchmarks.straight_script import Script
-from blogdata.errors import ConfigurationError
 
 SIZES = (1_000_000, 5_000_000)
 WARM_UP = 30_000
@@ -30,17 +29,9 @@ PLATFORM, SCRIPT, DUCKDB = "platform", "straight script", "DuckDB and delta-rs"
 
 
 def measure(bench: Bench, size: Size) -> Sequence[Case]:
-    """Measure at one size, or at both standard ones.
-
-    Raises:
-        ConfigurationError: DuckDB, or what its job needs, is not installed.
-    """
+    """Measure at one size, or at both standard ones."""
     if not (find_spec("duckdb") and find_spec("datasketches")):
-        raise ConfigurationError(
-            what="DuckDB, a peer of this benchmark, or datasketches, which it needs, is not installed",
-            where=sys.prefix,
-            next_step="install it with: sh platform/blogdata/deploy/environment.sh bench (make bench does so)",
-        )
+        sys.exit("DuckDB or datasketches is missing: sh platform/blogdata/deploy/environment.sh bench installs them")
     _case(bench, WARM_UP, 1)
     return [_case(bench, visits, size.rounds) for visits in ([size.visits] if size.visits else SIZES)]
 
@@ -100,11 +91,7 @@ class World:
         words = ("-m", "benchmarks.duckdb_job", str(self._landing), str(self.lakes[DUCKDB]), memory)
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
         if done.returncode:
-            raise RunFailed(
-                what=f"DuckDB's job ended with {done.returncode}: {done.stderr[-2000:].strip()}",
-                where=" ".join(words),
-                next_step="run that module by itself to see more",
-            )
+            raise RunFailed(f"{' '.join(words)} ended with {done.returncode}: {done.stderr[-2000:].strip()}")
 
     def run(self, number: int) -> None:
         """Run as `blogdata run` does."""

@@ -8,26 +8,20 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import say
+from blogdata.cli.land_commands import simulate
 from blogdata.cli.output import Outcome
 from blogdata.cli.pipeline import Pipeline
-from blogdata.errors import PlatformError
 from blogdata.operate import config, spark_attached, spark_connect
 from blogdata.operate.config import Settings
-from blogdata.planning.selection import Window
-from blogdata.simulator import landing_zone as simulator
-from blogdata.simulator.spec import SimulationSpec
-from resources import spark as spark_resources
-from resources.spark import SparkResource
 
 _OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "SPARK_REMOTE")
-_ALWAYS = Window(start=None, end=None)
 
 
-class RunFailed(PlatformError):
+class RunFailed(Exception):
     """A measured run failed, so its time is meaningless."""
 
 
@@ -43,7 +37,7 @@ class Deployment:
 
     def run_again(self, dataset: str) -> Outcome:
         """Compute all partitions of a dataset again, as `blogdata run --select` of a span does."""
-        return self._sound(Pipeline(self.settings, quiet=True).run(window=_ALWAYS, select=[dataset]))
+        return self._sound(Pipeline(self.settings, quiet=True).run(select=[dataset]))
 
     def command(self, *words: str) -> None:
         """Run a command of `blogdata`."""
@@ -52,16 +46,12 @@ class Deployment:
 
     def _sound(self, outcome: Outcome) -> Outcome:
         if not outcome.ok or not outcome.steps:
-            raise RunFailed(
-                what="; ".join(outcome.problems) or "nothing ran",
-                where=str(self.settings.home),
-                next_step="run it by itself to see more: BLOGDATA_HOME=<that folder> blogdata run",
-            )
+            raise RunFailed(f"{self.settings.home}: {'; '.join(outcome.problems) or 'nothing ran'}")
         return outcome
 
     def remove(self) -> None:
         """Close its Spark session, and delete it, except a shared landing zone."""
-        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
+        spark_attached.drop(self.settings)
         shutil.rmtree(self.settings.home, ignore_errors=True)
 
 
@@ -120,8 +110,7 @@ class Bench:
 
     def simulated(self, visits: int, days: int = 3, *, ads: bool = False) -> Path:
         """Simulate a landing zone with about this many visits, or reuse an existing one."""
-        spec = SimulationSpec(days=days, visits_per_day=visits // days, seed=7, ads=ads)
-        landing = self.home / "landing" / spec.fingerprint
-        say(f"landing zone: {visits:,} visits in {days} days")
-        simulator.simulate(spec, landing)
+        landing = self.home / "landing" / f"{visits}-in-{days}-days{'-with-ads' if ads else ''}"
+        begin = datetime(2026, 1, 5, tzinfo=timezone.utc)
+        simulate(days=days, visits_per_day=visits // days, seed=7, begin=begin, landing=landing, ads=ads)
         return landing

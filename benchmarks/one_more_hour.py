@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from statistics import median
 from typing import Any
 
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
-from blogdata.files import write_whole
-from blogdata.simulator import landing_zone as simulator
-from blogdata.simulator.spec import SimulationSpec
-from blogdata.simulator.truth import flag_complete
+from blogdata.cli.land_commands import simulate
 
 STANDARD_ROWS = 10_000
 DAYS = (1, 10, 100)
 ROWS_AN_HOUR_BEFORE = 10
 WARM_UPS = 2
 LATE_EVERY, LATEST = 20, 6
-MONDAY = date(2026, 4, 20)
-MIDNIGHT = datetime.combine(MONDAY, datetime.min.time(), timezone.utc)
+MONDAY = datetime(2026, 4, 20, tzinfo=timezone.utc)
 
 
 def measure(bench: Bench, size: Size) -> Sequence[Case]:
@@ -50,10 +46,10 @@ class History:
         self.name = f"after {days * 24} hours"
         self._rows = rows
         self._runs: list[dict[str, float]] = []
-        start = MONDAY - timedelta(days=days)
-        spec = SimulationSpec(days=days, visits_per_day=24 * ROWS_AN_HOUR_BEFORE, seed=11, start=start)
         self._deployment: Deployment = bench.deployment(f"history-{days}")
-        simulator.simulate(spec, self._deployment.settings.landing)
+        begin, landing = MONDAY - timedelta(days=days), self._deployment.settings.landing
+        visits = 24 * ROWS_AN_HOUR_BEFORE
+        simulate(days=days, visits_per_day=visits, seed=11, begin=begin, landing=landing, ads=False)
         outcome = self._deployment.run()
         say(f"  {days * 24} hours of history published in {outcome.seconds:.0f} s")
 
@@ -72,10 +68,11 @@ class History:
     def _land(self, number: int) -> None:
         # Warm-ups have numbers below zero.
         hour = number + WARM_UPS
-        folder = self._deployment.settings.landing / "visits" / f"date={MONDAY}" / f"hour={hour:02d}"
+        folder = self._deployment.settings.landing / "visits" / f"date={MONDAY.date()}" / f"hour={hour:02d}"
+        folder.mkdir(parents=True)
         lines = [json.dumps(_event(hour, event, self._rows)).encode() + b"\n" for event in range(self._rows)]
-        write_whole(folder / "visits-00000.json", b"".join(lines))
-        flag_complete(folder)
+        (folder / "visits-00000.json").write_bytes(b"".join(lines))
+        (folder / "_SUCCESS").touch()
 
     def _run(self, number: int) -> None:
         outcome = self._deployment.run()
@@ -86,7 +83,7 @@ class History:
 
 def _event(hour: int, number: int, rows: int) -> dict[str, Any]:
     late = 0 if number % LATE_EVERY else number % LATEST + 1
-    at = MIDNIGHT + timedelta(hours=hour - late, seconds=number * 3600 // rows, milliseconds=number % 1000)
+    at = MONDAY + timedelta(hours=hour - late, seconds=number * 3600 // rows, milliseconds=number % 1000)
     return {
         "visit_id": f"visit-{hour}-{number // 4}",
         "event_time": at.isoformat(timespec="milliseconds"),

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks import same
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
-from benchmarks.same import require_equal
 from benchmarks.straight_sql import sessions
-from blogdata.ledger.events import EventLog
-from blogdata.table.lake import Lake
-from quality.contracts import CONTRACTS
 
 STANDARD_VISITS = 5_000_000
 SESSIONS, VISITS = "silver.sessions", "silver.visits"
@@ -27,20 +24,19 @@ def measure(bench: Bench, size: Size) -> Sequence[Case]:
     say(f"sessions of {visits:,} page views, {size.rounds} rounds")
     for dataset in ("bronze.visits", VISITS, SESSIONS):
         deployment.run_again(dataset)
-    lake, path = Lake(root=str(deployment.settings.lake)), str(bench.folder("sessions-of-the-query"))
+    lake, path = deployment.settings.lake, str(bench.folder("sessions-of-the-query"))
     # The query computes the hours that the platform has computed.
-    last = max(EventLog(lake).publications(SESSIONS))
+    last = same.read(bench.spark, lake, SESSIONS).agg({"event_hour": "max"}).collect()[0][0]
 
     def write(number: int) -> None:
-        states = bench.spark.sql(sessions("{visits}", f"'{last}'"), visits=lake.read(bench.spark, VISITS))
+        states = bench.spark.sql(sessions("{visits}", f"'{last}'"), visits=same.read(bench.spark, lake, VISITS))
         writer = states.write.format("delta").mode("overwrite").partitionBy("event_hour")
-        writer.option("delta.dataSkippingStatsColumns", ",".join(CONTRACTS[SESSIONS].statistics)).save(path)
+        writer.option("delta.dataSkippingStatsColumns", "ended_at").save(path)
 
     peers = [Peer(name=PLATFORM, run=lambda number: deployment.run_again(SESSIONS)), Peer(name=QUERY, run=write)]
     seconds = interleaved(peers, size.rounds, warm_ups=1)
-    columns = [column.name for column in CONTRACTS[SESSIONS].columns]
-    ours, query = lake.read(bench.spark, SESSIONS), bench.spark.read.format("delta").load(path)
-    rows = require_equal(ours.select(columns), query.select(columns), where=f"{SESSIONS} and {path}")
+    ours, query = same.read(bench.spark, lake, SESSIONS), bench.spark.read.format("delta").load(path)
+    rows = same.require_equal(ours, query.select(ours.columns), where=f"{SESSIONS} and {path}")
     deployment.remove()
     facts = {**ratio(seconds, PLATFORM, QUERY), "session states, equal in both": rows}
     return [Case(name=f"{visits:,} page views", seconds=seconds, facts=facts)]

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import dagster as dg
 
+from blogdata.contract.partitions import Grain
+from blogdata.deliver import destinations
+from blogdata.deliver.page_files import page_files
+from blogdata.operate.config import Settings
+from blogdata.runs.computation import LineageCode
+from blogdata.runs.dataset import Calendar
+from blogdata.watch import timely_checks
 from sensors import jobs
 from sensors.consumers import consumers_called
 from sensors.external_events import start_runs
@@ -11,8 +18,6 @@ from sensors.missing_page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
 from sensors.schedules import schedules
 from sensors.watching import detector_readings, end_dead_runs, tell_people
-
-JOBS = (*jobs.JOBS, write_page_files)
 
 
 def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
@@ -23,4 +28,15 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     return [*requesting, detector_readings, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 
-__all__ = ["JOBS", "instigators"]
+def configured(settings: Settings, code: LineageCode, calendar: Calendar) -> dg.Definitions:
+    """Define what starts runs, their jobs, and the assets and checks that these alone need."""
+    sinks = destinations.configured(settings)
+    sensors, schedules = instigators(automatic=settings.run_automatically)
+    served = [sink.asset(calendar, code.version) for sink in sinks]
+    return dg.Definitions(
+        assets=[*served, page_files(calendar[Grain.DAY]), *jobs.ASSETS],
+        asset_checks=timely_checks.CHECKS,
+        jobs=[jobs.refresh(code, sinks), *jobs.JOBS, write_page_files],
+        schedules=schedules,
+        sensors=sensors,
+    )

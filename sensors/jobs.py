@@ -36,8 +36,7 @@ data_docs = _over("data_docs", data_docs_of_newest, "Validate the newest partiti
 profiles = _over("profiles", profiles_of_new, "Profile what is new, and compare it with what was usual")
 lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
 report = _over("report", ops.report, "Write the page about the blog and its data")
-_ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
-_STEPS = (replay.job, retention.job, share.job, staging.job, rotate.job)
-JOBS = (*_ASSETS, *_STEPS)
-OPERATIONS = frozenset(job.name for job in (*_ASSETS, *_STEPS))
-"""Names of the jobs that a person starts for what they do to the data."""
+ASSETS = (frozen_years, ops.lineage, ops.report, maintained_tables, data_docs_of_newest, profiles_of_new)
+_OF_ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
+JOBS = (*_OF_ASSETS, replay.job, retention.job, share.job, staging.job, rotate.job)
+"""The jobs that a person starts, too, for what they do to the data."""

@@ -95,7 +95,7 @@ def _unread(settings: Settings, lake: LakeResource) -> list[object]:
     logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in unsplit_logs(lake.landing_path)]
     # By the hour: what is due again then is another request.
     hour = key_of(clock.now(), Grain.HOUR)
-    tables = [(table, hour) for table in table_loads.due(settings, lake.events)]
+    tables = [(table, hour) for table in table_loads.due(settings, lake.events.publications)]
     return [*logs, *tables]
 
 

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.schema import Column
-from blogdata.patterns.storage.vertical_partitioner import WHOLE
-from blogdata.watch.reading import DETECTORS
+from blogdata.contract.schema import WHOLE, Column
 
 FEW = 3
 """Columns of another dataset that are worth a line of their own."""
@@ -64,7 +62,7 @@ def _dataset(contract: Contract, before: Mapping[str, set[str]]) -> Iterable[str
         yield f"- Encrypted: {names}, by the key `{key}`, for the row of `{contract.encrypted.row}`"
     for migration in contract.migrations:
         yield f"- Migration: {migration}, not before {migration.ends}"
-    watched = [f"{name}{_options(spec)}" for name in DETECTORS if (spec := getattr(contract.watch, name)) is not None]
+    watched = [f"{name}{_options(spec)}" for name, spec in vars(contract.watch).items() if spec is not None]
     if watched:
         yield f"- Watched by [detectors](../how-to/what-the-detectors-say.md): {'; '.join(watched)}"
     columns = {column.name: _column(column) for column in contract.columns}

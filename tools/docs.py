@@ -11,17 +11,12 @@ import dagster as dg
 
 from blogdata.cli.main import COMMANDS
 from blogdata.cli.output import console
-from blogdata.errors import PlatformError
 from blogdata.operate.config import PartnerSettings, PostgresSettings, Settings, TableSettings
 from quality.contracts import EVERY
 from tools import command_pages, contract_pages, lineage_picture, pattern_index, pattern_pages
 from tools.pattern_index import Pattern
 
 ROOT = Path(__file__).parent.parent
-
-
-class MarkersMissing(PlatformError):
-    """A page has no markers for its generated part."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +45,7 @@ class Project:
 
 
 def generated(project: Project) -> dict[Path, str]:
-    """Render the files that are generated or have a generated part; return the full text of each.
-
-    Raises:
-        MarkersMissing: A page has no markers for its generated part.
-    """
+    """Render the files that are generated or have a generated part; return the full text of each."""
     root, patterns = project.root, project.patterns
     readme, explained, reference = root / "README.md", root / "docs" / "explanation", root / "docs" / "reference"
     return {
@@ -90,11 +81,7 @@ def _with_part(page: Path, name: str, part: str) -> str:
     before, begin, rest = page.read_text(encoding="utf-8").partition(first)
     _, end, after = rest.partition(last)
     if not begin or not end:
-        raise MarkersMissing(
-            what=f"the page has no place for its generated part ({name})",
-            where=str(page),
-            next_step=f"put the lines '{first}' and '{last}' where it belongs",
-        )
+        raise SystemExit(f"{page} lacks the lines '{first}' and '{last}', between which its generated part belongs")
     return f"{before}{begin}\n{part}\n{end}{after}"
 
 

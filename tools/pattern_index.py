@@ -15,11 +15,9 @@ from pathlib import Path
 
 import dagster as dg
 
-from blogdata.runs.names import slug
 from quality.contracts import EVERY
-from sensors.jobs import OPERATIONS
 from tools import pattern_card
-from tools.pattern_card import Card
+from tools.pattern_card import Card, module_name
 
 COMMAND = re.compile(r"platform/blogdata/cli/(\w+)_(?:commands?|logs)\.py$")
 JOB = re.compile(r"(?:platform/blogdata/(?:deliver|privacy)|sensors)/(\w+)\.py$")
@@ -108,6 +106,7 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
     """Build the index from the code; the patterns are ordered by chapter and name."""
     code, tests = Code(root, CODE), Code(root, ("tests",))
     datasets, starters = _users(definitions)
+    jobs = {job.name for job in definitions.jobs or ()}
     cards = {
         module: card
         for module, file in code.files.items()
@@ -115,7 +114,7 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
     }
     patterns = []
     for module, card in cards.items():
-        label = slug(card.name)
+        label = _label(card.name)
         named = [name.rpartition(".") for name in card.verbs if "." in name]
         # A class is imported by its name, a function often with its module.
         modules = {module, *(f"{of}.{name}" if name[0].isupper() else of for of, _, name in named)}
@@ -128,7 +127,7 @@ def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
                 work=tuple(name.rpartition(".")[2] for name in card.verbs) or _functions(code.trees[module]),
                 below=tuple(sorted({code.files[of] for of, *_ in named} - {code.files[module]})),
                 datasets=used,
-                starters=tuple(starters.get(label, () if used else _commands(callers))),
+                starters=tuple(starters.get(label, () if used else _commands(callers, jobs))),
                 callers=tuple(callers),
                 tests=_tests(card.name, module, tests, [other.name for other in cards.values()]),
             )
@@ -149,14 +148,18 @@ def _imported(tree: ast.Module) -> Iterable[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def _label(pattern: str) -> str:
+    return module_name(pattern).replace("_", "-")
+
+
 def _functions(tree: ast.Module) -> tuple[str, ...]:
     names = (node.name for node in tree.body if isinstance(node, ast.FunctionDef))
     return tuple(sorted(name for name in names if not name.startswith("_")))
 
 
-def _commands(callers: Iterable[str]) -> list[str]:
+def _commands(callers: Iterable[str], names: set[str]) -> list[str]:
     commands = [f"command `blogdata {match[1]}`" for caller in callers if (match := COMMAND.match(caller))]
-    jobs = [f"job `{match[1]}`" for caller in callers if (match := JOB.match(caller)) and match[1] in OPERATIONS]
+    jobs = [f"job `{match[1]}`" for caller in callers if (match := JOB.match(caller)) and match[1] in names]
     return [*commands, *jobs]
 
 
@@ -165,7 +168,7 @@ def _users(definitions: dg.Definitions) -> tuple[Mapping[str, list[str]], Mappin
     datasets: dict[str, list[str]] = {}
     for name, contract in EVERY.items():
         for pattern in contract.labels:
-            datasets.setdefault(slug(pattern), []).append(name)
+            datasets.setdefault(_label(pattern), []).append(name)
     graph = definitions.resolve_asset_graph()
     for key in sorted(graph.get_all_asset_keys()):
         name = ".".join(key.path)

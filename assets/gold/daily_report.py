@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.gold.page_views import not_taken_in
+from assets.gold.page_views import TAKEN_IN_BY
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.data_flow import unaligned_fan_in
@@ -84,13 +84,14 @@ def daily_report(step: Step) -> Mapping[str, Commit]:
     """Count each day from what is there of its sources (Unaligned Fan-In)."""
     hours = {day: finer(day, Grain.DAY, Grain.HOUR) for day in step.partitions}
     within = [hour for keys in hours.values() for hour in keys]
-    frames, sources, rows = {}, {}, dict.fromkeys(step.partitions, 0)
+    events, frames, sources, rows = step.events, {}, {}, dict.fromkeys(step.partitions, 0)
     for read in step.contract.reads:
         # Never read itself: a delivery arrives through the source.
-        delivered = step.events.publications(DELIVERED[read.dataset])
+        name = DELIVERED[read.dataset]
+        delivered = events.publications(name)
         published = accounts.entries(step, read.dataset, within) if step.exists(read.dataset) else {}
         # Dead letters are those of the hour of arrival: they exist once it was delivered, held or not.
-        held = () if read.dataset == DEAD_LETTERS else not_taken_in(step.events, DELIVERED[read.dataset], within)
+        held = () if read.dataset == DEAD_LETTERS else accounts.not_taken_in(events, name, TAKEN_IN_BY[name], within)
         sources[read.dataset] = unaligned_fan_in.PeriodSource(published=published, delivered=delivered, held=held)
         if published:
             column = CONTRACTS[read.dataset].partition_column

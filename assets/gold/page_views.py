@@ -9,7 +9,7 @@ empty hour marks it as delivered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from blogdata.contract.partitions import Grain, finer
 from blogdata.contract.publication import Account, Commit
 from blogdata.contract.schema import Partitioning
-from blogdata.ledger.events import EventLog
 from blogdata.patterns.data_flow import aligned_fan_in
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
@@ -117,8 +116,10 @@ def gather(
     within = [hour for period in hours.values() for hour in period]
     published = accounts.entries(step, dataset, within)
     # Not inputs: none of their rows are read, and a new delivery arrives through the input.
+    events = step.events
     delivered = [
-        step.events.publications(name, within).keys() - not_taken_in(step.events, name, within) for name in delivered_to
+        events.publications(name, within).keys() - accounts.not_taken_in(events, name, TAKEN_IN_BY[name], within)
+        for name in delivered_to
     ]
     present = published.keys() & set.intersection(*delivered)
     parts = aligned_fan_in.completeness(step.partitions, partitioning.grain, Grain.HOUR, present)
@@ -133,22 +134,6 @@ def gather(
         column=partitioning.column,
         hours={period: completeness.present for period, completeness in parts.items()},
     )
-
-
-def not_taken_in(events: EventLog, delivered: str, hours: Iterable[str]) -> set[str]:
-    """Find the event hours that do not have their own delivery yet, for example because it is held."""
-    keys = sorted(hours)
-    deliveries = events.publications(delivered, keys)
-    taken_in = events.publications(TAKEN_IN_BY[delivered], keys)
-    read = {hour: taken_in[hour].inputs.get(delivered, -1) if hour in taken_in else -1 for hour in deliveries}
-    behind = {hour for hour, entry in deliveries.items() if read[hour] < entry.version}
-    if not behind:
-        return set()
-    # An earlier version of the delivery will do: the hour was computed from it, and is computed again from the newest.
-    first: dict[str, int] = {}
-    for entry in events.history(delivered):
-        first.setdefault(entry.partition, entry.version)
-    return {hour for hour in behind if read[hour] < first[hour]}
 
 
 def keyed(visits: DataFrame, partitioning: Partitioning) -> DataFrame:

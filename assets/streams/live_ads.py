@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from assets.silver import ads
 from assets.silver.arrival_hours import hour_of
+from assets.stream_inputs import AD_FILES, VISIT_FILES
 from assets.streams import live_lines
 from blogdata.landing.streamed_files import SCHEMA
 from blogdata.patterns.error_management import windowed_deduplicator
@@ -25,7 +26,6 @@ from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
 from quality.contracts.live import WITH_ADS_LIVE
-from quality.streams import AD_FILES, VISIT_FILES
 
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
 _EVENT = ("visit_id", "event_time", "page")

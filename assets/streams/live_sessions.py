@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from assets.silver import sessions
 from assets.silver.arrival_hours import hour_of
+from assets.stream_inputs import VISIT_FILES
 from assets.streams import live_lines
 from blogdata.contract.partitions import Grain, between
 from blogdata.contract.publication import Account
@@ -27,7 +28,6 @@ from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
 from quality.contracts.live import LATE, SESSIONS_LIVE
-from quality.streams import VISIT_FILES
 
 SPEC = sessions.SPEC
 ALLOWED = timedelta(hours=1)

@@ -14,11 +14,11 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from assets.stream_inputs import VISIT_FILES
 from assets.streams import live_lines
 from blogdata.contract.publication import Account, Commit
 from blogdata.landing.lines import is_replay
 from blogdata.landing.streamed_files import SCHEMA, by_hour, figures_by_hour
-from blogdata.ledger.events import appended
 from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
 from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.late_data_detector import StreamProgress
@@ -29,7 +29,6 @@ from blogdata.table import arrow, kept_rows
 from blogdata.table.store import require_whole
 from quality.contracts.live import BRONZE, LATE, VISITS
 from quality.contracts.visits import WATERMARK
-from quality.streams import VISIT_FILES
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
@@ -44,7 +43,7 @@ def take_in(batch: MicroBatch) -> None:
     turn = next_turn(batch.place.lake, VISITS.dataset)
     with kept_rows.computed(live_lines.received(batch.lines)) as lines:
         landed = _land(batch, lines)
-        before = _newest(batch, VISITS.dataset)
+        before = batch.newest(VISITS.dataset)
         progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
         # Counted before they are parsed and held against others: what gets lost on the way does not add up.
         usable = lines.where((F.size("reasons") == 0) & F.col("filtered_by").isNull())
@@ -91,7 +90,7 @@ def judged(events: DataFrame, published: DataFrame, watermark: datetime | None) 
 
 def _land(batch: MicroBatch, lines: DataFrame) -> Commit:
     """Publish the lines of the batch, except those of files that were published under an earlier checkpoint."""
-    turn, earlier = next_turn(batch.place.lake, BRONZE.dataset), _newest(batch, BRONZE.dataset)
+    turn, earlier = next_turn(batch.place.lake, BRONZE.dataset), batch.newest(BRONZE.dataset)
     if earlier is None:
         # The first batch, or the first one after the table's history was cleaned up.
         renewed = batch.place.lake.caught_up(BRONZE.dataset) is not None
@@ -116,13 +115,6 @@ def _land(batch: MicroBatch, lines: DataFrame) -> Commit:
         turn=turn,
         renewed=renewed,
     )
-
-
-def _newest(batch: MicroBatch, dataset: str) -> Commit | None:
-    """Find the newest commit that appended another batch to a dataset; None if there is none."""
-    this = (batch.checkpoint.writer, batch.number)
-    commits = ((commit, commit.info["appended"]) for commit in appended(batch.place.lake, dataset))
-    return next((commit for commit, of in commits if (of["stream"], of["batch"]) != this), None)
 
 
 def _taken_in_before(batch: MicroBatch) -> frozenset[str]:

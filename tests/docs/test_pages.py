@@ -12,13 +12,13 @@ from typer.core import TyperGroup
 
 from blogdata.cli.main import app
 from blogdata.contract.privacy import CONSUMERS
+from blogdata.contract.schema import WHOLE
 from blogdata.deliver.query import TABLE, VERSIONS
 from blogdata.operate import config, secrets
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management.checkpointer import STREAM_OFFSETS
 from blogdata.patterns.security.secrets_pointer import Secret
 from blogdata.patterns.storage.dataset_materializer import VIEW
-from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.planning import clock
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.table import refused

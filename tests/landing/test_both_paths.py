@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +63,11 @@ def devices() -> Seeds:
     return {"a.csv": [b"type;full_name;version", *drawn], "a.json": [b'{"type": "PC", "version": 1}', *drawn]}
 
 
-READERS: Mapping[str, tuple[LineReader, str, Seeds]] = {
-    "visits": (ReceivedLines(LogSettings()), test_visit_lines.HOUR, visits()),
-    "ads": (AdLines(), test_visit_lines.HOUR, ads()),
-    "users": (UserLines(), test_reference_lines.DAY, users()),
-    "devices": (DeviceLines(), test_reference_lines.DAY, devices()),
+READERS: Mapping[str, tuple[LineReader, str, Callable[[], Seeds]]] = {
+    "visits": (ReceivedLines(LogSettings()), test_visit_lines.HOUR, visits),
+    "ads": (AdLines(), test_visit_lines.HOUR, ads),
+    "users": (UserLines(), test_reference_lines.DAY, users),
+    "devices": (DeviceLines(), test_reference_lines.DAY, devices),
 }
 
 
@@ -78,8 +78,8 @@ def test_a_line_is_read_here_as_by_workers(
     monkeypatch.setattr(lines, "_TASK_BYTES", 200_000)
     faults = FaultRates(**{**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0})
     simulate(SimulationSpec(days=1, visits_per_day=2400, seed=7, faults=faults, part_lines=200, ads=True), tmp_path)
-    for table, (reader, partition, seeds) in READERS.items():
-        folder = tmp_path / table
+    for table, (reader, partition, seeds_of) in READERS.items():
+        seeds, folder = seeds_of(), tmp_path / table
         folder.mkdir(exist_ok=True)
         for name, known in seeds.items():
             short = [line for line in known if len(line) < 100_000]

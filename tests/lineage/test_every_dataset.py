@@ -4,6 +4,8 @@ A row accepted by bronze but refused by a later contract would block the whole h
 are processed down to silver, and by `make laws` to gold, streams included; a value of its own is then planted in every
 field of some lines: the columns that have one are those that contracts declare. The suite looks for values of persons
 in three published hours.
+
+Patterns: Dynamic Joiner, Local Aggregator, Distributed Aggregator.
 """
 
 from __future__ import annotations
@@ -185,7 +187,6 @@ def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deploy: Dep
 
 
 def test_every_display_of_an_ad_is_where_a_recount_in_plain_python_has_it(deploy: Deploy) -> None:
-    """Patterns: Dynamic Joiner, Local Aggregator, Distributed Aggregator."""
     made = deploy.published("ads", three_hours)
     for dataset, rows in expected.of(made.landing, *expected.AD_RULES).items():
         assert rows, dataset

@@ -7,11 +7,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.gold.page_views import not_taken_in
 from blogdata.contract.partitions import Grain, finer
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.data_flow.aligned_fan_in import completeness
 from blogdata.patterns.data_flow.unaligned_fan_in import PeriodSource, gather
+from blogdata.runs.accounts import not_taken_in
 from blogdata.table.lake import Lake
 from published import bronze, silver
 
@@ -25,7 +25,7 @@ def test_an_hour_whose_own_delivery_is_held_is_not_there(tmp_path: Path) -> None
     before, hour, after = HOURS[:3]
 
     def lacking() -> set[str]:
-        return not_taken_in(EventLog(lake), "bronze.visits", HOURS)
+        return not_taken_in(EventLog(lake), "bronze.visits", "silver.visits", HOURS)
 
     read = bronze(lake, {before: {before: 10, hour: 1}})
     silver(lake, {before: 10, hour: 1}, read=read)

@@ -15,11 +15,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Account
-from blogdata.contract.schema import Column, How, Subject, Whose
+from blogdata.contract.schema import WHOLE, Column, How, Subject, Whose
 from blogdata.deliver import lake_views
 from blogdata.deliver.lake_views import DUCKDB, SPARK
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.storage.vertical_partitioner import WHOLE, split, whole
+from blogdata.patterns.storage.vertical_partitioner import split, whole
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
 from quality.contracts import EVERY

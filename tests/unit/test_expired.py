@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from assets.stream_inputs import streamed_inputs
 from assets.streams.live_visits import STREAM
 from blogdata.contract.contract import Edge
 from blogdata.contract.partitions import Grain
@@ -34,7 +35,6 @@ from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from published import days, deployment, land, publish
 from quality.contracts import CONTRACTS, GRAPH
-from quality.streams import streamed_inputs
 from simulated import Killed
 
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]

@@ -40,10 +40,9 @@ def job(
 
 
 def _operations(jobs: Sequence[dg.JobDefinition]) -> Mapping[str, dg.JobDefinition]:
-    """Leave out runs of the lineage and ticks of streams: `blogdata run` and `blogdata stream` start these."""
-    from sensors.jobs import OPERATIONS
-
-    return {job.name: job for job in sorted(jobs, key=lambda job: job.name) if job.name in OPERATIONS}
+    """Leave out what `blogdata run` starts, the lineage, and what runs by partition."""
+    alone = {job.name: job for job in jobs if len(job.nodes) == 1 and job.partitions_def is None}
+    return dict(sorted(alone.items()))
 
 
 def _fields(node: Any) -> Mapping[str, dg.Field]:

@@ -40,7 +40,7 @@ def due_tables(settings: Settings, events: EventLog) -> list[str]:
         return []
     from assets import table_loads
 
-    return table_loads.due(settings, events)
+    return table_loads.due(settings, events.publications)
 
 
 class Pipeline:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 import uuid
-from itertools import takewhile
 from typing import Annotated
 
 import typer
@@ -31,11 +30,10 @@ def stream(
     """Take in what lands, within seconds, until Ctrl-C."""
     from assets.code import code
     from assets.streams import STREAMS
-    from blogdata.ledger.events import appended
+    from blogdata.operate import spark_attached
     from blogdata.runs.landed_inputs import bounds_of
     from blogdata.stream import stream as streams
     from blogdata.stream.stream import Place
-    from resources.spark import SparkResource
 
     chosen = next((known for known in STREAMS.values() if dataset in (known.name, *known.datasets)), None)
     if chosen is None:
@@ -58,7 +56,7 @@ def stream(
     if not once and not as_json:
         tables = " and ".join(source.table for source in chosen.sources)
         console.print(f"taking in {tables} from {settings.landing}; Ctrl-C ends it")
-    with SparkResource(home=str(settings.home)).guard() as spark:
+    with spark_attached.guarded(settings) as spark:
         streams.run(
             spark,
             chosen,
@@ -68,11 +66,7 @@ def stream(
             new_checkpoint=new_checkpoint,
             stop=stop,
         )
-    commits = {
-        name: [*takewhile(lambda commit: commit.info["run"]["run_id"] == run_id, appended(lake, name))]
-        for name in chosen.datasets
-    }
-    published = {name: sum(commit.rows_out for commit in of_name) for name, of_name in commits.items()}
+    published = {name: sum(commit.rows_out for commit in place.commits(name)) for name in chosen.datasets}
     if as_json:
         say_json(published)
         return

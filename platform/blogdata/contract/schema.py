@@ -166,6 +166,10 @@ class Telling:
     column: Column
 
 
+WHOLE = "_whole"
+"""Suffix of the name of the view that has all columns of a dataset, the wide ones last."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wide:
     """Columns of a dataset that only another dataset stores (Vertical Partitioner)."""

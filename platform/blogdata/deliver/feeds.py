@@ -14,8 +14,8 @@ from blogdata.deliver import partner
 from blogdata.deliver.outbox import Outbox, OutboxLine
 from blogdata.deliver.served_dataset import ServedDataset, requested
 from blogdata.ledger.deliveries import Served, record_deliveries
+from blogdata.ledger.faults import input_not_published
 from blogdata.operate.config import Settings
-from blogdata.planning.snapshot import input_not_published
 from blogdata.runs.computation import Context, access_of
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from blogdata.contract.contract import Contract
 from blogdata.contract.migrations import carried
 from blogdata.contract.privacy import CONSUMERS, visible
+from blogdata.contract.schema import WHOLE
 from blogdata.files import write_atomically
 from blogdata.ledger.events import EVENTS
 from blogdata.patterns.data_value.metadata_decorator import CONTEXT, IS_PUBLICATION, PUBLICATIONS
 from blogdata.patterns.storage import vertical_partitioner
-from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.table import members
 from blogdata.table.lake import Lake
 from blogdata.table.members import Member

@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from blogdata.contract.publication import PARTITION_ROWS, kept
 from blogdata.files import write_whole
 from blogdata.ledger.events import EventLog
+from blogdata.ledger.faults import input_not_published
 from blogdata.patterns.data_flow.exclusive_choice import Choice, taken
 from blogdata.patterns.data_flow.parallel_split import Writer, compare, split
-from blogdata.planning.snapshot import input_not_published
 from blogdata.runs.computation import access_of, partitions_of
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.names import asset_key

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from blogdata.contract.contract import Contract
 from blogdata.contract.migrations import carried
 from blogdata.contract.privacy import CONSUMERS, consumer_view
+from blogdata.contract.schema import WHOLE
 from blogdata.errors import ConfigurationError, similar
 from blogdata.errors.remedies import Remedy, Run, ShowRights
 from blogdata.ledger import executions
@@ -29,7 +30,6 @@ from blogdata.patterns.security import encryptor, fine_grained_accessor_for_tabl
 from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, Role, sight_of
 from blogdata.patterns.storage import dataset_materializer, vertical_partitioner
 from blogdata.patterns.storage.dataset_materializer import VIEW
-from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.table import companions, refused
 from blogdata.table.lake import Lake
 from blogdata.table.unneeded import READABLE

@@ -10,7 +10,6 @@ import dagster as dg
 
 from blogdata.contract.contract import Contract
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
-from blogdata.planning.selection import Window
 from blogdata.runs.checks import LEDGER
 from blogdata.runs.computation import Context, log_event, partitions_of
 from blogdata.runs.dataset import Calendar, deps, described, outputs
@@ -83,8 +82,7 @@ def requested(
     request: Request, contract: Contract, sources: Sequence[str], published: Callable[[], Collection[str]]
 ) -> list[str] | None:
     """Find the partitions that a run was asked to serve, among those published; None if it serves whatever is due."""
-    if request.span:
-        window = Window.parsed(request.span)
+    if window := request.window:
         return [key for key in published() if window.holds(key, contract.grain)]
     if request.only_again:
         asked = {key for name in (*sources, contract.dataset) for key in request.again.get(name, ())}

@@ -17,7 +17,7 @@ from blogdata.deliver.transactional_sink import RowsRefused, ServedTable, SinkDe
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.ledger.deliveries import record_deliveries
 from blogdata.ledger.events import EventLog
-from blogdata.planning.snapshot import input_not_published
+from blogdata.ledger.faults import input_not_published
 from blogdata.runs.computation import Context, access_of
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.retries import failed, joined

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.column_types import Field
 from blogdata.contract.partitions import Grain, between, following, start_of
-from blogdata.files import alone, hidden
+from blogdata.files import alone, hidden, write_atomically
 from blogdata.landing import table_rows
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.lines import kept_lines
@@ -213,6 +213,21 @@ class Load:
         files = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
         # Somebody's copy of a file, `-1-old`, is none of them.
         return sorted((file for file in files if _number(file).isdecimal()), key=lambda file: int(_number(file)))
+
+
+def loaded_until(folder: Path, table: str) -> str:
+    """Return the last hour up to which a table was loaded; if empty, it is compared with all that has landed."""
+    file = _progress(folder, table)
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def note_loaded(folder: Path, table: str, until: str) -> None:
+    write_atomically(_progress(folder, table), until.encode())
+
+
+def _progress(folder: Path, table: str) -> Path:
+    # Beside the files that it tells of: a copy of the landing zone has it, too.
+    return folder / f".{table}"
 
 
 def _folder_of(key: str | None, grain: Grain) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from blogdata.landing.lines import Bounds, read_listed
 from blogdata.landing.readiness_marker import irregular, scan
 from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, measure_all
-from blogdata.patterns.error_management.checkpointer import Checkpoint
 from blogdata.table.audit import FileFigures
 from blogdata.table.store_faults import LandedFileVanished
 
@@ -67,23 +66,20 @@ class StreamedFiles:
         )
         return read_listed(listed, landing, reader, arrival_hour, bounds)
 
-    def unread(self, checkpoint: Checkpoint, landing: Path) -> list[Path]:
-        """List the landed files that no committed batch contains, without Spark."""
-        read = checkpoint.every_file() - set(checkpoint.unfinished())
+    def unread(self, read: Set[str], landing: Path) -> list[Path]:
+        """List the landed files but those that were read, without Spark."""
         hours = scan(landing / self.table, Grain.HOUR)
         files = (hour.folder / file.name for hour in hours for file in hour.files if file.name.endswith(self.suffixes))
         return sorted(file for file in files if str(file) not in read)
 
-    def batch_files(
-        self, checkpoint: Checkpoint, batch: int, landing: Path, bounds: Bounds, *, at: int = 0
-    ) -> Sequence[BatchFile]:
-        """List the files of a batch from the checkpoint, and count their lines and bytes.
+    def batch_files(self, paths: Iterable[str], landing: Path, bounds: Bounds, *, stream: str) -> Sequence[BatchFile]:
+        """List the files of a batch of a stream, and count their lines and bytes.
 
         Those that are not read are left out: links out of the landing zone, and files in a folder that is no hour.
         """
         hours = {
             path: hour
-            for path in map(Path, checkpoint.files(batch, at))
+            for path in map(Path, paths)
             if not (leading_out(path, landing) or irregular(path))
             and (hour := arrival_hour(str(path.relative_to(landing)))) is not None
         }
@@ -95,7 +91,7 @@ class StreamedFiles:
                 where=error.where,
                 next_step=Remedy(
                     "put it back, or begin a new checkpoint, which goes on without it: ",
-                    RunStream(name=checkpoint.stream, new_checkpoint=True),
+                    RunStream(name=stream, new_checkpoint=True),
                 ),
             ) from error
         return [

@@ -7,7 +7,7 @@ correction of a dead letter, and is in no landed file either; all tables below a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,12 +17,13 @@ from blogdata.files import locked
 from blogdata.landing import in_place_overwriter, log_progress
 from blogdata.landing.in_place_overwriter import Goes
 from blogdata.landing.landed_formats import content, digested
+from blogdata.landing.landed_links import leading_out
 from blogdata.landing.landed_persons import Reader
 from blogdata.landing.lines import Bounds, faults_of
 from blogdata.landing.log_splitter import LOGS
 from blogdata.landing.sizes import LandedSize, judge_all
 from blogdata.landing.suppression_list import SuppressionList
-from blogdata.operate.config import Settings
+from blogdata.operate.config import Settings, load
 
 LOCK = ".erasing.lock"
 """Name of the file in the home by which one process overwrites landed files at a time."""
@@ -33,6 +34,12 @@ SPLITTING = ".splitting.lock"
 def splitting(settings: Settings) -> AbstractContextManager[None]:
     """Keep others from overwriting lines of access logs: one that is being split would be refused from then on."""
     return locked(settings.home / SPLITTING)
+
+
+def erase_by_home(home: Path, landing: Path, files: Iterable[Path]) -> None:
+    """Overwrite as :func:`erase_known`, in a worker: settings have secrets, so they are read there and not sent."""
+    present = [file for file in files if leading_out(file, landing) is None and file.is_file()]
+    erase_known(load(overrides={"BLOGDATA_HOME": str(home)}), landing, present)
 
 
 def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Mapping[Path, int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.ledger.events import Event, EventLog
 
 FAULT = "fault"
@@ -16,6 +17,17 @@ _TEXTS = ("what", "where", "next_step")
 class Fault:
     state: str
     error: PlatformError
+
+
+def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
+    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+    error = PlatformError(
+        what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}{more}",
+        where=dataset,
+        next_step=Remedy(f"materialize {above[0]} for them first, or run: ", Run()),
+    )
+    error.partitions = frozenset(keys)
+    return error
 
 
 def by_reason(failed: Mapping[str, PlatformError]) -> dict[str, dict[str, PlatformError]]:

@@ -132,7 +132,7 @@ def landed_over(look: Snapshot, graph: Graph, streams: Sequence[StreamedInput]) 
 
 def _unread(look: Snapshot, stream: StreamedInput) -> list[Path]:
     used = [checkpoint for checkpoint in checkpoints(stream.checkpoints, stream.name) if checkpoint.identity]
-    return [file for checkpoint in used[-1:] for file in stream.source.unread(checkpoint, look.zone.folder)]
+    return [file for checkpoint in used[-1:] for file in stream.source.unread(checkpoint.finished(), look.zone.folder)]
 
 
 def _has_left(look: Snapshot, contract: Contract, partition: LandedPartition) -> bool:

@@ -13,7 +13,7 @@ from blogdata.contract.contract import Contract, Read
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.contract.publication import Entry
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Land, Remedy, Run
+from blogdata.errors.remedies import Land, Remedy
 from blogdata.landing.readiness_marker import LandedPartition, LandingZone
 from blogdata.landing.streamed_files import StreamedFiles
 from blogdata.ledger import faults
@@ -122,17 +122,6 @@ class Observed:
             **self.graph.contracts,
             **{name: of for stream in self.streams for name, of in stream.contracts.items()},
         }
-
-
-def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
-    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-    error = PlatformError(
-        what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}{more}",
-        where=dataset,
-        next_step=Remedy(f"materialize {above[0]} for them first, or run: ", Run()),
-    )
-    error.partitions = frozenset(keys)
-    return error
 
 
 def is_known(look: Snapshot, read: Read) -> bool:

@@ -18,6 +18,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing import dead_letter
 from blogdata.ledger.executions import ReplayTooLong, due
+from blogdata.ledger.faults import input_not_published
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning import clock
@@ -26,7 +27,7 @@ from blogdata.planning.expired import PartitionExpired, refusals
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.reach import EventsOf, Landed, Within
 from blogdata.planning.reaches import Carried
-from blogdata.planning.snapshot import Snapshot, input_not_published, is_known
+from blogdata.planning.snapshot import Snapshot, is_known
 
 DEAD_LETTERS = "dead_letters"
 """Name of the guard that a person lifts to continue without the rejected rows."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.stream_inputs import streamed_inputs
 from blogdata.deliver import serving
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
@@ -30,6 +32,7 @@ from blogdata.landing.landed_persons import Identifiers
 from blogdata.landing.suppressed_lines import erase_known
 from blogdata.landing.suppression_list import SuppressionList
 from blogdata.ledger.events import EventLog
+from blogdata.operate import spark_attached
 from blogdata.operate.config import Settings
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
@@ -46,8 +49,6 @@ from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import CONTRACTS, GRAPH, LANDED
-from quality.streams import streamed_inputs
-from resources.spark import SparkResource
 
 FILE = "forgetting.json"
 """Name of the journal in the home."""
@@ -208,7 +209,7 @@ def _taking(settings: Settings, erasure: Erasure, rows: type[Rows]) -> TakingOut
     return TakingOut(
         rows=rows(events=events, landing=settings.landing, persons=erasure.persons, logs=settings.logs),
         run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
-        spark=SparkResource(home=str(settings.home)).guard,
+        spark=partial(spark_attached.guarded, settings),
     )
 
 

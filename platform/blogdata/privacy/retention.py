@@ -21,6 +21,7 @@ import dagster as dg
 from pydantic import Field
 
 from assets.code import code
+from assets.stream_inputs import streamed_inputs
 from blogdata.deliver import lake_views
 from blogdata.landing.readiness_marker import LandedPartition, LandingZone
 from blogdata.ledger.events import EventLog
@@ -37,7 +38,6 @@ from blogdata.table import expiry, refused
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import EVERY, GRAPH
-from quality.streams import streamed_inputs
 
 _PREFIX = ".expired-"
 

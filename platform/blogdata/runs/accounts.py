@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from blogdata.contract.publication import WHOLE_TABLE, Account, Entry
+from blogdata.ledger.events import EventLog
 from blogdata.runs.step import InputChanged, Step
 
 
@@ -43,3 +44,18 @@ def whole(step: Step, dataset: str, reason: str, measure: str) -> dict[str, Acco
     published = entries(step, dataset).values()
     left_out = sum(int(entry.measures[measure]) for entry in published)
     return {WHOLE_TABLE: Account(rows_in=sum(entry.rows_out for entry in published), reasons={reason: left_out})}
+
+
+def not_taken_in(events: EventLog, delivered: str, by: str, hours: Iterable[str]) -> set[str]:
+    """Find the event hours whose own delivery the dataset `by` has not read yet, for example because it is held."""
+    keys = sorted(hours)
+    deliveries, taken_in = events.publications(delivered, keys), events.publications(by, keys)
+    read = {hour: taken_in[hour].inputs.get(delivered, -1) if hour in taken_in else -1 for hour in deliveries}
+    behind = {hour for hour, entry in deliveries.items() if read[hour] < entry.version}
+    if not behind:
+        return set()
+    # An earlier version of the delivery will do: the hour was computed from it, and is computed again from the newest.
+    first: dict[str, int] = {}
+    for entry in events.history(delivered):
+        first.setdefault(entry.partition, entry.version)
+    return {hour for hour in behind if read[hour] < first[hour]}

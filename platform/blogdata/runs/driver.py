@@ -21,7 +21,6 @@ from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner
-from blogdata.planning.selection import Window
 from blogdata.planning.snapshot import Snapshot, awaited
 from blogdata.planning.staleness import Lane, Scope
 from blogdata.runs import lost_tables, turns
@@ -163,8 +162,7 @@ class Driver:
 
     def _requested(self, task: Task) -> set[str]:
         keys = {key for dataset in task.datasets for key in self._request.again.get(dataset, ())}
-        if self._request.span:
-            window = Window.parsed(self._request.span)
+        if window := self._request.window:
             keys |= {key for key in self._planner.computable(task) if window.holds(key, task.grain)}
         return keys
 

@@ -6,6 +6,7 @@ import dagster as dg
 from pydantic import Field, PrivateAttr
 
 from blogdata.errors import PlatformError
+from blogdata.planning.selection import Window
 from blogdata.planning.staleness import Lane, Scope
 
 JOB = "refresh"
@@ -50,6 +51,10 @@ class Request(dg.ConfigurableResource["Request"]):
         if self._held is None:
             self._held = look()
         return self._held
+
+    @property
+    def window(self) -> Window | None:
+        return Window.parsed(self.span) if self.span else None
 
     @property
     def is_again(self) -> bool:

@@ -5,13 +5,13 @@ Spark processes a micro-batch in a Python worker process on the server's host: t
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +19,13 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Account, Commit
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
-from blogdata.files import write_atomically
-from blogdata.landing.landed_links import leading_out
 from blogdata.landing.lines import Bounds
 from blogdata.landing.records import LineReader
 from blogdata.landing.streamed_files import BatchFile, StreamedFiles
-from blogdata.landing.suppressed_lines import erase_known
-from blogdata.landing.suppression_list import SuppressionList
+from blogdata.landing.suppressed_lines import erase_by_home
 from blogdata.ledger.claims import Claims
-from blogdata.ledger.events import EventLog
-from blogdata.operate import config
-from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint, parsed
+from blogdata.ledger.events import EventLog, appended
+from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
 from blogdata.runs import lost_tables, turns
 from blogdata.stream import stream_faults
 from blogdata.table import kept_rows
@@ -42,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _GRACE_SECONDS = 60.0
-_PUBLISHED = "published.json"
 
 
 class StreamBusy(PlatformError):
@@ -64,6 +59,11 @@ class Place:
     probe: str | None = None
     bounds: Bounds = field(default_factory=Bounds)
     home: Path | None = None
+
+    def commits(self, dataset: str) -> list[Commit]:
+        """List what the run has appended to a dataset, the newest first."""
+        newest = appended(self.lake, dataset)
+        return [*takewhile(lambda commit: commit.info["run"]["run_id"] == self.run.run_id, newest)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,18 +91,22 @@ class MicroBatch:
         return [
             file
             for at, source in enumerate(self.sources)
-            for file in source.batch_files(self.checkpoint, self.number, landing, bounds, at=at)
+            for file in source.batch_files(
+                self.checkpoint.files(self.number, at), landing, bounds, stream=self.checkpoint.stream
+            )
         ]
 
     def erase_known(self) -> None:
         """Take the lines of forgotten persons out of the files of the batch, which nothing has read yet."""
-        landing, home = self.place.landing, self.place.home
-        # The settings have secrets, so they are not sent to the worker, but read here.
-        settings = None if home is None else config.load(overrides={"BLOGDATA_HOME": str(home)})
-        if settings is not None and SuppressionList.of(settings).suppressed() is not None:
+        if self.place.home is not None:
             paths = (path for at in range(len(self.sources)) for path in self.checkpoint.files(self.number, at))
-            files = [file for path in paths if leading_out(file := Path(path), landing) is None and file.is_file()]
-            erase_known(settings, landing, files)
+            erase_by_home(self.place.home, self.place.landing, map(Path, paths))
+
+    def newest(self, dataset: str) -> Commit | None:
+        """Find the newest commit that appended another batch to a dataset; None if there is none."""
+        this = (self.checkpoint.writer, self.number)
+        commits = ((commit, commit.info["appended"]) for commit in appended(self.place.lake, dataset))
+        return next((commit for commit, of in commits if (of["stream"], of["batch"]) != this), None)
 
     def append(
         self,
@@ -252,7 +256,7 @@ def _note_published(checkpoint: Checkpoint, stream: Stream, lake: Lake) -> None:
     """Note the identity and the version of the tables that have all batches of a checkpoint so far."""
     tables = {name: table for name in stream.datasets if (table := lake.caught_up(name)) is not None}
     noted = {name: {"id": str(table.metadata().id), "version": table.version()} for name, table in tables.items()}
-    write_atomically(checkpoint.folder / _PUBLISHED, json.dumps(noted, indent=1, sort_keys=True).encode())
+    checkpoint.note_published(noted)
 
 
 def _require_published(checkpoint: Checkpoint, stream: Stream, events: EventLog) -> None:
@@ -261,8 +265,7 @@ def _require_published(checkpoint: Checkpoint, stream: Stream, events: EventLog)
     A checkpoint passes over the input that it has published. Beside a lake that lacks these rows (put back from a copy,
     or emptied) the stream would leave them out for ever, and what is published would still add up.
     """
-    file, lake, behind = checkpoint.folder / _PUBLISHED, events.lake, []
-    noted = parsed(file, file.read_text(encoding="utf-8")) if file.exists() else {}
+    lake, noted, behind = events.lake, checkpoint.published(), []
     for name in stream.datasets:
         table, known = lake.caught_up(name), noted.get(name)
         if known and (table is None or str(table.metadata().id) != known["id"] or table.version() < known["version"]):

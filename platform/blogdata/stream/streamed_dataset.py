@@ -1,12 +1,10 @@
 """Builds Dagster assets from a stream: one run processes the new input, and reports each batch that it appended."""
 
 import time
-from itertools import takewhile
 
 import dagster as dg
 
 from blogdata.errors import PlatformError
-from blogdata.ledger.events import appended
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.runs.checks import check_specs
 from blogdata.runs.computation import RESOURCES, Publication, access_of, report_refused, run_context
@@ -25,8 +23,8 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
         access, run, began = access_of(context), run_context(context, version), time.monotonic()
         deployment, landing = context.resources.deployment, access.landing_path
         settings = deployment.settings()
-        bounds, lake = bounds_of(settings), access.lake
-        place = Place(lake=lake, landing=landing, run=run, probe=access.probe, bounds=bounds, home=settings.home)
+        bounds = bounds_of(settings)
+        place = Place(lake=access.lake, landing=landing, run=run, probe=access.probe, bounds=bounds, home=settings.home)
         unbalanced: list[str] = []
         fault: PlatformError | None = None
         with context.resources.spark.guard() as spark:
@@ -39,9 +37,7 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
                 step = Step(
                     contract=contract, partitions=(), spark=spark, access=access, deployment=deployment, run=run
                 )
-                newest = appended(lake, contract.dataset)
-                of_run = [*takewhile(lambda commit: commit.info["run"]["run_id"] == run.run_id, newest)]
-                for commit in reversed(of_run):
+                for commit in reversed(place.commits(contract.dataset)):
                     seconds = time.monotonic() - began
                     publication = Publication(contract=contract, step=step, commit=commit, seconds=seconds)
                     unbalanced += publication.report(context)

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
+from assets.stream_inputs import streamed_inputs
 from blogdata.deliver import partner
 from blogdata.errors import PlatformError, shown
 from blogdata.errors.finding import Finding, Severity
@@ -32,7 +33,6 @@ from blogdata.table.lake import Lake
 from blogdata.watch import findings
 from quality.contracts import GRAPH
 from quality.contracts.serving import PARTNER_FEED
-from quality.streams import streamed_inputs
 
 if TYPE_CHECKING:
     from apprise import Apprise

@@ -75,7 +75,7 @@ def _of_landed(look: Snapshot, landed: Landed, reader: Contract, ready: Set[str]
 def _of_stream(stream: StreamedInput, checkpoint: Checkpoint, landing: Path) -> Offsets:
     """Return the folders with files that no batch of a stream contains, each since the oldest of these was written."""
     since: dict[str, list[datetime]] = {}
-    for file in stream.source.unread(checkpoint, landing):
+    for file in stream.source.unread(checkpoint.finished(), landing):
         folder = str(file.parent.relative_to(landing / stream.source.table))
         since.setdefault(folder, []).append(datetime.fromtimestamp(file.stat().st_mtime, timezone.utc))
     return Offsets(

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from assets.stream_inputs import streamed_inputs
 from blogdata.files import write_whole
 from blogdata.landing.readiness_marker import LandingZone
 from blogdata.ledger.events import EventLog
@@ -21,7 +22,6 @@ from blogdata.watch import report_page
 from blogdata.watch.data_part import DataPart, data_part
 from blogdata.watch.report_page import Audience
 from quality.contracts import EVERY, GRAPH
-from quality.streams import streamed_inputs
 
 DAYS = 400
 """Days of history that a report has: the newest ones, thirteen months of them."""

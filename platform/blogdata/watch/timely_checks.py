@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.stream_inputs import streamed_inputs
 from blogdata.contract.contract import Contract
 from blogdata.planning.arrivals import Arrivals, Overdue
 from blogdata.planning.reach import landed_input
@@ -19,7 +20,6 @@ from blogdata.runs.names import asset_key
 from blogdata.watch import detectors
 from blogdata.watch.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN, Reading
 from quality.contracts import EVERY, GRAPH, LANDED
-from quality.streams import streamed_inputs
 
 OVERDUE = "overdue"
 CHECKED: Mapping[str, str] = {

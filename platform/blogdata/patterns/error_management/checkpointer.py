@@ -41,6 +41,7 @@ OFFSETS_DDL = (
 )
 """Columns of :data:`STREAM_OFFSETS`: one row per source of each batch that Spark still retains."""
 _SPEC = "stream.json"
+_PUBLISHED = "published.json"
 _NUMBERED = re.compile(r"v([1-9][0-9]*)")
 
 
@@ -130,6 +131,10 @@ class Checkpoint:
         """Return the paths of all files that the stream's sources have ever assigned to a batch."""
         return frozenset(path for source in self._sources() for _, path in self._source_log(source))
 
+    def finished(self) -> frozenset[str]:
+        """Return the paths of all files of committed batches."""
+        return self.every_file() - set(self.unfinished())
+
     def unfinished(self) -> tuple[str, ...]:
         """List the paths of the files that a source assigned to a batch that is not committed, or not even planned."""
         # A source logs its files before the batch is planned: a crash in between leaves files without a batch.
@@ -138,6 +143,14 @@ class Checkpoint:
             last = max((batch.ends[source] for batch in planned if batch.committed), default=-1)
             paths += [path for at, path in self._source_log(source) if at > last]
         return tuple(sorted(paths))
+
+    def published(self) -> Mapping[str, Any]:
+        """Return what was last noted of the tables that have all batches so far; empty before the first note."""
+        file = self.folder / _PUBLISHED
+        return parsed(file, file.read_text(encoding="utf-8")) if file.exists() else {}
+
+    def note_published(self, tables: Mapping[str, Any]) -> None:
+        write_atomically(self.folder / _PUBLISHED, json.dumps(tables, indent=1, sort_keys=True).encode())
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Give the rows of :data:`STREAM_OFFSETS`."""

@@ -35,9 +35,6 @@ from blogdata.contract.schema import Wide
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-WHOLE = "_whole"
-"""Suffix of the name of the view that has all columns of a dataset, the wide ones last."""
-
 
 def split(contract: Contract, columns: Collection[str], *, of: str, key: Sequence[str]) -> Contract:
     """Take columns out of a contract that the dataset `of` (`layer.table`) has under the same names."""
