@@ -8,6 +8,7 @@ import typer
 
 from blogdata.cli.output import (
     NOTHING_LANDED,
+    Json,
     Outcome,
     console,
     errors,
@@ -56,7 +57,7 @@ def run(
             "a false alarm)"
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Materialize bronze to gold for what has landed.
 
