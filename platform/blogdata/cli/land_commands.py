@@ -48,8 +48,7 @@ def simulate(
     """
     from blogdata.operate.config import load
     from blogdata.simulator import landing_zone as simulator
-    from blogdata.simulator.feed_faults import FaultRates, load_faults
-    from blogdata.simulator.spec import SimulationSpec
+    from blogdata.simulator.spec import FaultRates, SimulationSpec, load_faults
 
     target = load().landing
     begun = time.monotonic()
@@ -137,7 +136,7 @@ def logs(
     """
     from blogdata.cli.land_logs import land_logs
     from blogdata.landing.log_splitter import LOGS
-    from blogdata.landing.suppressed_lines import erase_known
+    from blogdata.landing.suppression_list import erase_known
     from blogdata.operate.config import load
 
     settings = load()

@@ -21,9 +21,9 @@ from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.names import EVENT, asset_key
 from blogdata.runs.step import Step
 from blogdata.table import members
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
-from blogdata.table.write_faults import AuditFailed
 
 RESOURCES = frozenset({"spark", "lake", "deployment"})
 _TRIGGERS = {
