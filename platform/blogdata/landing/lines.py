@@ -25,7 +25,7 @@ from blogdata.contract.schema import Column as ContractColumn
 from blogdata.errors import PlatformError
 from blogdata.landing.landed_formats import DAMAGED, MARK, content, extension, stored_as
 from blogdata.landing.landed_links import leading_out, require_within
-from blogdata.table.store_faults import landed_unreadable, landed_vanished
+from blogdata.table.faults import LandedFileVanished, landed_unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -122,7 +122,7 @@ def faults_of(file: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise landed_vanished(str(file)) from error
+        raise LandedFileVanished(str(file)) from error
     except DAMAGED as error:
         raise landed_unreadable(str(file), str(getattr(error, "strerror", None) or error)) from error
 
@@ -249,7 +249,7 @@ def _of_paths(
 
 @contextmanager
 def _named_for_spark() -> Iterator[None]:
-    """Turn errors of reading a file into those that the client recognizes (:mod:`blogdata.table.store_faults`)."""
+    """Turn errors of reading a file into those that the client recognizes (:mod:`blogdata.table.faults`)."""
     try:
         yield
     except PlatformError as error:

@@ -16,7 +16,7 @@ from blogdata.landing.lines import Bounds, LineReader, is_inside, read_listed
 from blogdata.landing.readiness_marker import scan
 from blogdata.landing.sizes import LandedSize, measure_all
 from blogdata.table.audit import FileFigures
-from blogdata.table.store_faults import LandedFileVanished
+from blogdata.table.faults import LandedFileVanished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
