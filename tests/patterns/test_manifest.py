@@ -45,10 +45,6 @@ def write(lake: Lake, rows: Iterable[tuple[str, str, int]], **how: Any) -> None:
     write_deltalake(lake.path(PAGES.dataset), table, partition_by=["day"], **how)
 
 
-def publish_monday(lake: Lake) -> None:
-    write(lake, NEW, mode="overwrite", predicate="day = 'mon'")
-
-
 def parquet(location: Path, column: str) -> list[tuple[Any, ...]]:
     """Read with a reader that knows nothing but Parquet; the partition is in the name of the manifest's folder."""
     rows = []
@@ -91,7 +87,7 @@ def test_a_reader_sees_one_version_whose_files_are_held_until_the_share_moves_on
     assert (shared.version, shared.files, shared.rows) == (0, 2, 3)
     where = manifest.location(lake, PAGES.dataset)
     for _ in range(3):
-        publish_monday(lake)
+        write(lake, NEW, mode="overwrite", predicate="day = 'mon'")
     assert len(files()) > remove()
     assert read(where, "day") == OLD
     for version in (3, 4):

@@ -27,19 +27,19 @@ from quality.contracts import CONTRACTS, DECLARED, SERVED
 from toy import CONTRACT, target
 
 MONDAY, TUESDAY, WEDNESDAY = "2026-01-05", "2026-01-06", "2026-01-07"
-NOW = CONTRACTS["gold.referral_stats"]
+COUNTED, *_, HELD_EQUAL = CONTRACTS["gold.referral_stats"].rules
+NOW = replace(CONTRACTS["gold.referral_stats"], rules=(COUNTED, HELD_EQUAL))
 (MIGRATION,) = NOW.migrations
-COUNTED, *OTHER_RULES, HELD_EQUAL = NOW.rules
 BEFORE = replace(
     NOW,
     columns=tuple(column for column in NOW.columns if column.name != "visitors"),
-    rules=(COUNTED, *OTHER_RULES),
+    rules=(COUNTED,),
     migrations=(),
 )
 AFTER = replace(
     NOW,
     columns=tuple(replace(column, default=None) for column in NOW.columns if column.name != "users"),
-    rules=(replace(COUNTED, expression=COUNTED.expression.replace("users", "visitors")), *OTHER_RULES),
+    rules=(replace(COUNTED, expression=COUNTED.expression.replace("users", "visitors")),),
 )
 FIRST, LAST = MIGRATION.since, MIGRATION.ends
 

@@ -90,15 +90,6 @@ def files_of(known: Certificates, login: str) -> dict[str, str]:
     return {"sslcert": str(known.certificate(login)), "sslkey": str(known.key(login))}
 
 
-def ended_certificate(settings: Settings, folder: Path) -> dict[str, str]:
-    current = postgres.certificates(settings)
-    ended = replace(current, folder=folder, logins=(WRITER,))
-    shutil.copytree(current.folder, folder)
-    ended.certificate("server").unlink()
-    keep(ended, datetime.now(timezone.utc) - VALID - DAY)
-    return files_of(ended, WRITER)
-
-
 def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_path: Path) -> None:
     postgres.up(certified)
     address = postgres.running_address(certified)
@@ -109,15 +100,18 @@ def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_
         hashed = connection.execute("SELECT count(rolpassword) FROM pg_authid WHERE rolname ~ '^blogdata_'").fetchone()
     assert hashed == (0,), "no login of a role has a password"
 
-    ended = ended_certificate(certified, tmp_path / "ended")
+    known = postgres.certificates(certified)
+    ended = replace(known, folder=tmp_path / "ended", logins=(WRITER,))
+    shutil.copytree(known.folder, ended.folder)
+    ended.certificate("server").unlink()
+    keep(ended, datetime.now(timezone.utc) - VALID - DAY)
     stranger = Certificates(folder=tmp_path / "stranger", hosts=("127.0.0.1",), logins=(WRITER,))
     keep(stranger, datetime.now(timezone.utc))
-    strangers_authority = str(stranger.certificate("authority"))
     cases: list[tuple[dict[str, str], str]] = [
-        (files_of(postgres.certificates(certified), ANALYST), "certificate authentication failed"),
+        (files_of(known, ANALYST), "certificate authentication failed"),
         (files_of(stranger, WRITER), "unknown ca"),
-        (ended, "certificate expired"),
-        ({"sslrootcert": strangers_authority}, "certificate verify failed"),
+        (files_of(ended, WRITER), "certificate expired"),
+        ({"sslrootcert": str(stranger.certificate("authority"))}, "certificate verify failed"),
         ({"sslcert": "", "sslkey": ""}, ""),
         ({"sslcert": "", "sslkey": "", "password": "guessed"}, ""),
         ({"sslmode": "disable"}, ""),
