@@ -94,7 +94,7 @@ def test_a_reader_sees_one_version_whose_files_are_held_until_the_share_moves_on
         assert manifest.share(lake, PAGES).version == version
         assert read(where, "day") == sorted([*NEW, OLD[2]])
         assert len(manifest.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
-        publish_monday(lake)
+        write(lake, NEW, mode="overwrite", predicate="day = 'mon'")
     manifest.withdraw(lake, PAGES.dataset)
     assert (list(where.parent.iterdir()), manifest.current(lake, PAGES.dataset)) == ([], None)
     remove()
