@@ -25,9 +25,8 @@ from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.runs import slices
 from blogdata.runs.computation import computes, ops_asset, run_context
 from blogdata.runs.lake_resource import LakeResource
-from blogdata.runs.names import asset_key
+from blogdata.runs.names import asset_key, table
 from blogdata.runs.retries import reported
-from blogdata.runs.run_values import table
 from blogdata.runs.step import Step, Upstream
 from blogdata.table.lake import Lake, Stored
 from blogdata.table.members import Member
