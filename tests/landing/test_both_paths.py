@@ -15,11 +15,10 @@ from assets.bronze.legacy_visits import PREFIX
 from assets.bronze.reference_lines import DeviceLines, UserLines
 from assets.bronze.visit_lines import ReceivedLines
 from blogdata.landing import lines
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader
 from blogdata.operate.config import LogSettings
-from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.landing_zone import simulate
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
 from datasets import log_rows
 from lineage import odd_lines
 from unit import test_log_formats, test_log_headers, test_reference_lines, test_request_lines, test_visit_lines
@@ -71,7 +70,7 @@ READERS: Mapping[str, tuple[LineReader, str, Callable[[], Seeds]]] = {
 }
 
 
-@pytest.mark.parametrize("drawn", [300, pytest.param(10_000, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("drawn", [50, pytest.param(10_000, marks=pytest.mark.campaign)])
 def test_a_line_is_read_here_as_by_workers(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: int
 ) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from blogdata.deliver import page_files
 from blogdata.patterns.data_flow.parallel_split import Writer
 from published import deployment, publish
-from sensors.missing_page_files import write_page_files
+from sensors.refresh import write_page_files
 
 DAY = "2026-01-05"
 DAYS = dg.DailyPartitionsDefinition("2025-12-01", end_offset=500)

@@ -94,7 +94,12 @@ class Table:
         return sorted((HOURS[n % 2], n, 1 + n % 3, f"/page{n % 5}") for n in range(batches * ROWS))
 
 
-table = copies_of(lambda spark, root: [append(spark, root, batch, files=FILES) for batch in range(BATCHES)], Table)
+def batches(spark: Any, root: Path) -> None:
+    for batch in range(BATCHES):
+        append(spark, root, batch, files=FILES)
+
+
+table = copies_of(batches, Table)
 
 
 def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:

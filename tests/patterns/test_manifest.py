@@ -14,11 +14,10 @@ from deltalake import write_deltalake
 from blogdata.contract.schema import Classification, Column, How, Subject, Whose
 from blogdata.errors import PlatformError
 from blogdata.ledger.events import EventLog
-from blogdata.patterns.storage import manifest
 from blogdata.runs import upkeep
-from blogdata.table import expiry, members, shares, unneeded
+from blogdata.table import expiry, manifest, members, unneeded
 from blogdata.table.lake import Lake
-from blogdata.table.shares import MANIFEST
+from blogdata.table.manifest import MANIFEST
 from toy import declared
 from toy_members import DATASET, NOON, member
 
@@ -94,7 +93,7 @@ def test_a_reader_sees_one_version_whose_files_are_held_until_the_share_moves_on
     for version in (3, 4):
         assert manifest.share(lake, PAGES).version == version
         assert read(where, "day") == sorted([*NEW, OLD[2]])
-        assert len(shares.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
+        assert len(manifest.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
         write(lake, NEW, mode="overwrite", predicate="day = 'mon'")
     manifest.withdraw(lake, PAGES.dataset)
     assert (list(where.parent.iterdir()), manifest.current(lake, PAGES.dataset)) == ([], None)
@@ -131,7 +130,7 @@ def test_persons_are_not_shared_by_files(lake: Lake, subject: Subject | None) ->
     login = Column(name="login", type="STRING", description="Login", subject=subject, classification=kind)
     with pytest.raises(PlatformError, match="by login; a manifest cannot leave columns out"):
         manifest.share(lake, replace(PAGES, columns=(*PAGES.columns, login)))
-    assert shares.shared_files(lake, PAGES.dataset) == set()
+    assert manifest.shared_files(lake, PAGES.dataset) == set()
 
 
 def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from typing import cast
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from dagster_deltalake import DeltaTableResource, LocalConfig
 
 from blogdata.landing.readiness_marker import Convention, LandingZone
 from blogdata.ledger.events import EventLog
@@ -34,14 +33,13 @@ class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):
 class LakeResource(dg.ConfigurableResource["LakeResource"]):
     """The tables' root, the landing zone and the event log.
 
-    Without `checkpoints`, those of the streams lie beside the landing zone. Through `probe_folder` a test steps writes.
+    Without `checkpoints`, those of the streams lie beside the landing zone.
     """
 
     root: str
     landing: str
     ready: str = "flag"
     checkpoints: str = ""
-    probe_folder: str = ""
 
     @cached_property
     def lake(self) -> Lake:
@@ -63,12 +61,8 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     def checkpoints_path(self) -> Path:
         return Path(self.checkpoints) if self.checkpoints else self.landing_path.parent / "checkpoints"
 
-    @property
-    def probe(self) -> str | None:
-        return self.probe_folder or None
-
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
         """Read one partition of a dataset without a JVM, batch by batch."""
-        table = DeltaTableResource(url=self.lake.path(dataset), storage_options=LocalConfig(), version=version).load()
+        table = self.lake.at(dataset, version)
         require_whole(table, dataset, f'"{column}" = {arrow.text(key)}')
         yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)

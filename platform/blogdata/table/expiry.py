@@ -23,11 +23,11 @@ from typing import Any
 
 from blogdata.contract.publication import EXPIRED
 from blogdata.errors import ConfigurationError
-from blogdata.table import members, shares
-from blogdata.table.committer import ConcurrentWrite, Mark, OpenCommit
+from blogdata.table import manifest, members
+from blogdata.table.committer import Mark, OpenCommit
+from blogdata.table.faults import TRIES, ConcurrentWrite, contended
 from blogdata.table.lake import Lake
 from blogdata.table.members import Member, Members
-from blogdata.table.store_faults import TRIES, contended
 
 ABANDONED = timedelta(days=7)
 """Age at which a member that was never visible counts as abandoned: no run takes so long."""
@@ -109,7 +109,7 @@ def _noted(lake: Lake, dataset: str, moment: datetime, keep: timedelta) -> Membe
         state = members.seen(lake, dataset)
         if state.version < 0:
             return None
-        shared = {part for file in shares.shared_files(lake, dataset) for part in file.parts}
+        shared = {part for file in manifest.shared_files(lake, dataset) for part in file.parts}
         past = _past(state.all, moment - keep) - shared
         if not past:
             return state
