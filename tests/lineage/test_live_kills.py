@@ -97,6 +97,7 @@ def _works_on_batches(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_a_killed_clients_orphan_query_doubles_no_line(
     deploy: Deploy, spark_server: SparkServer, tmp_path: Path

@@ -1,7 +1,3 @@
-"""One read feeds two writers; each may fail without affecting the other, and their files are compared."""
-
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator

@@ -87,7 +87,7 @@ def retention(lake: Lake, lineage: Graph) -> Retention:
 
 def expired(lake: Lake, hours_later: int, lineage: Graph = ONE_DAY) -> Mapping[str, Mapping[str, int]]:
     """Expire what is over some hours after the end of the day; return rows by dataset and partition."""
-    return retention(lake, lineage).expire(DAY + timedelta(hours=hours_later)).rows_of
+    return retention(lake, lineage).expire(DAY + timedelta(hours=hours_later))[0]
 
 
 def balanced(lake: Lake, dataset: str) -> dict[str, tuple[int, dict[str, int]]]:
@@ -105,7 +105,7 @@ def test_partitions_leave_when_their_retention_is_over_counted_from_their_end(pu
     before, stale = published.versions(["bronze.visits", "silver.visits"]), planned(published)
     assert expired(published, 0) == {}
     over = {"silver.visits": {H[0]: 4}, "bronze.visits": {H[0]: 3}}
-    assert retention(published, ONE_DAY).expire(DAY + timedelta(hours=1), only_plan=True).rows_of == over
+    assert retention(published, ONE_DAY).expire(DAY + timedelta(hours=1), only_plan=True)[0] == over
     assert published.versions(["bronze.visits", "silver.visits"]) == before, "a dry run only tells"
     assert expired(published, 1) == over
     assert balanced(published, "silver.visits") == {H[0]: (0, {"expired": 4}), H[1]: (4, {}), H[2]: (5, {})}

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from blogdata.cli.output import (
     NOTHING_PUBLISHED,
+    Json,
     TextGrid,
     console,
     existing,
@@ -37,7 +38,7 @@ def ledger(
     dataset: Annotated[
         str | None, typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show that nothing is lost: rows in = rows out + what was left out."""
     feeds = [name for name, contract in SERVED.items() if isinstance(contract.write, Feed)]

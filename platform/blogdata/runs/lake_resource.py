@@ -10,6 +10,7 @@ from typing import cast
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
+from dagster_deltalake import DeltaTableResource, LocalConfig
 
 from blogdata.landing.readiness_marker import Convention, LandingZone
 from blogdata.ledger.events import EventLog
@@ -63,6 +64,6 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
         """Read one partition of a dataset without a JVM, batch by batch."""
-        table = self.lake.at(dataset, version)
+        table = DeltaTableResource(url=self.lake.path(dataset), storage_options=LocalConfig(), version=version).load()
         require_whole(table, dataset, f'"{column}" = {arrow.text(key)}')
         yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)

@@ -23,7 +23,7 @@ from blogdata.runs import turns
 from blogdata.table import compactor, members, unneeded
 from blogdata.table.faults import ConcurrentWrite
 from blogdata.table.lake import Lake
-from blogdata.table.shares import shared_files
+from blogdata.table.manifest import shared_files
 from blogdata.table.target import RunContext, Target
 
 if TYPE_CHECKING:
