@@ -17,7 +17,7 @@ from blogdata.operate import processes, spark_attached, spark_connect, spark_lau
 from blogdata.operate.config import Settings
 from blogdata.operate.spark_connect import SparkServer, SparkServerLost, SparkServerUnreachable
 from kills import kill
-from resources.spark import SparkResource
+from resources.services import SparkResource
 
 
 def small(settings: Settings, home: Path) -> Settings:

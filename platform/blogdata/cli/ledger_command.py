@@ -20,7 +20,6 @@ from blogdata.cli.output import (
     not_published,
     say_error,
     say_json,
-    say_warnings,
 )
 from blogdata.contract.publication import Entry
 from blogdata.contract.writes import Feed
@@ -30,9 +29,6 @@ from blogdata.ledger import ledger as core
 from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.ledger.ledger import LedgerLine
 from blogdata.operate.config import Settings
-from blogdata.planning import arrivals
-from blogdata.planning.snapshot import Snapshot
-from blogdata.runs.zone import zone_of
 from blogdata.table.faults import DataFileDamaged, LogDamaged
 from blogdata.table.lake import Lake
 from quality.contracts import EVERY, SERVED
@@ -67,8 +63,6 @@ def ledger(
         say_json([*(_as_json(line) for audited in lines.values() for line in audited), *damages])
     elif any(lines.values()):
         _show(lines, partitions=dataset is not None)
-        look = Snapshot(zone_of(settings), events)
-        say_warnings(warning for contract in chosen if (warning := arrivals.removed(contract, look)))
     elif dataset is not None and not damaged:
         raise not_published(lake, dataset)
     elif not damaged:

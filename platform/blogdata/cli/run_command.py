@@ -65,7 +65,7 @@ def run(
     --to run a span again, one of them all on that side; --select runs the named datasets again, in a span or whole.
     """
     from blogdata.cli.pipeline import Pipeline
-    from blogdata.planning.selection import Window
+    from blogdata.planning.plan import Window
 
     window = None
     if from_ or to:
