@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from blogdata.contract.partitions import Grain, between, finer, key_of
@@ -17,7 +16,7 @@ from blogdata.runs.zone import Span, span
 from definitions import build
 from published import deployment, land, publish, silver
 
-HOURLY, DAILY, WEEKLY = "silver.visits", "gold.page_stats", "gold.visits_weekly"
+BY_GRAIN = ("silver.visits", "gold.page_stats", "gold.visits_weekly")
 
 
 @pytest.fixture
@@ -25,24 +24,19 @@ def home(tmp_path: Path) -> LakeResource:
     return deployment(tmp_path / "home")
 
 
-def days_of(home: LakeResource, *, configured: str | None = None, to_now: bool = False) -> Span:
-    return span(home.landing_path, home.events, configured=configured, to_now=to_now)
+def days_of(home: LakeResource, *, to_now: bool = False) -> Span:
+    return span(home.landing_path, home.events, configured=None, to_now=to_now)
 
 
 def land_hour(home: LakeResource, key: str) -> None:
     land(home, "visits", key, {"visits.json": "{}\n"}, flag=False)
 
 
-def settings_of(home: LakeResource) -> Settings:
-    folder = home.landing_path.parent
-    return Settings(home=folder, landing=home.landing_path, lake=folder / "lake", jars=folder)
-
-
-def keys(settings: Settings, dataset: str) -> list[str]:
-    """List the partition keys of a dataset in the definitions that a new process loads."""
-    found = build(settings).resolve_assets_def(asset_key(dataset)).partitions_def
-    assert isinstance(found, dg.TimeWindowPartitionsDefinition)
-    return list(found.get_partition_keys())
+def keys(settings: Settings) -> list[list[str]]:
+    """List the hours, days and weeks that are partitions in the definitions that a new process loads."""
+    built = build(settings)
+    found = [built.resolve_assets_def(asset_key(dataset)).partitions_def for dataset in BY_GRAIN]
+    return [list(partitions.get_partition_keys()) for partitions in found if partitions]
 
 
 def test_published_data_move_both_ends_but_their_week_does_not(home: LakeResource) -> None:
@@ -55,20 +49,16 @@ def test_published_data_move_both_ends_but_their_week_does_not(home: LakeResourc
 
 
 def test_partitions_end_where_the_data_do_rounded_up(home: LakeResource) -> None:
-    settings = settings_of(home)
+    folder = home.landing_path.parent
+    settings = Settings(home=folder, landing=home.landing_path, lake=folder / "lake", jars=folder)
     land_hour(home, "2026-01-07T03")
     land_hour(home, "2026-01-08T05")
-    assert keys(settings, HOURLY) == [
-        *finer("2026-01-07", Grain.DAY, Grain.HOUR),
-        *finer("2026-01-08", Grain.DAY, Grain.HOUR),
-    ]
-    assert keys(settings, DAILY) == ["2026-01-07", "2026-01-08"]
-    assert keys(settings, WEEKLY) == ["2026-01-05"]
+    hours = [key for day in ("2026-01-07", "2026-01-08") for key in finer(day, Grain.DAY, Grain.HOUR)]
+    assert keys(settings) == [hours, ["2026-01-07", "2026-01-08"], ["2026-01-05"]]
     land_hour(home, "2026-01-12T00")
-    assert keys(settings, DAILY) == list(between("2026-01-07", "2026-01-12", Grain.DAY))
-    assert keys(settings, WEEKLY) == ["2026-01-05", "2026-01-12"]
+    days = list(between("2026-01-07", "2026-01-12", Grain.DAY))
+    assert keys(settings)[1:] == [days, ["2026-01-05", "2026-01-12"]]
     # Datasets that run by themselves have a partition for each hour until now.
     assert days_of(home, to_now=True) == Span(first="2026-01-07", last=None)
-    automatic = replace(settings, run_automatically=True)
-    assert keys(automatic, DAILY)[-1] == key_of(datetime.now(timezone.utc), Grain.DAY)
-    assert keys(automatic, DAILY)[0] == "2026-01-07"
+    _, until_now, _ = keys(replace(settings, run_automatically=True))
+    assert (until_now[0], until_now[-1]) == ("2026-01-07", key_of(datetime.now(timezone.utc), Grain.DAY))
