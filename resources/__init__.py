@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
     # Imported here: a command that only needs the landing zone does without Dagster and Spark's client.
     from blogdata.runs.lake_resource import DeploymentResource, LakeResource
-    from resources.postgres_resource import PostgresResource
-    from resources.spark import SparkResource
+    from resources.services import PostgresResource, SparkResource
 
     return {
         "spark": SparkResource(home=str(settings.home)),

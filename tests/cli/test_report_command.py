@@ -18,7 +18,7 @@ from page_view_rows import random_views, write
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    write(published.deployment(tmp_path), random_views(50, seed=1))
+    write(published.deployment(tmp_path).lake, random_views(50, seed=1))
     return tmp_path
 
 

@@ -26,8 +26,7 @@ from blogdata.ledger.deliveries import deliveries
 from blogdata.operate import config
 from blogdata.runs.dataset import calendar
 from blogdata.runs.lake_resource import DeploymentResource, LakeResource
-from patterns.partner_feed import partner, received, token
-from patterns.partner_server import Partner, PartnerFaults
+from patterns.partner_feed import Partner, PartnerFaults, partner, received, token
 from published import deployment, publish
 from quality.contracts.serving import PARTNER_FEED
 

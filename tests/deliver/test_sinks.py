@@ -27,7 +27,7 @@ from blogdata.planning.reach import SAME
 from blogdata.runs.dataset import calendar
 from blogdata.runs.lake_resource import LakeResource
 from published import deployment, publish
-from resources.postgres_resource import PostgresResource
+from resources.services import PostgresResource
 from toy import declared
 
 MONDAY, TUESDAY, WEDNESDAY = DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")

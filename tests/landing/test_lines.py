@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import random
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from blogdata.errors import PlatformError
 from blogdata.landing import lines as landed
 from blogdata.landing.sizes import measure, measure_all
 from blogdata.landing.streamed_files import arrival_hour
-from blogdata.table.store_faults import LandedFileVanished, store_faults
+from blogdata.table.faults import LandedFileVanished, typed_errors
 from unit.unread import Unread
 
 MARK = b"\xef\xbb\xbf"
@@ -92,25 +91,6 @@ def test_a_line_that_is_too_long_is_an_error(tmp_path: Path) -> None:
         next(found)
 
 
-def test_tasks_are_of_about_the_same_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve small files are one task, a large one is three; one with headers, or compressed, is never cut."""
-    monkeypatch.setattr(landed, "_TASK_BYTES", 1000)
-    monkeypatch.setattr(landed, "_OPENING_BYTES", 50)
-    small = [land(tmp_path, f"{at}.json", b"1234567890\n" * 2) for at in range(12)]
-    large = land(tmp_path, "large.json", b"123456789\n" * 250)
-    packed = land(tmp_path, "packed.json.gz", bytes(random.Random(1).randbytes(2500)))
-    with_headers = land(tmp_path, "a.log", b"123456789\n" * 250)
-    tasks = landed._tasks(tmp_path, {"one": small, "other": [large, packed, with_headers]})
-    assert [len(task) for task in tasks] == [12, 1, 1, 1, 1, 1]
-    assert [tuple(piece) for task in tasks[1:] for piece in task] == [
-        ("large.json", "other", 0, 1000),
-        ("large.json", "other", 1000, 2000),
-        ("large.json", "other", 2000, None),
-        ("packed.json.gz", "other", 0, None),
-        ("a.log", "other", 0, None),
-    ]
-
-
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 def test_every_line_is_read_exactly_with_its_offset(read: Callable[..., Any], landing: Path, name: str) -> None:
     root = landing.parents[2]
@@ -129,17 +109,8 @@ def test_every_line_is_read_exactly_with_its_offset(read: Callable[..., Any], la
 def test_names_are_no_patterns_and_are_recorded_unchanged(read: Callable[..., Any], tmp_path: Path) -> None:
     root = tmp_path / "my blog é+%20 [1]{2}*?"
     root.mkdir()
-    names = [
-        "part (1) é+%2B #.json",
-        "a[b].json",
-        "ab.json",
-        "{p,q}.json",
-        "p.json",
-        "x*.json",
-        "xy.json",
-        "back\\[.json",
-    ]
-    names += ["2026-01-05T04:00:00.json", "line\nfeed", "co:lon", "a;b&c=d"]
+    names = ["part (1) é+%2B #.json", "a[b].json", "ab.json", "{p,q}.json", "p.json", "x*.json", "xy.json"]
+    names += ["back\\[.json", "2026-01-05T04:00:00.json", "line\nfeed", "co:lon", "a;b&c=d"]
     files = [land(root, name, f"{name}\n".encode() if "\n" not in name else b"feed\n") for name in names]
     rows = read(root, files).collect()
     assert sorted((row["source_file"], bytes(row["raw"])) for row in rows) == sorted(
@@ -152,7 +123,7 @@ def test_a_torn_gzip_file_is_an_error(read: Callable[..., Any], landing: Path) -
     torn = landing / "a.json.gz"
     torn.write_bytes(whole[: len(whole) // 2])
     for attempt in (lambda: measure(torn), lambda: read(landing.parents[2], [torn]).collect()):
-        with pytest.raises(PlatformError, match="again") as told, store_faults("bronze.visits"):
+        with pytest.raises(PlatformError, match="again") as told, typed_errors("bronze.visits"):
             attempt()
         assert (told.value.where, told.value.transient) == (str(torn), False)
 
@@ -169,7 +140,7 @@ def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path) -> N
         lambda: measure_all([file], folder),
     ]
     for attempt in attempts:
-        with pytest.raises(LandedFileVanished) as told, store_faults("bronze.visits"):
+        with pytest.raises(LandedFileVanished) as told, typed_errors("bronze.visits"):
             attempt()
         assert (told.value.where, told.value.transient) == (str(file), True)
 

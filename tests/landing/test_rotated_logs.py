@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from blogdata.cli.land_commands import app
 from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import PART, split_all
+from landing.growing_logs import Killed
 
 START = datetime(2026, 3, 1, 22, 40, tzinfo=timezone.utc)
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -32,10 +33,6 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     ".zst": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
 }
 KEPT = 3
-
-
-class Killed(BaseException):
-    """Simulates the death of the process."""
 
 
 class Server:
@@ -53,7 +50,6 @@ class Server:
 
     @property
     def files(self) -> list[Path]:
-        """List the current log files in shell order."""
         return sorted(self.log.parent.glob("access.log*"))
 
     def write(self, lines: int, *, whole: bool = True) -> None:
@@ -155,9 +151,10 @@ def by_hour(landing: Path, site: str) -> dict[str, bytes]:
 
 def land(landing: Path, files: list[Path], now: datetime) -> None:
     """Land files and split them into hours, as an hourly command and run do."""
-    landed = CliRunner().invoke(app, ["logs", *map(str, files), "--landing", str(landing)])
+    places = {"BLOGDATA_HOME": str(landing.parent / "home"), "BLOGDATA_LANDING": str(landing)}
+    landed = CliRunner().invoke(app, ["logs", *map(str, files)], env=places)
     assert landed.exit_code == 0, landed.output
-    assert [one.fault for one in split_all(landing, formats(), now=now) if one.fault] == []
+    assert [done for _, done in split_all(landing, formats(), now=now) if isinstance(done, Exception)] == []
 
 
 @pytest.mark.matrix(100)

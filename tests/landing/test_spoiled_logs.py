@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import PlatformError
-from blogdata.landing import log_progress
 from blogdata.landing.landed_links import LinkRefused, require_within
 from blogdata.landing.log_formats import formats
-from blogdata.landing.log_splitter import split_all, unsplit_logs
+from blogdata.landing.log_splitter import progress_file, split_all, unsplit_logs
 from blogdata.landing.passthrough_replicator import land
 from landing.growing_logs import NOW, line, put
 
@@ -27,7 +26,8 @@ def lines(first: int, end: int) -> bytes:
 
 def split(landing: Path) -> list[PlatformError]:
     """Split all logs as a run does; return the problems of logs that wait."""
-    return [log.fault for log in split_all(landing, formats(), now=NOW + timedelta(days=2)) if log.fault]
+    done = split_all(landing, formats(), now=NOW + timedelta(days=2))
+    return [report for _, report in done if isinstance(report, PlatformError)]
 
 
 def taken(landing: Path) -> Counter[bytes]:
@@ -95,7 +95,7 @@ def test_progress_that_is_lost_or_damaged_doubles_nothing(
     for end in (30, 50, 70):
         file = put(landing, lines(10, end) + open_line)
         assert split(landing) == []
-    spoil(log_progress.file_of(file))
+    spoil(progress_file(file))
     assert [path.name for path in unsplit_logs(landing)] == ["a.log"]
     before = {*landing.glob("visits/*/*/*.log")}
     put(landing, lines(10, 75))

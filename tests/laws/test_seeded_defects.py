@@ -32,12 +32,12 @@ from laws import test_laws
 from laws.test_laws import World, begun
 from ledger import test_claims, test_ledger
 from ledger.test_ledger import lake as counted
-from unit import test_expired, test_held, test_late_rows, test_plan_of_a_replay
+from patterns import test_dynamic_late_data_integrator
+from unit import test_expired, test_plan_of_a_replay, test_stale_hours
 from unit.test_expired import published
-from unit.test_late_rows import settled
 from unit.test_reaches import hours
 
-__all__ = ("begun", "counted", "hours", "published", "settled")
+__all__ = ("begun", "counted", "hours", "published")
 Seed = Callable[[pytest.MonkeyPatch], None]
 DEFECTS: dict[str, Defect] = {}
 
@@ -116,7 +116,7 @@ def a_claim_that_failed_is_taken_for_made(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Claims, "_write", lambda self, *given: write(self, *given) or True)
 
 
-@defect(test_late_rows.test_any_hour_of_a_day_makes_it_stale)
+@defect(test_stale_hours.test_any_hour_of_a_day_makes_it_stale)
 def a_period_is_stale_only_when_its_newest_hour_is_newer(monkeypatch: pytest.MonkeyPatch) -> None:
     def required(self: reach.Within, look: Any, edge: Any) -> dict[str, int]:
         hours = sorted(look.published(edge.above).items())
@@ -125,7 +125,7 @@ def a_period_is_stale_only_when_its_newest_hour_is_newer(monkeypatch: pytest.Mon
     monkeypatch.setattr(reach.Within, "required", required)
 
 
-@defect(test_late_rows.test_a_withdrawn_late_row_reruns_its_hour)
+@defect(test_dynamic_late_data_integrator.test_vanished_source_rows_put_their_hour_behind)
 def rows_that_are_gone_again_leave_their_hour_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartitionState, "behind", False)
 
@@ -140,7 +140,7 @@ def hours_that_have_read_a_compacted_version_of_the_users_are_never_up_to_date(m
     monkeypatch.setattr(reach.AsOf, "behind", behind)
 
 
-@defect(test_plan_of_a_replay.test_replaying_users_reaches_hours_since_their_day)
+@defect(test_plan_of_a_replay.test_only_the_first_user_delivery_reaches_earlier_hours)
 def what_only_followed_is_taken_for_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     reached = reach.AsOf.reached
     monkeypatch.setattr(
@@ -158,7 +158,7 @@ def later_executions_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reach, "due", lambda contract, marks, asked: sorted(asked))
 
 
-@defect(test_held.test_accepted_hours_wait_again_only_when_worse)
+@defect(test_stale_hours.test_accepted_hours_wait_again_only_when_worse)
 def what_a_person_has_accepted_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("blogdata.planning.staleness._accepted", lambda *given: False)
 

@@ -24,10 +24,9 @@ from blogdata.deliver.query import Query
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.ledger import LedgerLine
-from blogdata.operate import config
+from blogdata.operate import config, spark_attached
 from blogdata.operate.config import Settings
-from blogdata.planning.plan import ASKED, Plan, Planner
-from blogdata.planning.selection import Window
+from blogdata.planning.plan import ASKED, Plan, Planner, Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.runs.zone import zone_of
 from blogdata.simulator import landing_zone as simulator
@@ -37,8 +36,7 @@ from blogdata.table import unneeded
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS, EVERY, GRAPH
 from quality.keys import VISITOR_KEY
-from resources import spark as spark_resources
-from resources.spark import SparkResource
+from resources.services import SparkResource
 
 OWN_SERVER = "[spark.conf]\n" + "".join(
     f"{json.dumps(name)} = {json.dumps(value)}\n"
@@ -100,7 +98,7 @@ class Deployment:
         return self
 
     def close(self) -> None:
-        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
+        spark_attached.drop(SparkResource(home=str(self.settings.home)).settings)
 
     def simulate(self, spec: SimulationSpec) -> Truth:
         """Fill the landing zone by simulation; return its truth."""

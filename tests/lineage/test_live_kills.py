@@ -23,8 +23,9 @@ from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, VISITS, in_order, model, problems, published, tick, ticking
-from resources.spark import SparkResource
+from resources.services import SparkResource
 
+pytestmark = pytest.mark.campaign
 SEED = int(os.environ.get("KILL_SEED", "1"))
 PHASES = ("opened", "written", "audited", "committed")
 
@@ -58,7 +59,6 @@ def landed(deployment: Deployment) -> list[tuple[str, int, bytes]]:
     return sorted(lines)
 
 
-@pytest.mark.campaign
 @pytest.mark.timeout(1800)
 def test_server_kills_leave_the_tables_of_undisturbed_runs(alone: Deployment, deploy: Deploy, tmp_path: Path) -> None:
     live.land(alone, live.simulate(deploy("live-kills-world")))

@@ -1,7 +1,3 @@
-"""Shared rows are k-anonymous and l-diverse by an independent measure, add up, and lead an attacker to nobody."""
-
-from __future__ import annotations
-
 import random
 from collections import Counter
 from functools import reduce
@@ -19,8 +15,8 @@ from assets.gold import visits_shared
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.security.anonymizer import ANY
 from blogdata.table.audit import guard_of, lifted_audits
+from blogdata.table.faults import AuditFailed
 from blogdata.table.target import Provenance
-from blogdata.table.write_faults import AuditFailed
 from quality.contracts.visits_shared import PROMISED, VISITS_SHARED
 from toy import target
 

@@ -1,42 +1,34 @@
-"""Changes are merged by key: rows are inserted, updated, deleted, left unchanged, or refused."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from blogdata.contract.publication import Account, Commit
 from blogdata.contract.writes import Merge
 from blogdata.patterns.idempotency import merger
-from blogdata.patterns.idempotency.merger import differences, merge
+from blogdata.patterns.idempotency.merger import differences
 from blogdata.runs.step import FullDelivery
 from blogdata.table import tables
+from blogdata.table.faults import AuditFailed, WriteRefused
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
 from blogdata.table.target import AppendBatch, Provenance
-from blogdata.table.write_faults import AuditFailed, WriteRefused
-from toy import LETTERS, copies_of, resting, step, target
+from toy import LETTERS, copies_of, merged, resting, step, target
 
 Change = tuple[str, str | None, bool | None]
 pytestmark = pytest.mark.matrix(8)
 
 
 class Letters:
-    """A table into which changes are merged."""
-
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
-        self.runs = 0
 
     def merge(self, *changes: Change, rows: int | None = None) -> Any:
-        """Merge changes (letter, value, removed) as one run."""
-        self.runs += 1
         frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
-        return merge(frame, target(self.root, f"run-{self.runs}", LETTERS), Provenance(accounts=accounts))
+        return merged(frame, target(self.root, uuid4().hex, LETTERS), Provenance(accounts=accounts))
 
     def rows(self) -> list[tuple[str, str | None]]:
         return resting(self.root, LETTERS.dataset)
@@ -53,14 +45,7 @@ def first_delivery(spark: Any, root: Path) -> None:
     assert first.rows() == [("A", "new"), ("B", "new"), ("C", "new")]
 
 
-three_letters = copies_of(first_delivery)
-
-
-@pytest.fixture
-def abc(spark: Any, three_letters: Path) -> Letters:
-    letters = Letters(spark, three_letters)
-    letters.runs = 1
-    return letters
+abc = copies_of(first_delivery, Letters)
 
 
 @pytest.mark.parametrize(
@@ -123,5 +108,5 @@ def test_of_a_large_table_only_files_with_changed_keys_are_written_again(
 def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters) -> None:
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
     current = Lake(root=str(abc.root)).read(spark, LETTERS.dataset)
-    merge(differences(delivered, current, LETTERS), target(abc.root, "full", LETTERS), Provenance())
+    merged(differences(delivered, current, LETTERS), target(abc.root, "full", LETTERS), Provenance())
     assert abc.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]

@@ -1,7 +1,3 @@
-"""A partition is complete when its producer flags it, and later files are noticed."""
-
-from __future__ import annotations
-
 import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path

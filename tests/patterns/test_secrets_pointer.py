@@ -1,7 +1,3 @@
-"""Secrets are named, and their values fetched from files when they are used."""
-
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path

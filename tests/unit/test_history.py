@@ -12,7 +12,7 @@ from blogdata.contract.partitions import Grain, between, finer, key_of
 from blogdata.operate.config import Settings
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.names import asset_key
-from blogdata.runs.zone import Span, span
+from blogdata.runs.zone import days_of
 from definitions import build
 from published import deployment, land, publish, silver
 
@@ -24,8 +24,9 @@ def home(tmp_path: Path) -> LakeResource:
     return deployment(tmp_path / "home")
 
 
-def days_of(home: LakeResource, *, to_now: bool = False) -> Span:
-    return span(home.landing_path, home.events, configured=None, to_now=to_now)
+def settings_of(home: LakeResource) -> Settings:
+    folder = home.landing_path.parent
+    return Settings(home=folder, landing=home.landing_path, lake=folder / "lake", jars=folder)
 
 
 def land_hour(home: LakeResource, key: str) -> None:
@@ -45,12 +46,11 @@ def test_published_data_move_both_ends_but_their_week_does_not(home: LakeResourc
     publish(home.lake, "gold.visits_weekly", "week", {"2026-01-05": 3})
     for dataset in ("silver.visits", "gold.visits_weekly"):
         assert home.events.publications(dataset), "the log has recorded it"
-    assert days_of(home) == Span(first="2026-01-07", last="2026-01-09")
+    assert days_of(settings_of(home)) == ("2026-01-07", "2026-01-09")
 
 
 def test_partitions_end_where_the_data_do_rounded_up(home: LakeResource) -> None:
-    folder = home.landing_path.parent
-    settings = Settings(home=folder, landing=home.landing_path, lake=folder / "lake", jars=folder)
+    settings = settings_of(home)
     land_hour(home, "2026-01-07T03")
     land_hour(home, "2026-01-08T05")
     hours = [key for day in ("2026-01-07", "2026-01-08") for key in finer(day, Grain.DAY, Grain.HOUR)]
@@ -59,6 +59,5 @@ def test_partitions_end_where_the_data_do_rounded_up(home: LakeResource) -> None
     days = list(between("2026-01-07", "2026-01-12", Grain.DAY))
     assert keys(settings)[1:] == [days, ["2026-01-05", "2026-01-12"]]
     # Datasets that run by themselves have a partition for each hour until now.
-    assert days_of(home, to_now=True) == Span(first="2026-01-07", last=None)
     _, until_now, _ = keys(replace(settings, run_automatically=True))
     assert (until_now[0], until_now[-1]) == ("2026-01-07", key_of(datetime.now(timezone.utc), Grain.DAY))

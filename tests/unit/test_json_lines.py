@@ -17,7 +17,7 @@ from assets.bronze.legacy_visits import PREFIX
 from assets.bronze.reference_lines import DeviceLines, UserLines
 from assets.bronze.visit_lines import VisitLines
 from blogdata.landing.json_lines import iso_time
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader
 from lineage import odd_lines
 from quality.contracts.columns import CONTEXT, REQUEST
 
@@ -67,7 +67,6 @@ moments = st.datetimes(datetime(2000, 1, 2), datetime(2026, 1, 31, 6, 5), timezo
 
 @st.composite
 def times(draw: st.DrawFn) -> tuple[str, datetime]:
-    """Draw a time as text, and what it means."""
     moment = draw(moments)
     offset = draw(st.integers(-18 * 60, 18 * 60))
     local = moment + timedelta(minutes=offset)

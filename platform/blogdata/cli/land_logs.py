@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -55,13 +55,12 @@ class NamedLog:
     def as_json(self) -> dict[str, Any]:
         if self.landed is None:
             return {"file": self.file, "outcome": "refused", "reason": self.error and self.error.what}
-        made = {"bytes": None, "sha256": None} if self.landed.replica is None else asdict(self.landed.replica)
         where = {"landed": str(self.landed.path), "outcome": self.landed.outcome, "formats": self.formats}
-        return {"file": self.file, **where, **made}
+        return {"file": self.file, **where, "sha256": self.landed.sha256}
 
 
 def land_logs(
-    given: Sequence[Path], target: Path, settings: LogSettings, prepare: Callable[[Path], object] = lambda _: None
+    given: Sequence[Path], target: Path, settings: LogSettings, prepare: Callable[[Path], object]
 ) -> Iterator[NamedLog]:
     """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged."""
     with ExitStack() as stack:

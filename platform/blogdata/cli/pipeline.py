@@ -19,8 +19,7 @@ from blogdata.ledger.events import EventLog
 from blogdata.operate import dagster_home
 from blogdata.operate.config import Settings
 from blogdata.planning import arrivals
-from blogdata.planning.plan import Plan, Planner
-from blogdata.planning.selection import Selection, Window
+from blogdata.planning.plan import Plan, Planner, Selection, Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import DEAD_LETTERS
 from blogdata.runs.zone import zone_of
@@ -103,11 +102,7 @@ class Pipeline:
         return outcome
 
     def run_plan(self, plan: Plan) -> Outcome:
-        """Run a plan.
-
-        The rest of an interrupted plan is not stored, and staleness may not find it: to get it, request the whole plan
-        again.
-        """
+        """Run a plan. Its rest is not stored: after an interruption request the whole plan again."""
         again = {main: keys or [""] for main, keys in plan.wanted().items()}
         return self.run_job(**self._asked({"again": again, "only_again": True}), label="the plan").outcome
 

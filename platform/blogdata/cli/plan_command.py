@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from blogdata.cli.output import NOTHING_LANDED, TextGrid, console, existing, is_new, say_error, say_json, say_warnings
+from blogdata.cli.output import (
+    NOTHING_LANDED,
+    Json,
+    TextGrid,
+    console,
+    existing,
+    is_new,
+    say_error,
+    say_json,
+    say_warnings,
+)
 from blogdata.cli.run_command import EVERYTHING
 from blogdata.ledger.events import EventLog
 from blogdata.table.lake import Lake
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
     from blogdata.planning.plan import Planned
 
 
-def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON")] = False) -> None:
+def plan(as_json: Json = False) -> None:
     """Show what `blogdata run` would do now, and why, as far as can be told before it begins."""
     from blogdata.cli.pipeline import due_tables
     from blogdata.landing.log_splitter import unsplit_logs
@@ -49,26 +57,21 @@ def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as
     else:
         say_warnings(warnings)
         if planned.runs or not refused:
-            show(planned.runs, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
+            _show(planned.runs, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
     if refused:
         for error in refused[:-1]:
             say_error(error)
         raise refused[-1]
 
 
-def show(runs: Sequence[Planned], unsplit: Sequence[Path] = (), tables: Sequence[str] = (), *, nothing: str) -> None:
+def _show(runs: Sequence[Planned], unsplit: Sequence[Path], tables: Sequence[str], *, nothing: str) -> None:
     if unsplit:
-        console.print(
-            f"{len(unsplit)} access log(s) are not split into hours yet: `blogdata run` does that first, and then "
-            "what comes of it"
-        )
+        console.print(f"{len(unsplit)} access log(s) are not split into hours yet: `blogdata run` splits them first")
     if tables:
-        console.print(
-            f"{', '.join(tables)} of [tables] are due: `blogdata run` loads them first, and then what comes of it"
-        )
+        console.print(f"{', '.join(tables)} of [tables] are due: `blogdata run` loads them first")
+    if not (runs or unsplit or tables):
+        console.print(f"nothing to do: {nothing}")
     if not runs:
-        if not (unsplit or tables):
-            console.print(f"nothing to do: {nothing}")
         return
     table = TextGrid()
     for title in ("", "datasets"):

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import console, existing, say_json, say_verbatim
+from blogdata.cli.output import Json, console, existing, say_json, say_verbatim
 from blogdata.errors import refuse_unknown
 from blogdata.operate import config, dagster_home, postgres, spark_connect
 from blogdata.operate.config import Settings
@@ -21,7 +21,6 @@ from blogdata.patterns.security.secretless_connector import SERVER
 _HEALTH_SECONDS = 10.0
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Which; all when none is named.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def up(services: Names = None, as_json: Json = False) -> None:
@@ -145,9 +144,8 @@ def _ui_status(settings: Settings) -> dict[str, Any]:
 
 def _standing(settings: Settings) -> dict[str, Any]:
     from blogdata.watch import findings
-    from blogdata.watch.alerting import observed
 
-    standing = findings.standing(observed(settings))
+    standing = findings.standing(findings.observed(settings))
     return {
         "service": "findings",
         "state": standing[0].severity.value if standing else "none",
@@ -160,12 +158,7 @@ def metrics() -> None:
     """Print the figures of every dataset as Prometheus metrics."""
     from prometheus_client import generate_latest
 
-    from blogdata.table.lake import Lake
-    from blogdata.watch.alerting import observed
+    from blogdata.watch.findings import observed
     from blogdata.watch.metrics import registry
-    from quality.contracts import EVERY
 
-    settings = existing()
-    ticks = dagster_home.ticks(settings.home)
-    figures = registry(observed(settings), Lake(root=str(settings.lake)), EVERY.values(), ticks)
-    say_verbatim(generate_latest(figures).decode())
+    say_verbatim(generate_latest(registry(observed(existing()))).decode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from blogdata.cli.output import (
     NOTHING_PUBLISHED,
+    Json,
     TextGrid,
     console,
     errors,
@@ -26,10 +26,8 @@ from blogdata.operate import spark_attached
 from blogdata.operate.config import Settings
 from blogdata.patterns.security import encryptor
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
-from blogdata.table import store_faults
+from blogdata.table import faults
 from blogdata.table.lake import Lake
-
-NAME = re.compile(r"\w+")
 
 
 def sql(
@@ -39,7 +37,7 @@ def sql(
     ] = None,
     limit: Annotated[int, typer.Option(help="Most rows to print", min=1)] = 1000,
     role: Annotated[Role | None, typer.Option("--as", help="See what this role sees, and nothing else")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Query the lake's tables as layer.table."""
     settings = existing()
@@ -82,7 +80,7 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
     try:
         yield
     except PySparkException as error:
-        typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
+        typed = faults.of_the_store(str(error), f"'{query.strip()[:200]}'")
         typed = typed or encryptor.explained(str(error), settings.home / "secrets")
         if typed is not None:
             raise typed from error

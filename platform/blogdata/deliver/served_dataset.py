@@ -13,7 +13,7 @@ from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.runs.checks import LEDGER
 from blogdata.runs.computation import Context, log_event, partitions_of
 from blogdata.runs.dataset import Calendar, deps, described, outputs
-from blogdata.runs.names import asset_key, op_of
+from blogdata.runs.names import asset_key
 from blogdata.runs.refresh_job import op_failing_after_output
 from blogdata.runs.refresh_request import Request
 from blogdata.runs.retries import failing_after_output
@@ -75,7 +75,7 @@ class ServedDataset(ABC):
                 self.serve(context, self.due(context))
 
         resources = {*self.resources, "request"}
-        return op_failing_after_output(op_of(contract.dataset), contract.description, resources, step)
+        return op_failing_after_output(contract.dataset, contract.description, resources, step)
 
 
 def requested(

@@ -12,7 +12,7 @@ from blogdata import files
 from blogdata.deliver import lake_views
 from blogdata.errors import refuse_unknown
 from blogdata.runs.job import operation
-from blogdata.runs.run_values import table
+from blogdata.runs.names import table
 from blogdata.table import manifest
 from blogdata.table.lake import Lake
 from quality.contracts import EVERY

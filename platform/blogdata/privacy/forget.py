@@ -29,8 +29,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
 from blogdata.files import locked, write_atomically
 from blogdata.landing.landed_persons import Identifiers
-from blogdata.landing.suppressed_lines import erase_known
-from blogdata.landing.suppression_list import SuppressionList
+from blogdata.landing.suppression_list import SuppressionList, erase_known
 from blogdata.ledger.events import EventLog
 from blogdata.operate import spark_attached
 from blogdata.operate.config import Settings
@@ -43,7 +42,6 @@ from blogdata.privacy.erased_rows import PLACES, Rows, TakingOut, UnusedAddresse
 from blogdata.privacy.erasure_plan import ErasurePlan, built_anew
 from blogdata.privacy.file_search import is_searched_for
 from blogdata.privacy.persons import landed_files
-from blogdata.runs.job import Runs
 from blogdata.runs.landed_inputs import bounds_of
 from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
@@ -148,7 +146,7 @@ def take_out(settings: Settings, erasure: Erasure) -> None:
     _require_cleared(left)
 
 
-def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
+def recompute(settings: Settings, erasure: Erasure, runs: Any) -> None:
     """Compute all that was computed from these lines again, by the plan that knows what is stale."""
     published = [name for name in CONTRACTS if _look(settings).published(name)]
     outcome = runs.run(for_=[*published, *serving.configured(settings)])
@@ -243,7 +241,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
 """What a step has done, to the step; the one that computes takes what runs the lineage, too."""
 
 
-def go_on(settings: Settings, say: Callable[[str], None], runs: Runs) -> Mapping[str, Any]:
+def go_on(settings: Settings, say: Callable[[str], None], runs: Any) -> Mapping[str, Any]:
     """Do the steps that are not done of the erasure under way, and end it; returns its certificate."""
     journal = Journal(settings.home)
     for name, step in STEPS.items():

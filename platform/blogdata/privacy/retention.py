@@ -33,7 +33,7 @@ from blogdata.runs import turns
 from blogdata.runs.computation import run_context
 from blogdata.runs.job import operation
 from blogdata.runs.lake_resource import LakeResource
-from blogdata.runs.run_values import table
+from blogdata.runs.names import table
 from blogdata.table import expiry, refused
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext

@@ -13,7 +13,7 @@ import dagster as dg
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import ROWS, Commit
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import ACCEPT, Remedy, Run
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.patterns.observability.fine_grained_tracker import sources
 from blogdata.planning.graph import Graph
 from blogdata.runs.checks import failed_checks, passed_checks
@@ -21,9 +21,9 @@ from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.names import EVENT, asset_key
 from blogdata.runs.step import Step
 from blogdata.table import members
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
-from blogdata.table.write_faults import AuditFailed
 
 RESOURCES = frozenset({"spark", "lake", "deployment"})
 _TRIGGERS = {
@@ -118,6 +118,13 @@ class Done:
     faults: dict[str, PlatformError] = field(default_factory=dict)
 
 
+def ops_asset(**given: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Declare a function as an asset `ops/…` of its name: an operation on the deployment, beside the lineage."""
+    declare: Callable[[Callable[..., Any]], dg.AssetsDefinition]
+    declare = dg.asset(key_prefix="ops", group_name="ops", owners=["team:platform"], **given)
+    return declare
+
+
 def log_event(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:
     """Log an event of an asset that the current step does not execute as that asset."""
     # Dagster accepts, stores and shows check evaluations here; only its signature lacks them.
@@ -130,10 +137,6 @@ def report_refused(context: Context, error: PlatformError, contracts: Iterable[C
         if isinstance(error, AuditFailed) and members.dataset_of(error.dataset) == contract.dataset:
             for result in failed_checks(contract, error):
                 log_event(context, result)
-
-
-def accepted(context: Context) -> frozenset[str]:
-    return frozenset(filter(None, context.run.tags.get(ACCEPT, "").split(",")))
 
 
 def run_context(context: Context, version: str) -> RunContext:

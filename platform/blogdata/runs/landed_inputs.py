@@ -14,11 +14,10 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing import readiness_marker, vanished_lines
 from blogdata.landing.full_loader import ACCEPT_SIZE
-from blogdata.landing.lines import Bounds, read
+from blogdata.landing.lines import Bounds, LineReader, read
 from blogdata.landing.readiness_marker import LandedPartition
-from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, judge_all
-from blogdata.landing.suppressed_lines import erase_known
+from blogdata.landing.suppression_list import erase_known
 from blogdata.planning.reach import delivered_on
 from blogdata.runs.step import Step, Upstream
 from blogdata.table.audit import FileFigures
@@ -42,11 +41,7 @@ class Landed:
 
     @classmethod
     def of(cls, step: Step, table: str, grain: Grain, keys: Sequence[str] | None = None) -> Landed:
-        """Find partitions in the landing zone: those of `keys`, or the step's own without it.
-
-        Raises:
-            LinkRefused: A partition is, or contains, a link that leads out of the landing zone.
-        """
+        """Find partitions in the landing zone: those of `keys`, or the step's own without it."""
         step.reach.require_read(f"landing.{table}")
         wanted = step.partitions if keys is None else keys
         partitions = _scanned(step, table, grain, wanted)
@@ -69,11 +64,7 @@ class Landed:
 
     @cached_property
     def measured(self) -> dict[str, dict[str, LandedSize]]:
-        """Lines and bytes of each file, by partition, counted without Spark; all files are judged.
-
-        Raises:
-            LandedFileVanished: A file no longer exists; transient.
-        """
+        """Lines and bytes of each file, by partition, counted without Spark; all files are judged."""
         landing = self.step.landing
         files = [file for of in self._files.values() for file in of]
         judged = dict(zip(files, judge_all(files, landing, self.bounds), strict=True))
@@ -154,11 +145,7 @@ class Landed:
 
 
 def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> list[LandedPartition]:
-    """Find the partitions from the first wanted one on; the wanted ones have no line of a forgotten person any more.
-
-    Raises:
-        LinkRefused: A wanted partition contains a link that leads out of the landing zone.
-    """
+    """Find the partitions from the first wanted one on; the wanted ones have no line of a forgotten person any more."""
     personal = any(column.subject for column in step.contract.columns)
     while True:
         # The recorded state is older than a search without a match: the next one sees a line that comes later.

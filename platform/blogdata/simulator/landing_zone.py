@@ -25,22 +25,19 @@ from blogdata.simulator.population import Population, device_snapshot, pools
 from blogdata.simulator.simulated_visits import HOURS_AHEAD, displays_of, events_per_hour, visits_of
 from blogdata.simulator.spec import FORMAT, SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints, Texts, data, join, literal, offsets
-from blogdata.simulator.truth import (
-    CONFLICT,
-    DUPLICATE,
-    ENDED,
-    ORIGINAL,
-    TRUTH,
-    Counter,
-    Truth,
-    flag_complete,
-    is_complete,
-    load,
-    store,
-)
+from blogdata.simulator.truth import CONFLICT, DUPLICATE, ORIGINAL, TRUTH, Counter, Truth, load, store
 
+ENDED = "_ENDED"
 _COPY_LATER_HOURS = 24
 _LATER_COPIES = 0.3
+
+
+def flag_complete(folder: Path) -> None:
+    write_whole(folder / "_SUCCESS", b"")
+
+
+def is_complete(folder: Path) -> bool:
+    return (folder / "_SUCCESS").exists()
 
 
 Lines: TypeAlias = Any
@@ -129,12 +126,13 @@ def _lines_of(spec: SimulationSpec, source: LandedTable, hour: int, events: Chan
     faults, count = draw_faults(draw, spec.faults, events), len(events.event_ms)
     last_ms = spec.end_ms(hour) - 1000
     arrival_ms = events.arrival_ms.copy()
-    late, steps = faults.pop("late"), source.latest_ms // source.late_step_ms
-    delayed = arrival_ms[late] + draw.integers(1, steps + 1, len(late)) * source.late_step_ms
-    arrival_ms[late] = np.where(delayed < last_ms, delayed, arrival_ms[late])
-    a_little = faults.pop("minutes_late")
-    delayed = arrival_ms[a_little] + draw.integers(1, 61, len(a_little)) * 60_000
-    arrival_ms[a_little] = np.where(delayed < last_ms, delayed, arrival_ms[a_little])
+    for fault, step_ms, latest_ms in (
+        ("late", source.late_step_ms, source.latest_ms),
+        ("minutes_late", 60_000, HOUR_MS),
+    ):
+        late = faults.pop(fault)
+        delayed = arrival_ms[late] + draw.integers(1, latest_ms // step_ms + 1, len(late)) * step_ms
+        arrival_ms[late] = np.where(delayed < last_ms, delayed, arrival_ms[late])
     text = join(events.changed(np.arange(count)), literal("\n")).cast(pa.large_binary())
     clean = _lines(text, arrival_ms, events.event_ms, np.full(count, VALID), ORIGINAL)
     made: list[Lines] = []

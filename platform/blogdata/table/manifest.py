@@ -20,8 +20,6 @@ When not to use it: for readers that know Delta: they see the newest rows, and v
 Source: Data Engineering Design Patterns, ch. 8.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass

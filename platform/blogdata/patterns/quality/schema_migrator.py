@@ -17,8 +17,6 @@ column that a reader names only to drop it again is not in column lineage; that 
 Source: Data Engineering Design Patterns, ch. 9.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +38,7 @@ from blogdata.ledger.deliveries import deliveries
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.tables import CONTRACT, statistics
 

@@ -1,18 +1,18 @@
-"""The Spark session of a step: attached to the deployment's warm server, or to one that somebody else runs."""
+"""Spark and PostgreSQL of a deployment as Dagster resources: its own servers, or those at the configured addresses."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import dagster as dg
+import psycopg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 
-from blogdata.operate import config, spark_attached
+from blogdata.operate import config, postgres, postgres_connection, spark_attached
 from blogdata.operate.config import Settings
-from blogdata.operate.spark_attached import drop
-
-__all__ = ["SparkResource", "drop"]
 
 
 class SparkResource(LazyPySparkResource):
@@ -37,3 +37,17 @@ class SparkResource(LazyPySparkResource):
     def guard(self) -> AbstractContextManager[Any]:
         """Provide the session; `SparkServerLost` is raised if it was lost inside: the next use attaches again."""
         return spark_attached.guarded(self.settings)
+
+
+class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
+    """Connections to the deployment's PostgreSQL; run configuration and logs never hold its password."""
+
+    home: str
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection]:
+        """Connect in autocommit mode; the deployment's own server is restarted if it ended."""
+        address = postgres.running_address(config.load(overrides={"BLOGDATA_HOME": self.home}))
+        with postgres_connection.connected(address) as connection:
+            connection.autocommit = True
+            yield connection
