@@ -59,7 +59,7 @@ def test_full_loader_of_a_table_has_the_rows_of_files_and_their_guards(deploy: D
 
             # Mended at the source, it is loaded again by the next run.
             source.cursor().executemany("INSERT INTO devices VALUES (%s, %s, %s)", [*ROWS, ("Tablet", "New", "1")])
-            assert table_loads.due(loading.settings, loading.events) == ["devices"]
+            assert table_loads.due(loading.settings, loading.events.publications) == ["devices"]
             assert table_loads.load(loading.settings, "devices")["rows"] == 5
     assert loading.problems() == []
 
