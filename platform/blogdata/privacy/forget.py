@@ -150,10 +150,10 @@ def recompute(settings: Settings, erasure: Erasure, runs: Any) -> None:
     """Compute all that was computed from these lines again, by the plan that knows what is stale."""
     published = [name for name in CONTRACTS if _look(settings).published(name)]
     outcome = runs.run(for_=[*published, *serving.configured(settings)])
-    if (anew := built_anew(Planner(graph=GRAPH, look=_look(settings)))).runs:
+    if (anew := built_anew(_planner(settings))).runs:
         outcome = runs.run_plan(anew)
-    look = _look(settings)
-    plan = Planner(graph=GRAPH, look=look).outstanding()
+    planner = _planner(settings)
+    look, plan = planner.look, planner.outstanding()
     wanted = [(main, key) for main, keys in plan.wanted().items() for key in keys or [""]]
     behind = [f"{main} {key}".rstrip() for main, key in wanted if key in look.published(main)]
     behind += [error.where for error in plan.refused if look.published(error.where)]
@@ -222,6 +222,10 @@ def _require_cleared(left: Iterable[str]) -> None:
 
 def _look(settings: Settings) -> Snapshot:
     return Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
+
+
+def _planner(settings: Settings) -> Planner:
+    return Planner(graph=GRAPH, look=_look(settings))
 
 
 Step = Callable[..., None]
@@ -294,6 +298,5 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Erasu
             where=", ".join(sorted(match.unknown)),
             next_step="give the address: all requests and visits of that address are then erased",
         )
-    planner = Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(lake)))
-    made = plan.look(planner, files, match, logs=settings.logs)
+    made = plan.look(_planner(settings), files, match, logs=settings.logs)
     return replace(made, left={**made.left, **{error.where: error.what for error in unreadable}})
